@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { StorageError } from '../../src/storage/database.ts'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
 import { codeTo, mailSection } from '../support/mailed.ts'
 import { describeWithServices } from '../support/services.ts'
 import { claimsOf, withoutSession } from '../support/sessions.ts'
@@ -36,47 +37,40 @@ const logout = (gateway: TestGateway, user: { refresh: string }) =>
 const sidOf = (token: string) => String(claimsOf(token).sid)
 
 describeOverSetups('logout_ends_access', setup => {
-  let stores: Stores
-  let upstream: WebSocketUpstream
-  let gateway: TestGateway
-  beforeAll(async () => {
-    stores = await setup.open()
-    upstream = await startWebSocketUpstream()
-    upstream.answer = answer
-    gateway = await startGateway(routes(upstream.url), stores, {
-      auth: ', logout_ends_access: true, refresh_reuse: revoke_all, session_max: 1h, access_token_ttl: 2h',
-    })
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-    if (stores !== undefined) await setup.drop(stores)
+  const at = gatewayBefore(
+    startWebSocketUpstream,
+    routes,
+    { auth: ', logout_ends_access: true, refresh_reuse: revoke_all, session_max: 1h, access_token_ttl: 2h' },
+    setup,
+  )
+  beforeAll(() => {
+    at.upstream.answer = answer
   })
 
   const refreshed = async (user: { refresh: string }) => {
-    const { body } = await auth(gateway, 'POST', '/refresh', { refresh_token: user.refresh })
+    const { body } = await auth(at.gateway, 'POST', '/refresh', { refresh_token: user.refresh })
     return { access: String(body.access_token), refresh: String(body.refresh_token) }
   }
 
   it.each<[string, (user: TestUser) => Promise<unknown>]>([
-    ['logout', user => logout(gateway, user)],
+    ['logout', user => logout(at.gateway, user)],
     [
       'logout of a token that was exchanged',
       async user => {
         await refreshed(user)
-        await logout(gateway, user)
+        await logout(at.gateway, user)
       },
     ],
     [
       'its own deletion',
-      user => auth(gateway, 'DELETE', `/sessions/${sidOf(user.access)}`, undefined, user.access),
+      user => auth(at.gateway, 'DELETE', `/sessions/${sidOf(user.access)}`, undefined, user.access),
     ],
-    ['the deletion of all', user => auth(gateway, 'DELETE', '/sessions', { all: true }, user.access)],
+    ['the deletion of all', user => auth(at.gateway, 'DELETE', '/sessions', { all: true }, user.access)],
     [
       'a changed password',
       user =>
         auth(
-          gateway,
+          at.gateway,
           'POST',
           '/password',
           { current_password: user.password, new_password: 'another long password' },
@@ -86,9 +80,9 @@ describeOverSetups('logout_ends_access', setup => {
     [
       'a reset by a mailed code',
       async user => {
-        await auth(gateway, 'POST', '/password/forgot', { email: user.email })
-        const { token } = await codeTo(gateway, user.email)
-        await auth(gateway, 'POST', '/password/reset', { token, new_password: 'another long password' })
+        await auth(at.gateway, 'POST', '/password/forgot', { email: user.email })
+        const { token } = await codeTo(at.gateway, user.email)
+        await auth(at.gateway, 'POST', '/password/reset', { token, new_password: 'another long password' })
       },
     ],
     [
@@ -96,103 +90,105 @@ describeOverSetups('logout_ends_access', setup => {
       async user => {
         const email = `next.${user.email}`
         const change = { email, current_password: user.password }
-        await auth(gateway, 'POST', '/email', change, user.access)
-        await auth(gateway, 'POST', '/email/confirm', { token: (await codeTo(gateway, email)).token })
+        await auth(at.gateway, 'POST', '/email', change, user.access)
+        await auth(at.gateway, 'POST', '/email/confirm', { token: (await codeTo(at.gateway, email)).token })
       },
     ],
     [
       'an operator',
       user =>
-        call(gateway.admin, 'DELETE', `/admin/v1/users/${user.id}/sessions`, { token: gateway.adminToken }),
+        call(at.gateway.admin, 'DELETE', `/admin/v1/users/${user.id}/sessions`, {
+          token: at.gateway.adminToken,
+        }),
     ],
     [
       'the reuse of a token that was exchanged',
       async user => {
         await refreshed(user)
-        gateway.clock.at += 60_000
-        await auth(gateway, 'POST', '/refresh', { refresh_token: user.refresh })
+        at.gateway.clock.at += 60_000
+        await auth(at.gateway, 'POST', '/refresh', { refresh_token: user.refresh })
       },
     ],
     [
       'its greatest age',
       async () => {
-        gateway.clock.at += 3_600_000
+        at.gateway.clock.at += 3_600_000
       },
     ],
   ])('refuses the access token of a session that was ended by %s, right after it', async (_, end) => {
-    const user = await newUser(gateway)
-    expect((await ask(gateway, user.access)).status).toBe(200)
+    const user = await newUser(at.gateway)
+    expect((await ask(at.gateway, user.access)).status).toBe(200)
     await end(user)
-    const { status, body, headers } = await ask(gateway, user.access)
+    const { status, body, headers } = await ask(at.gateway, user.access)
     expect([status, body]).toEqual([401, { error: 'Token invalide ou expiré' }])
     expect(headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
-    expect((await ask(gateway, user.access, { path: '/maybe' })).status).toBe(401)
+    expect((await ask(at.gateway, user.access, { path: '/maybe' })).status).toBe(401)
   })
 
   it('leaves the other sessions of its user, and those that begin later', async () => {
-    const user = await newUser(gateway)
-    const other = await login(gateway.url, user.email, user.password)
-    await ask(gateway, other.access)
-    await logout(gateway, user)
-    expect((await ask(gateway, other.access)).status).toBe(200)
-    const next = await login(gateway.url, user.email, user.password)
-    expect((await ask(gateway, next.access)).status).toBe(200)
+    const user = await newUser(at.gateway)
+    const other = await login(at.gateway.url, user.email, user.password)
+    await ask(at.gateway, other.access)
+    await logout(at.gateway, user)
+    expect((await ask(at.gateway, other.access)).status).toBe(200)
+    const next = await login(at.gateway.url, user.email, user.password)
+    expect((await ask(at.gateway, next.access)).status).toBe(200)
   })
 
   it('looks at X-API-Key next, and at the user before', async () => {
-    const user = await newUser(gateway, 'pro')
-    await giveKey(gateway, user, `peage_ends${user.id}`)
-    await logout(gateway, user)
-    expect((await ask(gateway, user.access, { key: `peage_ends${user.id}` })).status).toBe(200)
-    expect((await ask(gateway, user.access, { key: 'peage_unknown' })).status).toBe(401)
-    await gateway.sql('update users set is_active = 0 where id = $1', [user.id])
-    const answered = () => ask(gateway, user.access, { key: 'peage_unknown' })
+    const user = await newUser(at.gateway, 'pro')
+    await giveKey(at.gateway, user, `peage_ends${user.id}`)
+    await logout(at.gateway, user)
+    expect((await ask(at.gateway, user.access, { key: `peage_ends${user.id}` })).status).toBe(200)
+    expect((await ask(at.gateway, user.access, { key: 'peage_unknown' })).status).toBe(401)
+    await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
+    const answered = () => ask(at.gateway, user.access, { key: 'peage_unknown' })
     await expect.poll(async () => (await answered()).headers.get('x-peage-error')).toBe('user_not_found')
   })
 
   it('lets the tokens of a changed password through at once, on a user who is remembered from before', async () => {
-    const user = await newUser(gateway)
-    expect((await ask(gateway, user.access)).status).toBe(200)
+    const user = await newUser(at.gateway)
+    expect((await ask(at.gateway, user.access)).status).toBe(200)
     const passwords = { current_password: user.password, new_password: 'another long password' }
-    const { body } = await auth(gateway, 'POST', '/password', passwords, user.access)
-    expect((await ask(gateway, String(body.access_token))).status).toBe(200)
+    const { body } = await auth(at.gateway, 'POST', '/password', passwords, user.access)
+    expect((await ask(at.gateway, String(body.access_token))).status).toBe(200)
   })
 
   it('lets tokens of 0.1 through, which name no session', async () => {
-    const user = await newUser(gateway)
-    const token = await withoutSession(gateway, user.access)
-    await logout(gateway, user)
-    expect((await ask(gateway, token)).status).toBe(200)
-    expect((await ask(gateway, user.access)).status).toBe(401)
+    const user = await newUser(at.gateway)
+    const token = await withoutSession(at.gateway, user.access)
+    await logout(at.gateway, user)
+    expect((await ask(at.gateway, token)).status).toBe(200)
+    expect((await ask(at.gateway, user.access)).status).toBe(401)
   })
 
   it('is in force at once where the store cannot be told of the logout yet', async () => {
-    const user = await newUser(gateway)
-    expect((await ask(gateway, user.access)).status).toBe(200)
-    const { database } = gateway.backing
+    const user = await newUser(at.gateway)
+    expect((await ask(at.gateway, user.access)).status).toBe(200)
+    const { database } = at.gateway.backing
     const { transaction } = database
     database.transaction = () => Promise.reject(new StorageError('away', undefined, undefined))
-    expect((await logout(gateway, user)).status).toBe(200)
-    expect((await ask(gateway, user.access)).status).toBe(401)
+    expect((await logout(at.gateway, user)).status).toBe(200)
+    expect((await ask(at.gateway, user.access)).status).toBe(401)
     database.transaction = transaction
     const stored = () =>
-      gateway.sql('select from refresh_tokens where user_id = $1 and revoked = 1', [user.id])
+      at.gateway.sql('select from refresh_tokens where user_id = $1 and revoked = 1', [user.id])
     await expect.poll(async () => (await stored()).length, { timeout: 3_000 }).toBe(1)
-    expect((await ask(gateway, user.access)).status).toBe(401)
+    expect((await ask(at.gateway, user.access)).status).toBe(401)
   })
 
   it('ends the open streams of the session at once, with 1008, and no others', async () => {
-    const user = await newUser(gateway)
-    const other = await login(gateway.url, user.email, user.password)
-    const kept = await openWebSocket(`${gateway.url}/any`, { token: other.access })
-    const ended = await openWebSocket(`${gateway.url}/any`, { token: user.access })
-    const events = await fetch(`${gateway.url}/any?stream`, {
+    const user = await newUser(at.gateway)
+    const other = await login(at.gateway.url, user.email, user.password)
+    const kept = await openWebSocket(`${at.gateway.url}/any`, { token: other.access })
+    const ended = await openWebSocket(`${at.gateway.url}/any`, { token: user.access })
+    const events = await fetch(`${at.gateway.url}/any?stream`, {
       headers: { authorization: `Bearer ${user.access}` },
     })
     const started = performance.now()
-    await logout(gateway, user)
-    const { code, at } = await ended.closed
-    expect([code, at - started < 300]).toEqual([1008, true])
+    await logout(at.gateway, user)
+    const { code, at: closedAt } = await ended.closed
+    expect([code, closedAt - started < 300]).toEqual([1008, true])
     expect(await events.text()).toBe('data: 1\n\n')
     kept.socket.send('there?')
     expect(await kept.next()).toBe('there?')

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi }
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { giveKey, newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway, textOf } from '../support/gateway.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary, describeWithServices } from '../support/services.ts'
 import { services } from '../support/setups.ts'
@@ -33,6 +34,12 @@ async function echoes(client: Awaited<ReturnType<typeof openWebSocket>>): Promis
   return (await client.next()) === 'there?'
 }
 
+/** A WebSocket is closed with 1008 within 1 s of a moment. */
+async function expectEnded(client: Awaited<ReturnType<typeof openWebSocket>>, since: number): Promise<void> {
+  const { code, at } = await client.closed
+  expect([code, at - since < 1_000]).toEqual([1008, true])
+}
+
 /** The background has other statements of its own. */
 const isAboutStreams = (sql: string) => /left join api_tokens/.test(sql)
 
@@ -40,90 +47,80 @@ const deactivate = (gateway: TestGateway, user: TestUser) =>
   gateway.sql('update users set is_active = 0 where id = $1', [user.id])
 
 describe('an open stream', () => {
-  let upstream: WebSocketUpstream
-  let gateway: TestGateway
-  beforeAll(async () => {
-    upstream = await startWebSocketUpstream()
-    upstream.answer = events
-    gateway = await startGateway(routes(upstream.url))
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+  const at = gatewayBefore(startWebSocketUpstream, routes)
+  beforeAll(() => {
+    at.upstream.answer = events
   })
 
   const open = (path: string, asking: Parameters<typeof openWebSocket>[1]) =>
-    openWebSocket(gateway.url + path, asking)
+    openWebSocket(at.gateway.url + path, asking)
 
   it('a WebSocket is closed with 1008 within 1 s of its user’s deactivation, and no other is', async () => {
-    const [user, other] = [await newUser(gateway), await newUser(gateway)]
+    const [user, other] = [await newUser(at.gateway), await newUser(at.gateway)]
     const otherStream = await open('/chat', { token: other.access })
     const ended = await open('/chat', { token: user.access })
-    await deactivate(gateway, user)
+    await deactivate(at.gateway, user)
     const started = performance.now()
-    const { code, at } = await ended.closed
-    expect([code, at - started < 1_000]).toEqual([1008, true])
-    await expect.poll(() => upstream.closed).toContainEqual({ code: 1001 })
+    await expectEnded(ended, started)
+    await expect.poll(() => at.upstream.closed).toContainEqual({ code: 1001 })
     expect(await echoes(otherStream)).toBe(true)
     otherStream.socket.terminate()
   })
 
   it('an event stream ends in order within 1 s of its user’s deletion', async () => {
-    const user = await newUser(gateway)
-    const response = await fetch(`${gateway.url}/chat`, {
+    const user = await newUser(at.gateway)
+    const response = await fetch(`${at.gateway.url}/chat`, {
       headers: { authorization: `Bearer ${user.access}` },
     })
-    await gateway.sql('delete from users where id = $1', [user.id])
+    await at.gateway.sql('delete from users where id = $1', [user.id])
     const started = performance.now()
     expect(await response.text()).toBe('data: 1\n\n')
     expect(performance.now() - started).toBeLessThan(1_000)
   })
 
   it('a plan that the route does not admit closes it; one that it admits does not', async () => {
-    const user = await newUser(gateway, 'premium')
+    const user = await newUser(at.gateway, 'premium')
     const paid = await open('/paid', { token: user.access })
     const chat = await open('/chat', { token: user.access })
-    await gateway.sql("update users set plan = 'pro' where id = $1", [user.id])
+    await at.gateway.sql("update users set plan = 'pro' where id = $1", [user.id])
     await new Promise(resolve => setTimeout(resolve, 1_100))
     expect(await echoes(paid)).toBe(true)
-    await gateway.sql("update users set plan = 'free' where id = $1", [user.id])
+    await at.gateway.sql("update users set plan = 'free' where id = $1", [user.id])
     const started = performance.now()
-    const { code, at } = await paid.closed
-    expect([code, at - started < 1_000]).toEqual([1008, true])
+    await expectEnded(paid, started)
     expect(await echoes(chat)).toBe(true)
     chat.socket.terminate()
   })
 
   it('the revocation of its key closes what was opened with it, and not what its user opened with a token', async () => {
-    const user = await newUser(gateway)
-    await giveKey(gateway, user, 'peage_a')
+    const user = await newUser(at.gateway)
+    await giveKey(at.gateway, user, 'peage_a')
     const byKey = await open('/chat', { headers: { 'x-api-key': 'peage_a' } })
     const byToken = await open('/chat', { token: user.access })
     // As a new key revokes the one before: the user has a live key, but not this one.
-    await gateway.sql('update api_tokens set revoked = 1 where user_id = $1', [user.id])
-    await giveKey(gateway, user, 'peage_b')
+    await at.gateway.sql('update api_tokens set revoked = 1 where user_id = $1', [user.id])
+    await giveKey(at.gateway, user, 'peage_b')
     const started = performance.now()
-    const { code, at } = await byKey.closed
-    expect([code, at - started < 1_000]).toEqual([1008, true])
+    await expectEnded(byKey, started)
     expect(await echoes(byToken)).toBe(true)
     byToken.socket.terminate()
   })
 
   it('a logout or the expiry of its token closes nothing', async () => {
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     const client = await open('/chat', { token: user.access })
-    await fetch(`${gateway.url}/api/v1/auth/logout`, {
+    await fetch(`${at.gateway.url}/api/v1/auth/logout`, {
       method: 'POST',
       body: JSON.stringify({ refresh_token: user.refresh }),
     })
-    gateway.clock.at += 16 * 60_000
+    at.gateway.clock.at += 16 * 60_000
     await new Promise(resolve => setTimeout(resolve, 1_100))
     expect(await echoes(client)).toBe(true)
     client.socket.terminate()
   })
 
   it('nothing is asked of the store where only strangers have streams, nor where nobody has', async () => {
-    const { database } = gateway.backing
+    const { database } = at.gateway.backing
     const query = database.query
     const statements: string[] = []
     // Those of the tests before are looked after no more.
@@ -142,8 +139,8 @@ describe('an open stream', () => {
   })
 
   it('one statement asks for all', async () => {
-    const { database } = gateway.backing
-    const users = [await newUser(gateway), await newUser(gateway), await newUser(gateway)]
+    const { database } = at.gateway.backing
+    const users = [await newUser(at.gateway), await newUser(at.gateway), await newUser(at.gateway)]
     const clients = await Promise.all(users.map(({ access }) => open('/chat', { token: access })))
     const query = database.query
     const asked: unknown[] = []
@@ -163,8 +160,8 @@ describe('an open stream', () => {
 
     /** What a client has received of an upstream that writes these pieces, one every 40 ms, until all has ended. */
     async function received(piece: (index: number) => Buffer): Promise<{ bytes: Buffer; took: number }> {
-      const user = await newUser(gateway)
-      upstream.refuse = socket => {
+      const user = await newUser(at.gateway)
+      at.upstream.refuse = socket => {
         socket.write(switching)
         socket.resume()
         let index = 0
@@ -172,14 +169,14 @@ describe('an open stream', () => {
         socket.on('close', () => clearInterval(timer))
         socket.on('end', () => socket.end())
       }
-      const client = new RawConnection(gateway.url)
+      const client = new RawConnection(at.gateway.url)
       client.write(requestBytes('GET', '/chat', [...handshake, `Authorization: Bearer ${user.access}`]))
       expect((await client.answer())?.status).toBe(101)
       await expect.poll(() => client.unread.length).toBeGreaterThan(0)
-      await deactivate(gateway, user)
+      await deactivate(at.gateway, user)
       const started = performance.now()
       expect(await client.endsWithin(2_000)).toBe(true)
-      upstream.refuse = undefined
+      at.upstream.refuse = undefined
       client.close()
       return { bytes: client.unread, took: performance.now() - started }
     }
@@ -243,10 +240,7 @@ describeWithServices('open streams of two replicas', () => {
       body: JSON.stringify({ is_active: 0 }),
     })
     expect(answer.status).toBe(200)
-    for (const { closed } of clients) {
-      const { code, at } = await closed
-      expect([code, at - started < 1_000]).toEqual([1008, true])
-    }
+    for (const client of clients) await expectEnded(client, started)
     await stream
     expect(performance.now() - started).toBeLessThan(1_000)
 
@@ -257,8 +251,7 @@ describeWithServices('open streams of two replicas', () => {
     await program.query('update users set is_active = 0 where id = $1', [other.id])
     const changed = performance.now()
     await program.end()
-    const { code, at } = await open.closed
-    expect([code, at - changed < 1_000]).toEqual([1008, true])
+    await expectEnded(open, changed)
     await Promise.all(replicas.map(replica => replica.stop()))
     await upstream.close()
     await services.drop(stores)
@@ -301,10 +294,7 @@ describeWithPostgresBinary('open streams while the store is away', () => {
     await program.query('update refresh_tokens set revoked = 1 where user_id = $1', [third.id])
     const returned = performance.now()
     await program.end()
-    for (const { closed } of [client, ended]) {
-      const { code, at } = await closed
-      expect([code, at - returned < 1_000]).toEqual([1008, true])
-    }
+    for (const closing of [client, ended]) await expectEnded(closing, returned)
     expect(await echoes(otherStream)).toBe(true)
     otherStream.socket.terminate()
   })

@@ -1,18 +1,13 @@
 // CONTRACT §4 and §6: a WebSocket passes the guards, the upstream is dialled, and only then is there a 101.
 import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:https'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { RawConnection, requestBytes, value } from '../security/raw-client.ts'
 import { first, tlsSettings } from '../support/certificates.ts'
 import { newUser, type TestUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import {
-  accepted,
-  handshake,
-  openWebSocket,
-  startWebSocketUpstream,
-  type WebSocketUpstream,
-} from '../support/web-sockets.ts'
+import { startGateway } from '../support/gateway.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
+import { accepted, handshake, openWebSocket, startWebSocketUpstream } from '../support/web-sockets.ts'
 import { startScriptedUpstream } from '../upstream/scripted-upstream.ts'
 
 const routes = (upstream: string) => `upstreams:
@@ -30,29 +25,22 @@ routes:
 `
 
 describe('a WebSocket', () => {
-  let upstream: WebSocketUpstream
-  let gateway: TestGateway
   let user: TestUser
+  const at = gatewayBefore(startWebSocketUpstream, routes)
   beforeAll(async () => {
-    upstream = await startWebSocketUpstream()
-    gateway = await startGateway(routes(upstream.url))
-    user = await newUser(gateway)
+    user = await newUser(at.gateway)
   })
   beforeEach(() => {
-    upstream.handshakes.length = 0
-    upstream.requests.length = 0
-    upstream.closed.length = 0
-    upstream.refuse = undefined
-    upstream.onOpen = undefined
-    upstream.answer = undefined
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    at.upstream.handshakes.length = 0
+    at.upstream.requests.length = 0
+    at.upstream.closed.length = 0
+    at.upstream.refuse = undefined
+    at.upstream.onOpen = undefined
+    at.upstream.answer = undefined
   })
 
   const shake = async (path: string, lines: readonly string[] = [], more = '') => {
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', path, [...handshake, ...lines], more))
     const answer = await connection.answer()
     return { connection, answer }
@@ -70,10 +58,10 @@ describe('a WebSocket', () => {
   const bearer = () => `Authorization: Bearer ${user.access}`
 
   it('reaches the upstream with the identity of its user, and messages go both ways', async () => {
-    const { socket, next } = await openWebSocket(`${gateway.url}/chat/room?x=1`, { token: user.access })
+    const { socket, next } = await openWebSocket(`${at.gateway.url}/chat/room?x=1`, { token: user.access })
     socket.send('hello')
     expect(await next()).toBe('hello')
-    const [seen] = upstream.handshakes
+    const [seen] = at.upstream.handshakes
     expect(seen?.url).toBe('/room?x=1')
     expect(seen?.headers).toMatchObject({
       'x-user-id': String(user.id),
@@ -85,11 +73,11 @@ describe('a WebSocket', () => {
     })
     expect(seen?.headers.authorization).toBeUndefined()
     socket.close(1000)
-    await expect.poll(() => upstream.closed).toEqual([{ code: 1000 }])
+    await expect.poll(() => at.upstream.closed).toEqual([{ code: 1000 }])
   })
 
   it('is answered with the upstream’s 101, less what belongs to its connection', async () => {
-    upstream.refuse = socket => {
+    at.upstream.refuse = socket => {
       socket.write(
         'HTTP/1.1 101 Fine\r\nUpgrade: WebSocket\r\nConnection: Upgrade, X-Hop\r\nX-Hop: 1\r\nX-Peage-Error: no\r\n' +
           `Sec-WebSocket-Accept: ${accepted}\r\nSet-Cookie: a=1\r\nContent-Length: 7\r\n\r\n`,
@@ -117,49 +105,49 @@ describe('a WebSocket', () => {
       'Token invalide ou expiré',
     ])
     expect(await refused('/pro', [bearer()])).toEqual([403, 'plan_insufficient', 'Plan insuffisant'])
-    expect(upstream.handshakes).toEqual([])
+    expect(at.upstream.handshakes).toEqual([])
   })
 
   it('is a use: a free user’s second handshake of the day is refused', async () => {
-    const { socket } = await openWebSocket(`${gateway.url}/counted`, { token: user.access })
+    const { socket } = await openWebSocket(`${at.gateway.url}/counted`, { token: user.access })
     socket.close()
     const [status, code] = await refused('/counted', [bearer()])
     expect([status, code]).toEqual([429, 'daily_limit_reached'])
-    expect(upstream.handshakes).toHaveLength(1)
+    expect(at.upstream.handshakes).toHaveLength(1)
   })
 
   it('passes sub-protocols, and the upstream chooses', async () => {
-    const { socket } = await openWebSocket(`${gateway.url}/open`, { protocols: ['soap', 'chat'] })
+    const { socket } = await openWebSocket(`${at.gateway.url}/open`, { protocols: ['soap', 'chat'] })
     expect(socket.protocol).toBe('chat')
-    expect(upstream.handshakes[0]?.headers['sec-websocket-protocol']).toBe('soap, chat')
+    expect(at.upstream.handshakes[0]?.headers['sec-websocket-protocol']).toBe('soap, chat')
     socket.close()
   })
 
   it('takes its bearer token from a sub-protocol, which the upstream and the log never see', async () => {
-    const { socket } = await openWebSocket(`${gateway.url}/chat/x`, {
+    const { socket } = await openWebSocket(`${at.gateway.url}/chat/x`, {
       protocols: [`peage.bearer.${user.access}`, 'chat'],
     })
     expect(socket.protocol).toBe('chat')
-    const [seen] = upstream.handshakes
+    const [seen] = at.upstream.handshakes
     expect(seen?.headers['x-user-id']).toBe(String(user.id))
     expect(seen?.headers['sec-websocket-protocol']).toBe('chat')
     expect(JSON.stringify(seen?.rawHeaders)).not.toContain(user.access)
     socket.close()
-    await expect.poll(() => gateway.log.some(line => line.includes('"status":101'))).toBe(true)
-    expect(gateway.log.join('')).not.toContain(user.access)
+    await expect.poll(() => at.gateway.log.some(line => line.includes('"status":101'))).toBe(true)
+    expect(at.gateway.log.join('')).not.toContain(user.access)
   })
 
   it('answers the bearer protocol itself where nothing else was offered, as browsers want one', async () => {
     const only = `peage.bearer.${user.access}`
-    const { socket } = await openWebSocket(`${gateway.url}/chat/x`, { protocols: [only] })
+    const { socket } = await openWebSocket(`${at.gateway.url}/chat/x`, { protocols: [only] })
     expect(socket.protocol).toBe(only)
-    expect(upstream.handshakes[0]?.headers['sec-websocket-protocol']).toBeUndefined()
+    expect(at.upstream.handshakes[0]?.headers['sec-websocket-protocol']).toBeUndefined()
     socket.close()
   })
 
   it('an upstream that refuses is heard as it is', async () => {
     const body = 'x'.repeat(3_000_000)
-    upstream.refuse = socket => {
+    at.upstream.refuse = socket => {
       socket.end(`HTTP/1.1 418 Teapot\r\nX-Why: tea\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
     }
     const { connection, answer } = await shake('/open')
@@ -172,9 +160,9 @@ describe('a WebSocket', () => {
 
   it('an upstream that is down is 502, one that is slow 504, and neither a 101', async () => {
     expect(await refused('/down')).toEqual([502, 'upstream_unreachable', 'Service amont injoignable'])
-    upstream.refuse = () => {}
+    at.upstream.refuse = () => {}
     expect(await refused('/open')).toEqual([504, 'upstream_timeout', 'Délai du service amont dépassé'])
-    upstream.refuse = socket => socket.destroy()
+    at.upstream.refuse = socket => socket.destroy()
     expect((await refused('/open'))[0]).toBe(502)
   })
 
@@ -188,7 +176,7 @@ describe('a WebSocket', () => {
     ],
     ['another protocol', 'h2c', `Sec-WebSocket-Accept: ${accepted}`],
   ])('a 101 with %s is 502', async (_, protocol, line) => {
-    upstream.refuse = socket => {
+    at.upstream.refuse = socket => {
       socket.write(`HTTP/1.1 101 x\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n${line}\r\n\r\n`)
     }
     expect((await refused('/open')).slice(0, 2)).toEqual([502, 'upstream_unreachable'])
@@ -198,7 +186,7 @@ describe('a WebSocket', () => {
     const silent = await startScriptedUpstream()
     silent.script = () => {}
     const narrow = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'], connections: 1, timeouts: { connect: 200ms } }
+  app: { targets: ['${at.upstream.url}'], connections: 1, timeouts: { connect: 200ms } }
   silent: { targets: ['${silent.url}'], connections: 1, timeouts: { connect: 200ms } }
 routes:
   - { path: /open, upstream: app, websocket: true, auth: none }
@@ -223,7 +211,7 @@ routes:
   it('large and fragmented messages come back whole, compressed ones too', async () => {
     // Not /open: a busy machine compresses the largest message for longer than its `timeouts.idle`.
     const options = { maxPayload: 2 ** 27 }
-    const { socket, closed } = await openWebSocket(`${gateway.url}/patient`, { options })
+    const { socket, closed } = await openWebSocket(`${at.gateway.url}/patient`, { options })
     expect(socket.extensions).toContain('permessage-deflate')
     const digest = (data: Buffer) => createHash('sha256').update(data).digest('hex')
     const heard = () => {
@@ -247,7 +235,7 @@ routes:
 
   it('a client that does not read holds the upstream back', async () => {
     let sent = 0
-    upstream.onOpen = socket => {
+    at.upstream.onOpen = socket => {
       const chunk = Buffer.alloc(65_536)
       const more = () => {
         sent += chunk.length
@@ -276,7 +264,7 @@ routes:
   })
 
   it('a half-close is passed on, and what comes after it still arrives', async () => {
-    upstream.refuse = socket => {
+    at.upstream.refuse = socket => {
       socket.write(
         `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
       )
@@ -291,33 +279,33 @@ routes:
   })
 
   it('an upstream that breaks off breaks the client’s connection, and the other way round', async () => {
-    const { closed } = await openWebSocket(`${gateway.url}/open`)
-    upstream.sockets.at(-1)?.terminate()
+    const { closed } = await openWebSocket(`${at.gateway.url}/open`)
+    at.upstream.sockets.at(-1)?.terminate()
     expect((await closed).code).toBe(1006)
-    const { socket } = await openWebSocket(`${gateway.url}/open`)
+    const { socket } = await openWebSocket(`${at.gateway.url}/open`)
     socket.terminate()
-    await expect.poll(() => upstream.closed.at(-1)).toEqual({ code: 1006 })
+    await expect.poll(() => at.upstream.closed.at(-1)).toEqual({ code: 1006 })
   })
 
   it('is closed with 1001 after timeouts.idle without a byte', async () => {
     const started = performance.now()
-    const { closed } = await openWebSocket(`${gateway.url}/open`)
-    const { code, at } = await closed
+    const { closed } = await openWebSocket(`${at.gateway.url}/open`)
+    const { code, at: closedAt } = await closed
     expect(code).toBe(1001)
-    expect(at - started).toBeGreaterThan(950)
-    expect(at - started).toBeLessThan(2_000)
-    await expect.poll(() => upstream.closed).toContainEqual({ code: 1001 })
+    expect(closedAt - started).toBeGreaterThan(950)
+    expect(closedAt - started).toBeLessThan(2_000)
+    await expect.poll(() => at.upstream.closed).toContainEqual({ code: 1001 })
   })
 
   it('is one line in the log, when it ends', async () => {
-    gateway.log.length = 0
-    const { socket, closed } = await openWebSocket(`${gateway.url}/chat/logged`, { token: user.access })
+    at.gateway.log.length = 0
+    const { socket, closed } = await openWebSocket(`${at.gateway.url}/chat/logged`, { token: user.access })
     await new Promise(resolve => setTimeout(resolve, 100))
-    expect(gateway.log).toEqual([])
+    expect(at.gateway.log).toEqual([])
     socket.close()
     await closed
-    await expect.poll(() => gateway.log.length).toBe(1)
-    const line = JSON.parse(gateway.log[0] as string)
+    await expect.poll(() => at.gateway.log.length).toBe(1)
+    const line = JSON.parse(at.gateway.log[0] as string)
     expect(line).toMatchObject({
       route: 'chat',
       status: 101,
@@ -329,7 +317,7 @@ routes:
   })
 
   it('a route without them takes the request for a plain one, on a connection that stays', async () => {
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     for (const lines of [
       handshake,
       ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AA'],
@@ -339,11 +327,11 @@ routes:
       expect([answer?.status, answer?.body.toString()]).toEqual([200, 'plain'])
     }
     connection.close()
-    expect(upstream.handshakes).toEqual([])
+    expect(at.upstream.handshakes).toEqual([])
     // A route with WebSockets takes plain requests too.
-    expect(await (await fetch(`${gateway.url}/open`)).text()).toBe('plain')
+    expect(await (await fetch(`${at.gateway.url}/open`)).text()).toBe('plain')
     expect(
-      upstream.requests.slice(0, 2).map(({ headers }) => [headers.upgrade, headers['http2-settings']]),
+      at.upstream.requests.slice(0, 2).map(({ headers }) => [headers.upgrade, headers['http2-settings']]),
     ).toEqual([
       [undefined, undefined],
       [undefined, undefined],
@@ -352,15 +340,15 @@ routes:
 
   it('a client that leaves while the upstream is dialled ends that', async () => {
     let ended = false
-    upstream.refuse = socket => {
+    at.upstream.refuse = socket => {
       socket.on('end', () => {
         ended = true
       })
       socket.resume()
     }
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/open', handshake))
-    await expect.poll(() => upstream.handshakes.length).toBe(1)
+    await expect.poll(() => at.upstream.handshakes.length).toBe(1)
     connection.socket.end()
     await expect.poll(() => ended, { timeout: 400 }).toBe(true)
     connection.close()

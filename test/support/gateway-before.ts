@@ -1,10 +1,17 @@
 // A gateway before one upstream, for a whole suite.
 import { afterAll, beforeAll } from 'vitest'
-import { embedded, startGateway, type TestGateway } from './gateway.ts'
+import { type Stores, startGateway, type TestGateway } from './gateway.ts'
+import { alone } from './setups.ts'
 
 interface Startable {
   readonly url: string
   close(): Promise<void>
+}
+
+interface Stage<Before extends Startable> {
+  gateway: TestGateway
+  upstream: Before
+  stores: Stores
 }
 
 /**
@@ -15,15 +22,18 @@ export function gatewayBefore<Before extends Startable>(
   startUpstream: () => Promise<Before>,
   yamlOf: (upstream: string) => string,
   settings: Parameters<typeof startGateway>[2] = {},
-): { upstream: Before; gateway: TestGateway } {
-  const at = {} as { upstream: Before; gateway: TestGateway }
+  setup = alone,
+): Stage<Before> {
+  const at = {} as Stage<Before>
   beforeAll(async () => {
+    at.stores = await setup.open()
     at.upstream = await startUpstream()
-    at.gateway = await startGateway(yamlOf(at.upstream.url), embedded, settings)
+    at.gateway = await startGateway(yamlOf(at.upstream.url), at.stores, settings)
   })
   afterAll(async () => {
     await at.gateway?.stop()
     await at.upstream?.close()
+    if (at.stores !== undefined) await setup.drop(at.stores)
   })
   return at
 }

@@ -1,14 +1,9 @@
 // What most journeys need: a gateway with a route of each kind, and the upstream behind it.
-import { afterAll, beforeAll, beforeEach } from 'vitest'
-import { type Stores, startGateway, type TestGateway } from './gateway.ts'
+import { beforeEach } from 'vitest'
+import type { startGateway } from './gateway.ts'
+import { gatewayBefore } from './gateway-before.ts'
 import type { Setup } from './setups.ts'
-import { startUpstream, type Upstream } from './upstream.ts'
-
-export interface Journey {
-  gateway: TestGateway
-  upstream: Upstream
-  stores: Stores
-}
+import { startUpstream } from './upstream.ts'
 
 /**
  * Filled in before the first test; what the upstream received is forgotten before each.
@@ -18,23 +13,13 @@ export function journey(
   setup: Setup,
   settings: Parameters<typeof startGateway>[2] = {},
   yamlOf: (upstream: string) => string = routes,
-): Journey {
-  const journey = {} as Journey
-  beforeAll(async () => {
-    journey.stores = await setup.open()
-    journey.upstream = await startUpstream()
-    journey.gateway = await startGateway(yamlOf(journey.upstream.url), journey.stores, settings)
-  })
+) {
+  const at = gatewayBefore(startUpstream, yamlOf, settings, setup)
   beforeEach(() => {
-    journey.upstream.received.length = 0
-    journey.upstream.answer = undefined
+    at.upstream.received.length = 0
+    at.upstream.answer = undefined
   })
-  afterAll(async () => {
-    await journey.gateway?.stop()
-    await journey.upstream?.close()
-    if (journey.stores !== undefined) await setup.drop(journey.stores)
-  })
-  return journey
+  return at
 }
 
 export function routes(upstream: string): string {
