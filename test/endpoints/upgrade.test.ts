@@ -6,15 +6,7 @@ import { createUpgradeEndpoints } from '../../src/endpoints/upgrade.ts'
 import { JsonObject } from '../../src/http/json-body.ts'
 import type { Plan, User } from '../../src/users/user.ts'
 import { bytesOf } from '../support/refusals.ts'
-
-const asked = {
-  client: '',
-  parameter: '',
-  userAgent: undefined,
-  credential: 'access_token',
-  sessionId: undefined,
-  apiTokenId: undefined,
-} as const
+import { asked } from './asked.ts'
 
 const address = 'https://pay.example.com/to/{plan}?user={user_id}&plan={plan}'
 

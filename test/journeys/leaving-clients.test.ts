@@ -63,17 +63,6 @@ describe('clients that leave', () => {
     await isServed()
   })
 
-  it('with requests pipelined behind one that is under way: no connection is held', async () => {
-    const arrived = new Promise<void>(resolve => {
-      at.upstream.answer = () => resolve()
-    })
-    const socket = await open(at.gateway.url)
-    socket.write(get('/public/never') + get('/public/big').repeat(6))
-    await arrived
-    socket.destroy()
-    await isServed()
-  })
-
   it('a client that reads nothing is cut off, and holds up nobody for longer', async () => {
     let asked = 0
     at.upstream.answer = (request, response) => {

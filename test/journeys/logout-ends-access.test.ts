@@ -146,14 +146,6 @@ describeOverSetups('logout_ends_access', setup => {
     await expect.poll(async () => (await answered()).headers.get('x-peage-error')).toBe('user_not_found')
   })
 
-  it('lets the tokens of a changed password through at once, on a user who is remembered from before', async () => {
-    const user = await newUser(at.gateway)
-    expect((await ask(at.gateway, user.access)).status).toBe(200)
-    const passwords = { current_password: user.password, new_password: 'another long password' }
-    const { body } = await auth(at.gateway, 'POST', '/password', passwords, user.access)
-    expect((await ask(at.gateway, String(body.access_token))).status).toBe(200)
-  })
-
   it('lets tokens of 0.1 through, which name no session', async () => {
     const user = await newUser(at.gateway)
     const token = await withoutSession(at.gateway, user.access)

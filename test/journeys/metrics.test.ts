@@ -196,14 +196,10 @@ describe('what is counted', () => {
     }
     gateway = await startGateway(
       `${routes(upstream.url)}  - { name: chat, path: /chat, upstream: chat, websocket: true, auth: none }
-  - { name: ill, path: /ill, upstream: ill, auth: none }
 `.replace(
         'upstreams:\n',
         `upstreams:
   chat: { targets: ['${sockets.url}'] }
-  ill:
-    targets: ['${upstream.url}', '${upstream.url}/']
-    health: { path: /health, interval: 50ms, unhealthy_after: 1 }
 `,
       ),
       undefined,
@@ -244,19 +240,6 @@ describe('what is counted', () => {
     ])
   })
 
-  it('a target that fails its checks is not healthy, and a guard’s refusal', async () => {
-    const labels = { upstream: 'ill', target: upstream.url }
-    const healthy = async () => (await scrape(gateway.admin)).series.get(idOf(labels))
-    await expect.poll(healthy, patiently).toBe(1)
-    upstream.answer = (_request, response) => response.writeHead(500).end()
-    await expect.poll(healthy, patiently).toBe(0)
-    const start = await scrape(gateway.admin)
-    expect((await call(gateway.url, 'GET', '/ill')).status).toBe(503)
-    await expectGrowth(gateway.admin, start, [[...guard('target', 'refuse'), 1]])
-    upstream.answer = undefined
-    await expect.poll(healthy, patiently).toBe(1)
-  })
-
   it('random paths, methods and users leave the number of series as it is', async () => {
     const user = await newUser(gateway)
     const one = async (n: number) => {
@@ -293,10 +276,6 @@ describe('what is counted', () => {
     })
   })
 })
-
-function idOf({ upstream, target }: { upstream: string; target: string }): string {
-  return `peage_upstream_healthy{target="${target}",upstream="${upstream}"}`
-}
 
 it('the delays of the event loop are since the scrape before, whatever the console has read meanwhile', async () => {
   // The console reads at the end of each step of 10 s; this clock stands still 0.6 s before, so every 0.6 s.

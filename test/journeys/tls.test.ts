@@ -203,19 +203,6 @@ describe('the listener over TLS', () => {
       connection.close()
     }
   })
-
-  it('100 Continue comes after the guards, and bodies stream both ways', async () => {
-    const body = Buffer.alloc(8 * 1024 * 1024, 'péage')
-    at.upstream.answer = (request, response) => request.pipe(response)
-    const connection = new RawConnection(at.gateway.url)
-    connection.write(
-      requestBytes('POST', '/public/x', [`Content-Length: ${body.length}`, 'Expect: 100-continue']),
-    )
-    expect((await connection.answer())?.status).toBe(100)
-    const [answer] = await Promise.all([connection.answer('POST', 10_000), connection.writeAll(body)])
-    expect(answer?.body.equals(body)).toBe(true)
-    connection.close()
-  })
 })
 
 describe('a drain over TLS', () => {

@@ -52,12 +52,6 @@ describeOverSetups('the upgrade path', setup => {
     expect(Number(get && value(get, 'content-length'))).toBe(get?.body.length)
   })
 
-  it('goes by the record, not by the token', async () => {
-    const { id, access: token } = await newUser(at.gateway)
-    await at.gateway.sql(`update users set plan = 'premium' where id = $1`, [id])
-    expect((await call(at.gateway.url, 'GET', path, { token })).body.current_plan).toBe('premium')
-  })
-
   it('is for everybody who is somebody: a key will do, nothing will not', async () => {
     const user = await newUser(at.gateway)
     await giveKey(at.gateway, user, 'peage_upgrading')

@@ -116,13 +116,6 @@ describe('a WebSocket', () => {
     expect(at.upstream.handshakes).toHaveLength(1)
   })
 
-  it('passes sub-protocols, and the upstream chooses', async () => {
-    const { socket } = await openWebSocket(`${at.gateway.url}/open`, { protocols: ['soap', 'chat'] })
-    expect(socket.protocol).toBe('chat')
-    expect(at.upstream.handshakes[0]?.headers['sec-websocket-protocol']).toBe('soap, chat')
-    socket.close()
-  })
-
   it('takes its bearer token from a sub-protocol, which the upstream and the log never see', async () => {
     const { socket } = await openWebSocket(`${at.gateway.url}/chat/x`, {
       protocols: [`peage.bearer.${user.access}`, 'chat'],

@@ -30,7 +30,6 @@ routes:
   - { name: courses, path: /courses/*, upstream: echo, free_daily: true }
   - { name: paid, path: /paid, upstream: echo, plans: [premium, pro] }
   - { name: pro, path: /pro, upstream: echo, plans: [pro] }
-  - { name: counted-free, path: /counted-free, upstream: echo, plans: [free], free_daily: true }
   - { name: any, path: /any/*, upstream: echo }
   - { name: optional, path: /optional, upstream: echo, auth: optional }
   - { name: optional-pro, path: /optional-pro, upstream: echo, auth: optional, plans: [pro] }
