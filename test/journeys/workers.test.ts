@@ -228,28 +228,6 @@ describeWithServices('two workers', () => {
     await eventually(told).toMatchObject(well)
   })
 
-  it('health tells those that do not answer from none that does', async () => {
-    await start()
-    const [one = 0, other = 0] = crew.pids()
-    process.kill(one, 'SIGSTOP')
-    expect(await crew.ready()).toMatchObject({
-      status: 200,
-      body: {
-        status: 'degraded',
-        checks: { postgres: 'ok', redis: 'ok', workers: 'degraded' },
-        warnings: [`worker ${one} does not answer`],
-      },
-    })
-    expect(await crew.ready('?for=public')).toMatchObject({ status: 200 })
-    process.kill(other, 'SIGSTOP')
-    const both = { status: 503, body: { status: 'down', checks: { workers: 'down' } } }
-    expect(await crew.ready()).toMatchObject(both)
-    expect(await crew.ready('?for=public')).toMatchObject(both)
-    process.kill(one, 'SIGCONT')
-    process.kill(other, 'SIGCONT')
-    await eventually(async () => (await crew.ready()).body.status).toBe('ok')
-  })
-
   it('SIGHUP ends nothing', async () => {
     await start()
     for (const pid of [crew.child.pid as number, ...crew.pids()]) process.kill(pid, 'SIGHUP')
