@@ -156,6 +156,8 @@ describeOverSetups('the audit', setup => {
     minutesLater()
     await ask('PATCH', '/users/99999999', { plan: 'pro' })
     await ask('POST', '/alerts', { type: 'x', user_id: 99_999_998 })
+    // An export is no change, and its refusal stands in the audit too.
+    for (let i = 0; i < 2; i += 1) await ask('GET', '/users/99999997/export')
     expect(await entries(`?user_id=${user.id}`)).toMatchObject([
       { status: 413, changes: null },
       { status: 400, changes: null, operator: 'billing' },
@@ -163,15 +165,7 @@ describeOverSetups('the audit', setup => {
     ])
     expect(await entries('?user_id=99999999')).toMatchObject([{ status: 404, changes: null }])
     expect(await entries('?user_id=99999998')).toMatchObject([{ status: 404, changes: null }])
-  })
-
-  it('has the first refused export of a minute too', async () => {
-    at.gateway.clock.at += 60_000
-    for (let i = 0; i < 2; i += 1)
-      expect((await ask('GET', '/users/99999997/export')).body.error).toBe('Utilisateur introuvable')
-    expect(await entries('?user_id=99999997')).toMatchObject([
-      { method: 'GET', route: '/admin/v1/users/:id/export', status: 404, changes: null },
-    ])
+    expect(await entries('?user_id=99999997')).toMatchObject([{ status: 404, changes: null, method: 'GET' }])
   })
 
   it('has no reading, and nobody who is no operator', async () => {

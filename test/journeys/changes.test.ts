@@ -159,24 +159,6 @@ describeOverSetups('a change', setup => {
     }
   })
 
-  it('that a user makes to the own key is in force in the very next request on the same replica', async () => {
-    const user = await newUser(first, 'pro')
-    await remembers(first, user)
-    const path = '/api/v1/user/api-token'
-    const as = { token: user.access }
-    const withKey = async (key: unknown) =>
-      (await get(first, '/any/x', { headers: { 'x-api-key': String(key) } })).status
-    let before: unknown
-    for (let round = 0; round < 10; round += 1) {
-      const { body } = await call(first.url, 'POST', path, as)
-      if (before !== undefined) expect(await withKey(before)).toBe(401)
-      expect(await withKey(body.api_token)).toBe(200)
-      before = body.api_token
-    }
-    expect((await call(first.url, 'DELETE', path, as)).status).toBe(200)
-    expect(await withKey(before)).toBe(401)
-  })
-
   describe('without one, a request', () => {
     /** What goes on beside requests. */
     const background = /webhook_deliveries|delete from refresh_tokens|set last_used_at/

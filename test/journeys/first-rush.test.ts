@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { call } from '../support/client.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary, poolSize } from '../support/services.ts'
@@ -27,22 +27,22 @@ describeWithPostgresBinary('a gateway that is ready', () => {
     }
   }
 
-  it('has all of storage.pool open', async () => {
-    const gateway = await startGateway(routes(upstream.url), { postgres: postgres.url, redis: '' })
-    try {
+  const started = async (url: string, work: (gateway: TestGateway) => Promise<void>) => {
+    const gateway = await startGateway(routes(upstream.url), { postgres: url, redis: '' })
+    await work(gateway).finally(gateway.stop)
+  }
+
+  it('has all of storage.pool open', () =>
+    started(postgres.url, async () => {
       const open = `select count(*)::int as n from pg_stat_activity where application_name = 'peage'`
       expect(await onServer(open)).toEqual([{ n: poolSize }])
-    } finally {
-      await gateway.stop()
-    }
-  })
+    }))
 
   it('is ready too where Postgres lets only some in, and says so', async () => {
     await onServer('create role narrow login connection limit 3')
     await onServer('create database narrow owner narrow')
     const url = postgres.url.replace('postgres@', 'narrow@').replace(/postgres$/, 'narrow')
-    const gateway = await startGateway(routes(upstream.url), { postgres: url, redis: '' })
-    try {
+    await started(url, async gateway => {
       expect((await call(gateway.url, 'GET', '/public/x')).status).toBe(200)
       const [said] = gateway.log.filter(line => line.includes('postgres pool only partly warmed up'))
       expect(JSON.parse(said ?? '{}')).toMatchObject({
@@ -50,8 +50,6 @@ describeWithPostgresBinary('a gateway that is ready', () => {
         pool: poolSize,
         reason: expect.stringContaining('too many connections for role'),
       })
-    } finally {
-      await gateway.stop()
-    }
+    })
   })
 })

@@ -163,10 +163,4 @@ describeOverSetups('guards', setup => {
       'x-api-key': 'rubbish',
     })
   })
-
-  it('forward_credentials passes both on', async () => {
-    const user = await newUser(at.gateway)
-    expect((await get('/credentials', user.access)).status).toBe(200)
-    expect(at.upstream.received[0]?.headers.authorization).toBe(`Bearer ${user.access}`)
-  })
 })

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'
 import { call, newUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
@@ -28,16 +28,14 @@ describeWithServices('keys in files, on two replicas', () => {
       kids[name] = kid
       await writeFile(join(folder, name), text)
     }
+    replicas = await Promise.all([start('old'), start('old')])
   })
   afterAll(async () => {
+    await Promise.all(replicas.map(replica => replica.stop()))
     await upstream?.close()
     if (stores !== undefined) await services.drop(stores)
     await rm(folder, { recursive: true })
   })
-  beforeEach(async () => {
-    replicas = await Promise.all([start('old'), start('old')])
-  })
-  afterEach(() => Promise.all(replicas.map(replica => replica.stop())))
 
   function start(...names: string[]): Promise<TestGateway> {
     const files = names.map(name => JSON.stringify(join(folder, name)))
@@ -46,14 +44,11 @@ describeWithServices('keys in files, on two replicas', () => {
 
   /** One after the other, as a rollout does it; both serve while one is replaced. */
   async function rollOut(load: KeyLoad, ...names: string[]): Promise<void> {
-    for (const i of replicas.keys()) await replace(i, load, ...names)
-  }
-
-  async function replace(i: number, load: Pick<KeyLoad, 'settled'>, ...names: string[]): Promise<void> {
-    const before = replicas[i]
-    replicas[i] = await start(...names)
-    await load.settled()
-    await before?.stop()
+    for (const [i, before] of replicas.entries()) {
+      replicas[i] = await start(...names)
+      await load.settled()
+      await before.stop()
+    }
   }
 
   it('added as second, promoted, and the old one retired when its tokens are gone: 0 wrong 401', async () => {

@@ -145,14 +145,6 @@ ${routes(upstream)}`,
     expect((body.deliveries as object[])[0]).toMatchObject(newest[0] as object)
   })
 
-  it('is exported with nothing where there is nothing', async () => {
-    const user = await newUser(at.gateway)
-    await at.gateway.sql('delete from subscriptions where user_id = $1', [user.id])
-    const { body } = await exported(user)
-    const nothing = { subscription: null, api_token: null, webhook: null, deliveries: [], mails: [] }
-    expect(body).toMatchObject(nothing)
-  })
-
   describe('deleted', () => {
     it('leaves nothing behind, and frees the email', async () => {
       const [user, other] = [await newUser(at.gateway, 'pro'), await newUser(at.gateway, 'pro')]

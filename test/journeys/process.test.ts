@@ -195,13 +195,6 @@ ${routes(upstream.url)}`,
     expect(log.trimEnd().split('\n').at(-1)).toContain('"stopped"')
   })
 
-  it('prints the problems of a bad configuration and exits 2', async () => {
-    const bad = join(folder, 'bad.yaml')
-    await writeFile(bad, 'server: { listn: x }\n')
-    const { code, stderr } = await runProgram(['start', '-c', bad], folder)
-    expect([code, stderr]).toEqual([2, expect.stringContaining(`${bad}:1:11  server.listn  `)])
-  })
-
   it('migrates and stops', async () => {
     const { code, stdout } = await runProgram(['migrate', '-c', file], folder)
     expect([code, stdout]).toEqual([0, 'up to date\n'])

@@ -163,11 +163,9 @@ describe('a bad file', () => {
   })
 })
 
-describe('reloads that are asked for at once', () => {
-  it('do not overlap: one is under way, and one follows for all the others', async () => {
-    await Promise.all([gateway.reload(), gateway.reload(), gateway.reload(), gateway.reload()])
-    expect((await reloads()).success).toBe(2)
-  })
+it('reloads that are asked for at once do not overlap: one is under way, and one follows for all the others', async () => {
+  await Promise.all([gateway.reload(), gateway.reload(), gateway.reload(), gateway.reload()])
+  expect((await reloads()).success).toBe(2)
 })
 
 describe('whoever is served already', () => {

@@ -1,7 +1,7 @@
 // CONTRACT §5: the upgrade path through real requests, and the routes that take its place.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, requestBytes, value, values } from '../security/raw-client.ts'
-import { call, giveKey, newUser } from '../support/client.ts'
+import { call, newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
@@ -50,19 +50,6 @@ describeOverSetups('the upgrade path', setup => {
       expect(head && values(head, name)).toEqual(get && values(get, name))
     }
     expect(Number(get && value(get, 'content-length'))).toBe(get?.body.length)
-  })
-
-  it('is for everybody who is somebody: a key will do, nothing will not', async () => {
-    const user = await newUser(at.gateway)
-    await giveKey(at.gateway, user, 'peage_upgrading')
-    const headers = { 'x-api-key': 'peage_upgrading' }
-    expect((await call(at.gateway.url, 'GET', path, { headers })).status).toBe(200)
-    expect((await call(at.gateway.url, 'POST', path, { headers })).status).toBe(303)
-    for (const method of ['GET', 'POST']) {
-      const answer = await call(at.gateway.url, method, path, { body: method === 'POST' ? {} : undefined })
-      expectRefusal(answer, 401, 'token_invalid', 'Token invalide ou expiré')
-      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
-    }
   })
 
   it('knows GET, HEAD and POST alone', async () => {
