@@ -5,7 +5,7 @@ import { sha256Hex } from '../../src/identity/token-hash.ts'
 import { scrape } from '../support/scrape.ts'
 import { noRateLimits } from './accounts.ts'
 import { openStage } from './replicas.ts'
-import { startUpstream } from './stage.ts'
+import { serviceAt, startUpstream } from './stage.ts'
 import { type Answers, createStrangers } from './strangers.ts'
 import { createUsers } from './users.ts'
 import type { Watch } from './watch.ts'
@@ -75,7 +75,7 @@ auth: { keys: [${JSON.stringify(signing)}], ${noRateLimits} }`
 }
 
 function routing(port: number): string {
-  return `upstreams: { service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 } }
+  return `${serviceAt(port)}
 routes:
   - { path: /public/*, upstream: service, auth: none }
   - { path: /guarded/*, upstream: service, auth: optional }

@@ -5,7 +5,7 @@ import { peakMemory } from '../support/process-stat.ts'
 import { startCountingRelay } from './relay.ts'
 import { openStage, type ReplicaStage } from './replicas.ts'
 import { rush } from './rush.ts'
-import { startUpstream } from './stage.ts'
+import { serviceAt, startUpstream } from './stage.ts'
 import { createUsers, type Users } from './users.ts'
 import type { Watch } from './watch.ts'
 
@@ -75,7 +75,7 @@ async function askForAll(
     const gateway = await stage.start({
       through: relay.url,
       settings: `auth: ${JSON.stringify({ keys: [keys], ...auth })}`,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream}'], connections_per_client: 128 } }
+      routing: `${serviceAt(upstream)}
 routes:
   - { path: /public/small, upstream: service, plans: [pro] }`,
       env,

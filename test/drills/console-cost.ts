@@ -5,6 +5,7 @@ import { cpuSeconds } from '../support/process-stat.ts'
 import { type ConsoleTab, openConsole } from './console-tab.ts'
 import { adminToken, openStage } from './replicas.ts'
 import { setting } from './settings.ts'
+import { serviceAt } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const pairs = setting('CONSOLE_PAIRS', 20, 3)
@@ -79,6 +80,6 @@ function quantile(values: readonly number[], share: number): number {
 }
 
 function routing(port: number): string {
-  return `upstreams: { service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 } }
+  return `${serviceAt(port)}
 routes: [{ path: /public/*, upstream: service, auth: none }]`
 }

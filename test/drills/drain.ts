@@ -7,7 +7,7 @@ import { WebSocket } from 'ws'
 import { codeOf } from './error-code.ts'
 import { openStage } from './replicas.ts'
 import { setting } from './settings.ts'
-import { startUpstream } from './stage.ts'
+import { serviceAt, startUpstream } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const rounds = setting('DRAIN_ROUNDS', 10, 2)
@@ -21,7 +21,7 @@ export async function drain({ say, expect }: Watch): Promise<void> {
   const stage = await openStage()
   const settings = {
     server: `, drain_timeout: ${drainSeconds}s`,
-    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
+    routing: `${serviceAt(upstream.port)}
 routes:
   - { path: /public/socket, upstream: service, auth: none, websocket: true }
   - { path: /public/*, upstream: service, auth: none }`,

@@ -7,7 +7,7 @@ import { quantiles } from './alerts.ts'
 import { type StallableRelay, startStallingRelay } from './relay.ts'
 import { type Replica, startReplicas } from './replicas.ts'
 import { setting } from './settings.ts'
-import { startUpstream } from './stage.ts'
+import { serviceAt, startUpstream } from './stage.ts'
 import { longestStall, type Stalls, watchStalls } from './stalls.ts'
 import { ask } from './subjects.ts'
 import type { Watch } from './watch.ts'
@@ -29,7 +29,7 @@ export async function logout(watch: Watch): Promise<void> {
   try {
     const stage = await startReplicas({
       settings: `auth: { logout_ends_access: true, ${noRateLimits} }`,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
+      routing: `${serviceAt(upstream.port)}
 routes:
   - { path: /public/small, upstream: service }
   - { path: /public/events, upstream: service }`,

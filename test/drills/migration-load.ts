@@ -8,7 +8,7 @@ import { createAccounts, login, noRateLimits } from './accounts.ts'
 import { startLoad } from './load.ts'
 import { openStage } from './replicas.ts'
 import { setting } from './settings.ts'
-import { startUpstream } from './stage.ts'
+import { serviceAt, startUpstream } from './stage.ts'
 import { post } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
@@ -26,7 +26,7 @@ export async function migrationLoad({ say, expect }: Watch): Promise<void> {
   const stage = await openStage()
   const serving = {
     settings: `auth: { ${noRateLimits} }\nlimits: { free_daily: 1000000 }`,
-    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
+    routing: `${serviceAt(upstream.port)}
 routes:
   - { path: /public/small, upstream: service, free_daily: true }`,
     program: join(older, 'dist/cli.js'),

@@ -11,7 +11,7 @@ import { MiB } from './noise.ts'
 import { openStage, type Replica } from './replicas.ts'
 import { setting } from './settings.ts'
 import { type SmtpAndWebhooks, startSmtpAndWebhooks, troubles } from './smtp-and-webhooks.ts'
-import { startUpstream } from './stage.ts'
+import { serviceAt, startUpstream } from './stage.ts'
 import { post, send } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
@@ -121,7 +121,7 @@ async function openGateway(name: string, upstream: number): Promise<Stage> {
       settings: `auth: { ${noRateLimits} }
 webhooks: { allow_private_networks: true }
 mail: { smtp: '${others.smtp}', from: 'drill@example.com', code_ttl: { reset: 30d }, rate_limits: { per_address: 0, per_email: 0 } }`,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream}'], connections_per_client: 128 } }
+      routing: `${serviceAt(upstream)}
 routes:
   - { path: /public/small, upstream: service }`,
       env: { NODE_EXTRA_CA_CERTS: first.files.cert, ...heaps.env },

@@ -8,7 +8,7 @@ import { type StallableRelay, startStallingRelay } from './relay.ts'
 import { type Replica, startReplicas } from './replicas.ts'
 import { type Asked, judge } from './revocation-verdict.ts'
 import { setting } from './settings.ts'
-import { startUpstream } from './stage.ts'
+import { serviceAt, startUpstream } from './stage.ts'
 import { type Stalls, watchStalls } from './stalls.ts'
 import { ask, createSubjects, newPro, type Subject } from './subjects.ts'
 import type { Watch } from './watch.ts'
@@ -90,7 +90,7 @@ async function onStage(
     const stage = await startReplicas({
       // A revoked key counts as an unknown one, and the drill uses it very often.
       settings: 'auth: { rate_limits: { bad_keys: 0 } }',
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
+      routing: `${serviceAt(upstream.port)}
 routes:
   - { path: /public/small, upstream: service, plans: [pro] }`,
       env: stalls.env,

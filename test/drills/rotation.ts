@@ -6,7 +6,7 @@ import { cli, run } from '../support/processes.ts'
 import { bearer, noRateLimits } from './accounts.ts'
 import { type Replica, startReplicas } from './replicas.ts'
 import { expiryOf, type Sessions, startSessions } from './sessions.ts'
-import { startUpstream } from './stage.ts'
+import { serviceAt, startUpstream } from './stage.ts'
 import { ask } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
@@ -19,7 +19,7 @@ export async function rotation(watch: Watch): Promise<void> {
     const stage = await startReplicas({
       // So short that a key's last token expires within the drill.
       settings: `auth: { access_token_ttl: 10s, refresh_token_ttl: 12s, ${noRateLimits} }`,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
+      routing: `${serviceAt(upstream.port)}
 routes:
   - { path: /public/small, upstream: service }`,
     })

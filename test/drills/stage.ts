@@ -12,6 +12,11 @@ export function startUpstream(port = 0): Promise<RunningProgram> {
   return startProgram(program, ['--port', String(port)])
 }
 
+/** YAML of the upstream `service` at a port of this machine. All clients of a drill have one address. */
+export function serviceAt(port: number): string {
+  return `upstreams: { service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 } }`
+}
+
 interface StageOptions {
   /** How many services are started as targets of the upstream `service`. */
   readonly upstreams?: number
