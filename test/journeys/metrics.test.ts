@@ -140,8 +140,23 @@ describeOverSetups('the metrics', setup => {
       [...guard('plan', 'pass'), 1],
       [...guard('plan', 'refuse'), 1],
       [...guard('max_body', 'refuse'), 1],
+      [...guard('target', 'pass'), 4],
       [...guard('free_daily', 'pass'), 1],
       [...guard('free_daily', 'refuse'), 1],
+    ])
+  })
+
+  it('count the guards of the gateway’s own endpoints', async () => {
+    const [free, pro] = [await newUser(at.gateway), await newUser(at.gateway, 'pro')]
+    const start = await before()
+    for (const token of ['none', free.access, pro.access]) {
+      await call(at.gateway.url, 'POST', '/api/v1/user/api-token', { token })
+    }
+    await expectGrowth(at.gateway.admin, start, [
+      [...guard('authenticate', 'refuse'), 1],
+      [...guard('authenticate', 'pass'), 2],
+      [...guard('plan', 'refuse'), 1],
+      [...guard('plan', 'pass'), 1],
     ])
   })
 
@@ -196,6 +211,7 @@ describe('what is counted', () => {
     }
     gateway = await startGateway(
       `${routes(upstream.url)}  - { name: chat, path: /chat, upstream: chat, websocket: true, auth: none }
+  - { name: rated, path: /rated, upstream: echo, auth: none, rate_limit: 1/1h }
 `.replace(
         'upstreams:\n',
         `upstreams:
@@ -216,6 +232,15 @@ describe('what is counted', () => {
     await call(gateway.url, 'GET', '/public/x')
     await expectGrowth(gateway.admin, start, [[...requests('public', 'GET', 200), 1]])
     expect(gateway.log.filter(line => line.includes('"msg":"request"'))).toEqual([])
+  })
+
+  it('a rate limit counts its decisions', async () => {
+    const start = await scrape(gateway.admin)
+    for (let i = 0; i < 3; i++) await call(gateway.url, 'GET', '/rated')
+    await expectGrowth(gateway.admin, start, [
+      [...guard('rate_limit', 'pass'), 1],
+      [...guard('rate_limit', 'refuse'), 2],
+    ])
   })
 
   it('WebSockets and event streams are seen while they are open, and WebSockets counted when they end', async () => {

@@ -120,6 +120,21 @@ describeOverSetups('a gateway that traces', setup => {
     expect(request.hasFailed).toBe(false)
   })
 
+  it('the guards of plan and rate limit have spans', async () => {
+    const { access } = await traced.newUser()
+    const { spans, parent } = await traced.ask('GET', '/rated', { token: access })
+    expect(treeOf(spans, parent)).toEqual([
+      'server GET /rated',
+      '  internal guard authenticate',
+      '    client SELECT users',
+      '  internal guard rate_limit',
+      ...(hasRedis ? ['    client EVALSHA take_place'] : []),
+      '  internal guard plan',
+    ])
+    expect(spanOf(spans, 'guard rate_limit').attributes['peage.guard.decision']).toBe('pass')
+    expect(spanOf(spans, 'guard plan').attributes['peage.guard.decision']).toBe('refuse')
+  })
+
   it('own endpoints have spans of what they asked the stores', async () => {
     const { email, access } = await traced.newUser()
     const login = await traced.ask('POST', '/api/v1/auth/login', { body: { email, password } })
@@ -354,6 +369,7 @@ function withMore(upstream: string, sockets: string): string {
     )
     .concat(`  - { name: ws, path: /ws, upstream: app, websocket: true }
   - { name: retried, path: /retried, upstream: half, auth: none }
+  - { name: rated, path: /rated, upstream: echo, plans: [pro], rate_limit: 100/1m }
   - { name: untold, path: /untold, upstream: echo, auth: none, headers: { request: { remove: [traceparent] } } }
 `)
 }
