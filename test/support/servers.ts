@@ -167,6 +167,8 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
     pause,
     resume: () => tellAll('SIGCONT'),
     async kill() {
+      // A process that waits for nothing else would end before.
+      child.ref()
       const exited = running() ? once(child, 'exit') : undefined
       // First, or a backend that is being made outlives it.
       pause()
