@@ -1,14 +1,17 @@
-// What came of an attempt: a failure is classified for the client, which never sees an address or error (CONTRACT §6),
-// for its target's health, and for retries (CONTRACT §2, `retries`).
+// Classifies how an attempt failed: for the client, for the health of the target, and for retries. The client never
+// sees an upstream address or an error text.
 import type { IncomingMessage } from 'node:http'
 import { errors } from 'undici'
 import type { RequestBody } from '../http/request-body.ts'
 import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 
-/** No response: the target could not be connected to, or sent none in time or before the connection broke. */
+/**
+ * `unreachable` means that no connection to the target was possible. `silent` means that the target sent no
+ * response in time, or that the connection broke before a response.
+ */
 type Failure = 'unreachable' | 'silent'
 
-/** The refusal for a failed exchange, with the failure as its cause, for the log. */
+/** Returns the refusal for a failed exchange. Its `cause` is the error, for the log. */
 export function refusalFor(error: Error): Refusal {
   if (error instanceof Refusal) return error
   if (isTimeout(error)) return new Refusal('upstream_timeout', { cause: error })
@@ -30,9 +33,10 @@ export function failureOf(error: Error, wasConnected: boolean): Failure | undefi
 }
 
 /**
- * What a failure says about the target: a client must not be able to take it out of service. A service may end a
- * connection whose body does not come, and it may repeat in its response what the client sent.
- * @param body that is streamed to the target, if any
+ * Returns what a failure means for the health of the target. A client must not be able to take a target out of
+ * service. For example, a service may close the connection when a body stops, or may repeat the client's bytes in
+ * an invalid response.
+ * @param body streamed to the target, if any
  */
 export function resultOf(
   failure: Failure | undefined,
@@ -43,13 +47,13 @@ export function resultOf(
   return body?.isOwed === true || isUnusableResponse(error) ? 'inconclusive' : failure
 }
 
-/** A response came, and its head cannot be read: it is too large, or has an invalid field. */
+/** The target sent a response, but its head is too large or has an invalid header. */
 function isUnusableResponse(error: Error): boolean {
   if (error instanceof errors.HeadersOverflowError) return true
   return error instanceof errors.HTTPParserError && !startLineError.test(error.message)
 }
 
-/** Reasons of llhttp: the response is no HTTP/1 at all. undici 7 passes no error code on. */
+/** llhttp's texts for a response that is not HTTP/1. undici 7 does not pass an error code on. */
 const startLineError = /Expected (HTTP|dot)|version|status/
 
 /** The upstream accepted the connection but took too long. */
@@ -64,7 +68,7 @@ function isInvalidRequest(error: Error): boolean {
   )
 }
 
-/** How an attempt ended: with a response head, without one, or in a way that says nothing about the target. */
+/** How an attempt ended. An `inconclusive` end does not show whether the target is healthy. */
 export type AttemptResult = 'answered' | Failure | 'inconclusive'
 
 /** How an exchange ended: complete, broken off by the upstream, or abandoned by the client. */
@@ -80,8 +84,8 @@ interface SentRequest {
 }
 
 /**
- * Without a response: whether sending the request twice does no harm, and another attempt may succeed.
- * @param body that is streamed; null for a body that was read before, and for none
+ * Returns whether another attempt is safe and may succeed, after an attempt without a response.
+ * @param body the streamed body; null if the request has no body, or if its whole body was read in advance
  */
 export function isRetryable(
   { request, hasBody, upstream }: SentRequest,
@@ -90,9 +94,9 @@ export function isRetryable(
   error: Error,
 ): boolean {
   if (body === null ? hasBody && failure === 'silent' : !body.isUnread) return false
-  // Nothing was sent, whatever the method; the same endpoint would not be reached the second time either.
+  // Nothing was sent, so every method can be retried. A retry on the same endpoint would fail again.
   if (failure === 'unreachable') return upstream.hasAlternatives()
-  // A timeout is not retried: the client has waited long enough.
+  // A timeout is not retried, because the client has already waited long enough.
   return idempotentMethods.has(request.method ?? '') && !isTimeout(error)
 }
 

@@ -1,4 +1,5 @@
-// Forwards one request and streams its response back, with back-pressure both ways and no body buffered whole.
+// Forwards one request and streams its response back, with back-pressure in both directions. No body is buffered
+// whole, except a small request body.
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { mayBeSmall, type ReadAhead, readAhead } from '../http/read-ahead.ts'
@@ -18,8 +19,8 @@ import type { Wait } from './targets/connection-pool.ts'
 import type { Endpoint } from './targets/endpoint.ts'
 
 /**
- * Sends the request, and again as often as `retries` allows and as sending it twice does no harm.
- * Without a wait for body or connection, the request is dispatched before this function returns.
+ * Sends the request. Sends it again as often as `retries` allows, if that is safe. If no body has to be read and a
+ * connection is free, the request is dispatched before this function returns.
  */
 export async function forward(options: ForwardOptions): Promise<void> {
   const { request, response, upstream, client, observer } = options
@@ -34,7 +35,7 @@ export async function forward(options: ForwardOptions): Promise<void> {
       body = await readSmallBody(options)
     }
     for (;;) {
-      // The response emits `close` once. A request that waits for a connection afterwards would wait in vain.
+      // The response emits `close` only once. A request that starts to wait afterwards would not be notified.
       if (response.destroyed) throw new ClientDisconnected()
       const reserved = takeReserved(reservation)
       reservation = undefined
@@ -43,7 +44,7 @@ export async function forward(options: ForwardOptions): Promise<void> {
       const taken =
         reserved ?? takeConnection({ upstream, client, waiting: observer }, { tried, isAdmitted, wait })
       const connected = taken instanceof Promise ? await taken : taken
-      // A request that is dispatched after `close` would never be aborted.
+      // If the client has already left, nothing would abort the dispatched request.
       if (response.destroyed) {
         connected.connection.release()
         throw new ClientDisconnected()
@@ -66,14 +67,14 @@ async function readSmallBody(options: ForwardOptions): Promise<ReadAhead> {
   return readAhead(request, { contentLength, maxBytes: maxBodyBytes, idleTimeoutMs: bodyIdleTimeoutMs })
 }
 
-/** A counted use waits as long as for a response, because a refusal would have spent it. */
+/** A request that is already counted waits as long as for a response, because a refusal would waste the use. */
 function waitOfCounted({ responseTimeoutMs }: ForwardOptions): Wait {
   return { ms: responseTimeoutMs, refusal: 'upstream_timeout' }
 }
 
 /**
  * Sends the request to one endpoint, within the span of this attempt.
- * @param resendCount how often the request was sent before
+ * @param resendCount how often the request was sent previously
  * @param read the part of the body that was read before the connection was taken
  */
 function sendOnce(
@@ -95,7 +96,7 @@ function sendOnce(
     headersTimeout: options.responseTimeoutMs,
     bodyTimeout: upstream.timeouts.idle,
     upgrade: options.webSocket === undefined ? null : 'websocket',
-    // Otherwise undici would use the Host header, whatever a route sets there.
+    // By default, undici would use the Host header, which a route may change.
     servername: endpoint.serverName,
   }
   return new Promise(resolve => {
@@ -103,7 +104,7 @@ function sendOnce(
       options,
       endpoint,
       body: stream,
-      // The client received its 100 before the read.
+      // The client received its `100 Continue` before the read.
       sendsContinue: options.expectsContinue && read === undefined,
       mayRetry: resendCount < upstream.retries,
       span,
@@ -124,7 +125,10 @@ function streamOf(
   })
 }
 
-/** A chunked body stays chunked: undici declares the length of bytes, but not of a stream. */
+/**
+ * Returns the body that was read, if it is whole. A chunked body stays chunked: undici declares the length of a
+ * buffer, but not of a stream.
+ */
 function wholeBody({ contentLength }: ForwardOptions, read: ReadAhead | undefined): Buffer | Readable | null {
   if (read === undefined) return null
   const bytes = Buffer.concat(read.chunks)

@@ -14,11 +14,11 @@ export interface TakenConnection {
   readonly connection: Connection
 }
 
-/** A request holds this while its use is counted. The lack of a connection then cannot waste the use. */
+/** A request holds a reservation while its use is counted, so that the lack of a connection cannot waste the use. */
 export interface Reservation {
   readonly endpoint: Endpoint
   readonly client: ClientKey
-  /** Undefined if the client's share only counts one connection more. */
+  /** Undefined if the reservation only adds one connection to the client's share. */
   readonly connection: Connection | undefined
 }
 
@@ -30,17 +30,17 @@ interface Seeker {
 }
 
 interface TakeOptions {
-  /** Endpoints that have failed the request, to be avoided. */
+  /** Endpoints on which this request has failed. They are avoided. */
   readonly tried?: readonly Endpoint[]
-  /** Whether the client's share may be exceeded: the use is counted, or the request was sent before. */
+  /** Whether the client may exceed its share, because the use is counted or the request was already sent. */
   readonly isAdmitted?: boolean
-  /** Replaces the usual wait for a free connection. */
+  /** Replaces the default wait for a free connection. */
   readonly wait?: Wait | undefined
 }
 
 /**
- * Reserves a connection for a request whose use is counted next. A free connection is counted for the client but not
- * taken, so that a slow store does not keep it from other requests.
+ * Reserves a connection for a request whose use is counted next. A free connection is counted for the client but
+ * not taken, so that a slow store does not block the connection for other requests.
  * @returns a promise if no connection is free
  * @throws the errors of `takeConnection`
  */
@@ -70,7 +70,7 @@ export function keepCounted({ endpoint, client, connection }: Reservation): Rese
   return { endpoint, client, connection: undefined }
 }
 
-/** @returns undefined if the reservation holds no connection; it is then cancelled */
+/** @returns undefined if the reservation holds no connection; the reservation is then cancelled */
 export function takeReserved(reservation: Reservation | undefined): TakenConnection | undefined {
   if (reservation?.connection !== undefined)
     return { endpoint: reservation.endpoint, connection: reservation.connection }
@@ -79,10 +79,10 @@ export function takeReserved(reservation: Reservation | undefined): TakenConnect
 }
 
 /**
- * Picks an endpoint and takes a connection to it. The caller sends a request on it, or releases it.
+ * Picks an endpoint and takes a connection to it. The caller must send a request on the connection or release it.
  * @returns a promise if no connection is free
- * @throws Refusal 503 `upstream_unavailable` if no endpoint is available; the refusal of `wait` if the wait is over
- * @throws Refusal 429 `rate_limited` if the client holds its share, unless `isAdmitted`
+ * @throws Refusal 503 `upstream_unavailable` if no endpoint is available; the refusal of `wait` after that time
+ * @throws Refusal 429 `rate_limited` if the client has used up its share, unless `isAdmitted`
  * @throws ClientDisconnected if the client leaves during the wait
  */
 export function takeConnection(

@@ -1,21 +1,22 @@
-// The head of an upstream's response as the client receives it: headers, trailers, 1xx and reason phrase (CONTRACT §6).
+// Builds the head of an upstream's response for the client: headers, trailers, 1xx responses and reason phrase.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 
-/** Changes that a route, or CORS, makes to the headers of an upstream's response. */
+/** Changes to the headers of an upstream's response, from a route or from CORS. */
 export interface ResponseHeaderRules {
-  /** Names and values in turn. */
+  /** Names and values alternate. */
   readonly set: readonly string[]
-  /** Names in lower case, including those in `set`. */
+  /** Names in lower case. Includes the names in `set`. */
   readonly remove: ReadonlySet<string>
 }
 
 /**
- * @param status of the response: 204 and 1xx have no `Content-Length`
- * @param rawHeaders names and values in turn, as undici passes them
+ * Returns the response headers for the client.
+ * @param status status code; responses with 204 and 1xx must not have `Content-Length`
+ * @param rawHeaders alternating names and values, as undici passes them
  * @param requestId added if the upstream sends none
- * @param canSendTrailers the response can carry trailers: node:http refuses their announcement otherwise
- * @throws Refusal 502 if the body has a coding other than `chunked`: it would be relayed as if it had none
+ * @param canSendTrailers whether the response can carry trailers; if not, node:http rejects a `Trailer` header
+ * @throws Refusal 502 if the body has a transfer coding other than `chunked`, which the gateway cannot decode
  */
 export function relayHeaders(
   status: number,
@@ -48,7 +49,7 @@ export function relayHeaders(
     if (lower === 'x-request-id') hasRequestId = true
   }
   let relayed = connectionOptions === undefined ? fields : without(connectionOptions, fields)
-  // Clients would wait for a body that does not follow (RFC 9110 §8.6).
+  // Otherwise clients would wait for a body that does not follow (RFC 9110 §8.6).
   if (status === 204 || status < 200) relayed = without(lengthOnly, relayed)
   if (trailerFields !== undefined && isChunked && canSendTrailers) relayed.push(...trailerFields)
   if (rules !== undefined) relayed.push(...rules.set)
@@ -57,7 +58,7 @@ export function relayHeaders(
   return relayed
 }
 
-/** Trailers pass the same filter as headers. */
+/** Filters trailers like headers. */
 export function relayTrailers(
   rawTrailers: readonly (string | Buffer)[],
   rules?: ResponseHeaderRules,
@@ -71,8 +72,8 @@ export function relayTrailers(
 }
 
 /**
- * undici decodes only `chunked`, and only once (RFC 9112 §6.1): not even `identity`, which RFC 7230 removed, and not
- * `chunked` followed by a tab.
+ * undici decodes only `chunked`, and only once (RFC 9112 §6.1). It does not decode `identity`, which RFC 7230
+ * removed, or `chunked` followed by a tab.
  */
 function isOnlyChunked(value: string): boolean {
   return value === 'chunked' || /^chunked *$/i.test(value)
@@ -83,9 +84,12 @@ function unsupportedTransferCoding(): Refusal {
   return new Refusal('upstream_unreachable', { cause })
 }
 
-/** Headers named in `Connection` are hop-by-hop too, except Content-Length: it must not alter the framing. */
+/**
+ * Headers named in `Connection` are also hop-by-hop. Content-Length is an exception, because it must not change the
+ * framing.
+ */
 function addConnectionOptions(value: string, known: Set<string> | undefined): Set<string> | undefined {
-  // The usual value; `keep-alive` is dropped whether it is named or not.
+  // The most frequent value. `keep-alive` is always dropped.
   if (value === 'keep-alive') return known
   const connectionOptions = known ?? new Set<string>()
   for (const option of value.toLowerCase().split(',')) connectionOptions.add(option.trim())
@@ -104,18 +108,17 @@ function without(names: ReadonlySet<string>, fields: string[]): string[] {
   return others
 }
 
-/** Preserves the bytes: Node writes latin1 back. */
+/** Keeps every byte, because Node writes latin1. */
 function text(bytes: Buffer | string | undefined): string {
   return typeof bytes === 'string' ? bytes : (bytes as Buffer).toString('latin1')
 }
 
 interface HeaderName {
-  /** As received. */
   readonly name: string
   readonly lower: string
   /**
-   * Hop-by-hop (RFC 9110 §7.6.1), or only the gateway may send it. Clients recognise its refusals by `X-Peage-Error`.
-   * `Alt-Svc` (RFC 7838) would send browsers past the gateway, to a port that the service names.
+   * Whether the header is hop-by-hop (RFC 9110 §7.6.1), or reserved for the gateway. Clients recognise a refusal of
+   * the gateway by `X-Peage-Error`. `Alt-Svc` (RFC 7838) would make browsers bypass the gateway.
    */
   readonly isDropped: boolean
 }
@@ -137,7 +140,7 @@ const droppedNames = new Set([
   'alternate-protocol',
 ])
 
-/** Such a response does not end by itself. @param fields its headers, names and values in turn */
+/** An event stream does not end by itself. @param fields response headers, alternating names and values */
 export function isEventStream(fields: readonly string[]): boolean {
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i]?.toLowerCase() === 'content-type') return /^text\/event-stream\b/i.test(fields[i + 1] ?? '')
@@ -146,9 +149,9 @@ export function isEventStream(fields: readonly string[]): boolean {
 }
 
 /**
- * Relays an informational response with its Link headers only: Early Hints are for these (RFC 8297), and no other
- * header (a length, a cookie) reaches an intermediary that might take it for the final response's.
- * @param rawHeaders names and values in turn, as undici passes them
+ * Relays an informational response with its Link headers only, which are the purpose of Early Hints (RFC 8297). An
+ * intermediary might treat other headers, for example a length or a cookie, as headers of the final response.
+ * @param rawHeaders alternating names and values, as undici passes them
  */
 export function writeInformational(
   request: IncomingMessage,
@@ -156,10 +159,10 @@ export function writeInformational(
   status: number,
   rawHeaders: readonly Buffer[],
 ): void {
-  // An HTTP/1.0 client does not know 1xx, and would take it for the final response.
+  // An HTTP/1.0 client does not support 1xx and would treat it as the final response.
   if (request.httpVersionMajor === 1 && request.httpVersionMinor === 0) return
   const { socket } = response
-  // It is a hint: one that a slow reader's connection has no room for is left out.
+  // Early Hints are optional. They are dropped if the client reads too slowly.
   if (socket === null || socket.writableNeedDrain || response.headersSent) return
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -167,7 +170,7 @@ export function writeInformational(
     const value = (rawHeaders[i + 1] as Buffer).toString('latin1')
     if (/^link$/i.test(name) && isFieldValue(value)) head += `${name}: ${value}\r\n`
   }
-  // node:http writes Early Hints in one strict form only, and has no way to write an arbitrary 1xx.
+  // node:http can write Early Hints only in one strict form, and cannot write other 1xx responses.
   socket.write(`${head}\r\n`, 'latin1')
 }
 
@@ -175,7 +178,7 @@ function isFieldValue(value: string): boolean {
   return /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
 }
 
-/** undici decodes the phrase as UTF-8. node:http may refuse non-ASCII, so the standard phrase replaces it. */
+/** undici decodes the phrase as UTF-8. node:http may reject non-ASCII text, so the standard phrase replaces it. */
 export function reasonPhrase(status: number, phrase: string): string {
   return /^[\t -~]*$/.test(phrase) ? phrase : (STATUS_CODES[status] ?? '')
 }

@@ -1,15 +1,15 @@
-// One request to one endpoint: relays its response to the client, refuses it, or reports that it may be sent again.
+// Relays the response of one attempt to the client, refuses the request, or reports that it may be sent again.
 //
-// The relay is in one of these states. Each of them can become `over`; the arrow shows what else it can become.
+// The relay is in one of these states. Each state can become `over`. The arrow shows the other next states.
 //
 //   connecting    undici has no connection for the request yet. → sent
 //   sent          The request is on a connection, and no byte of a response has arrived. → answered
 //   answered      A response has begun, so the request is not sent again. → head_corked
 //   head_corked   The head is corked until this event-loop poll ends. → body_corked, whole_corked, streaming
 //   body_corked   The head and a part of the body are corked. → whole_corked, streaming
-//   whole_corked  The whole response is corked, and the upstream has no more part in it.
+//   whole_corked  The whole response is corked, and the upstream is no longer involved.
 //   streaming     The head was sent, and the body is relayed as it arrives.
-//   over          Nothing more is relayed. A WebSocket is over for the relay when its tunnel opens.
+//   over          Nothing more is relayed. An opened WebSocket tunnel also ends the relay.
 import type { Duplex } from 'node:stream'
 import { errors } from 'undici'
 import { type DeferredWrite, defer } from '../http/deferred-writes.ts'
@@ -51,13 +51,13 @@ type RelayState =
   | 'streaming'
   | 'over'
 
-/** `unanswered`: the request may be sent again. `reported`: the observer was notified, or a WebSocket is open. */
+/** `unanswered` allows another attempt. `reported` means that the observer was notified, or that a tunnel is open. */
 export type RelayEnd = 'unanswered' | 'reported'
 
 interface Attempt {
   readonly options: ForwardOptions
   readonly endpoint: Endpoint
-  /** Streamed to the upstream; null for a body that was read before, and for none. */
+  /** The streamed body; null if the request has no body, or if its whole body was read in advance. */
   readonly body: RequestBody | null
   /** Whether the client still waits for `100 Continue`. */
   readonly sendsContinue: boolean
@@ -68,7 +68,8 @@ interface Attempt {
 }
 
 /**
- * undici's low-level handler: its core calls these methods with the raw headers, in order and letter case.
+ * Implements undici's low-level handler interface. undici calls it with the raw headers, in their original order
+ * and letter case. The newer interface would build an object of headers for every response.
  */
 export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   readonly #attempt: Attempt
@@ -76,11 +77,11 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   #state: RelayState = 'connecting'
   #endAttempt: EndAttempt | undefined
   #abort: (() => void) | undefined
-  /** Undefined if the response must not be paused: before its head, and once the upstream has ended its side. */
+  /** Undefined if the response must not be paused: before its head, and after the upstream has ended its side. */
   #resume: (() => void) | undefined
   #unregisterStream: (() => void) | undefined
   #deadline: NodeJS.Timeout | undefined
-  /** From `performance.now()`; 0 once the result is reported. */
+  /** From `performance.now()`; 0 after the result was reported. */
   #sentAtMs = performance.now()
 
   constructor(attempt: Attempt) {
@@ -90,7 +91,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#options.observer.waiter = this
   }
 
-  /** Whether the exchange is over for the upstream. */
+  /** Returns whether the upstream is no longer involved in the exchange. */
   get isOver(): boolean {
     return this.#state === 'over' || this.#state === 'whole_corked'
   }
@@ -105,7 +106,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     if (this.#attempt.sendsContinue) this.#options.response.writeContinue()
   }
 
-  /** The first byte of a response has come, whether or not a valid response follows. */
+  /** The first byte of a response has arrived. The response may still turn out to be invalid. */
   onResponseStarted(): void {
     if (this.#state === 'sent') this.#state = 'answered'
   }
@@ -121,7 +122,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     try {
       response.writeHead(status, reasonPhrase(status, statusText), fields)
     } catch (error) {
-      // Left in place, it would spoil the refusal's head too.
+      // Otherwise the invalid phrase would also break the refusal.
       response.statusMessage = ''
       throw error
     }
@@ -130,7 +131,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#state = 'head_corked'
     response.cork()
     defer(this)
-    // A 304 ends with its head (RFC 9110 §15.4.5); undici would wait for the body that its Content-Length announces.
+    // A 304 ends with its head (RFC 9110 §15.4.5). undici would wait for the body that its Content-Length announces.
     if (status === 304) this.onComplete(null)
     return true
   }
@@ -140,7 +141,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     const { body } = this.#attempt
     if (status > 101) writeInformational(request, response, status, rawHeaders)
     const sentBeforeMs = body === null ? performance.now() - this.#sentAtMs : 0
-    // undici would wait for as long again after each of them.
+    // undici would restart its timeout after each informational response.
     this.#deadline ??= setTimeout(() => {
       if (body?.readableEnded === false) this.#deadline?.refresh()
       else this.#fail(new errors.HeadersTimeoutError())
@@ -148,7 +149,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     return true
   }
 
-  /** Any response other than a 101 comes through `onHeaders`, and is relayed as it is. */
+  /** Called only for a 101. Every other response comes through `onHeaders` and is relayed unchanged. */
   onUpgrade(_status: number, rawHeaders: Buffer[], socket: Duplex): void {
     const { webSocket: handshake, upstream, observer } = this.#options
     if (this.isOver || handshake === undefined) {
@@ -194,7 +195,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   }
 
   onUpstreamEnd(): void {
-    // Before the head, this is the end of a WebSocket that used the connection earlier.
+    // Before the head, this event belongs to a WebSocket that used the connection earlier.
     const resume = this.#resume
     this.#resume = undefined
     resume?.()
@@ -204,7 +205,6 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#fail(error)
   }
 
-  /** Sends the corked part of the response. */
   send(): void {
     const { response } = this.#options
     const corked = this.#state
@@ -213,7 +213,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
       response.end()
     } else if (corked === 'head_corked' || corked === 'body_corked') {
       this.#state = 'streaming'
-      // Node delays the head until the body begins, which may take long: in an event stream, for example.
+      // Node delays the head until the body begins. That may take long, for example in an event stream.
       if (corked === 'head_corked') response.flushHeaders()
       response.uncork()
     }
@@ -225,7 +225,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#abort?.()
   }
 
-  /** Ends a response that would not end by itself, as if the upstream had. */
+  /** Ends a response without an end of its own, as if the upstream had ended it. */
   #endEarly(): void {
     if (this.isOver) return
     this.#end('complete')
@@ -258,7 +258,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#abort?.()
   }
 
-  /** Only the first result counts. */
+  /** Only the first call has an effect. */
   #reportResult(result: AttemptResult): void {
     if (this.#sentAtMs !== 0) {
       const { upstream, observer } = this.#options
@@ -272,7 +272,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#endAttempt = undefined
   }
 
-  /** Reports the end of the exchange. @param error the reason, if it is not the outcome itself */
+  /** Reports the end of the exchange. @param error the reason, if it differs from the outcome */
   #end(
     outcome: Outcome | Refusal | ClientDisconnected,
     error?: Error,
@@ -289,7 +289,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#attempt.onOver('reported')
   }
 
-  /** Releases what the relay holds. @param result for the span of this attempt */
+  /** Releases the resources of the relay. @param result for the span of this attempt */
   #leave(result: string | Error, next: 'over' | 'whole_corked' = 'over'): void {
     this.#state = next
     this.#options.observer.waiter = undefined

@@ -1,11 +1,11 @@
-// Every use of a private part of undici 7: docs/dev/private-parts.md lists their reasons, gains and tests.
+// Contains every use of a private part of undici 7. docs/dev/private-parts.md lists the reasons, gains and tests.
 import type { Socket } from 'node:net'
 import type { buildConnector } from 'undici'
 import { readBeforeFailing } from '../http/node-internals.ts'
 
 /**
- * Makes connections whose responses end where RFC 9112 says.
- * @param onSocket called with each socket before undici sees it: a listener of `end` that it adds runs before undici's
+ * Wraps a connector so that responses end as RFC 9112 requires.
+ * @param onSocket called with each socket before undici sees it, so its `end` listeners run before undici's
  */
 export function correctUndici(
   connect: buildConnector.connector,
@@ -25,10 +25,10 @@ export function correctUndici(
 }
 
 /**
- * Hides the error code ECONNRESET from the listeners that `addListeners` adds. undici takes a reset for the end of a
- * response: a response cut off by a reset would look complete, and a paused one would end the process.
+ * Hides the error code ECONNRESET from the listeners that `addListeners` adds. undici treats a reset as the end of
+ * a response. A response cut off by a reset would look complete, and a paused one would end the process.
  *
- * Can go when undici takes no reset for an end. https://github.com/nodejs/undici/pull/784
+ * Can go when undici does not treat a reset as an end. https://github.com/nodejs/undici/pull/784
  */
 function aroundErrors(socket: Socket, addListeners: () => void): void {
   let code: string | undefined
@@ -45,7 +45,7 @@ function aroundErrors(socket: Socket, addListeners: () => void): void {
 /** undici's parser, a property of each connection's socket. */
 interface Parser {
   readonly ptr: number
-  /** Names and values in turn, of the head just parsed. */
+  /** Alternating names and values of the head just parsed. */
   readonly headers: readonly Buffer[]
   readonly llhttp: {
     llhttp_set_lenient_keep_alive(ptr: number, isOn: number): void
@@ -55,18 +55,18 @@ interface Parser {
 }
 
 /**
- * Corrects undici's response parser where it is stricter or laxer than RFC 9110 and 9112. Call this once for each
- * connection that undici has taken over.
+ * Corrects undici's response parser to follow RFC 9110 and 9112. Call this once for each connection that undici has
+ * taken over.
  *
- * - undici fails on a `100` that it did not ask for. RFC 9110 §15.2 says to ignore it. undici ignores a 101 without an
- *   upgrade, and llhttp reports the upgrade of every real 101, so a `100` is passed on as a 101.
- *   Can go when undici ignores a `100`. https://github.com/nodejs/undici/issues/197
- * - llhttp takes connection-specific fields in trailers or in an informational response for fields of the response
- *   itself (RFC 9110 §6.5.1), and then takes the next response for data after the last. undici itself goes by the
- *   response head, and closes the connection if that says so.
- *   Can go when llhttp goes by the head too. https://github.com/nodejs/llhttp/pull/94
- * - An HTTP/1.0 response has no transfer coding. If it names one, its framing is doubtful and the connection ends with
- *   it (RFC 9112 §6.1). Can go when llhttp does so. https://github.com/nodejs/llhttp/issues/354
+ * - undici fails on an unexpected `100`, which RFC 9110 §15.2 requires to ignore. undici ignores a 101 without an
+ *   upgrade, and llhttp reports the upgrade of every real 101. So a `100` is passed on as a 101. Can go when undici
+ *   ignores a `100`. https://github.com/nodejs/undici/issues/197
+ * - llhttp applies connection-specific headers in trailers or in an informational response to the response itself
+ *   (RFC 9110 §6.5.1). It then rejects the next response on the connection. undici uses the response head, and
+ *   closes the connection if the head requires that. Can go when llhttp also uses the head.
+ *   https://github.com/nodejs/llhttp/pull/94
+ * - An HTTP/1.0 response has no transfer coding. If it has the header, its framing is doubtful and the connection
+ *   must be closed (RFC 9112 §6.1). Can go when llhttp does so. https://github.com/nodejs/llhttp/issues/354
  */
 function correctParser(socket: Socket): void {
   const parser = parserOf(socket)

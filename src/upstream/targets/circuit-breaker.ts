@@ -1,13 +1,15 @@
-// A target's circuit breaker (CONTRACT §2, `circuit_breaker`): one that fails too often is sent nothing but probes.
+// The circuit breaker of a target. If too many requests fail, the target receives only probes.
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { EndAttempt } from '../failures.ts'
 import type { CircuitState } from './target-status.ts'
 
 export interface CircuitBreaker {
-  /** Whether a request may be sent: any while closed; while half open, one probe, and another after `open_for`. */
+  /**
+   * Returns whether a request may be sent. A closed circuit allows every request. A half-open circuit allows one
+   * probe per `open_for`.
+   */
   allows(): boolean
   beginAttempt(): EndAttempt
-  /** For operators. */
   state(): CircuitState
 }
 
@@ -16,7 +18,7 @@ type Options = NonNullable<UpstreamConfig['circuit_breaker']>
 const windowSeconds = 10
 
 export function createCircuitBreaker(options: Options): CircuitBreaker {
-  /** Zero while closed. From then on the next request is a probe. */
+  /** Zero while the circuit is closed. After this time, the next request is a probe. */
   let openUntilMs = 0
   let isProbing = false
   const open = () => {
@@ -27,23 +29,23 @@ export function createCircuitBreaker(options: Options): CircuitBreaker {
   const endProbe: EndAttempt = result => {
     isProbing = false
     if (result === 'inconclusive') {
-      // This request has found out nothing: the next one becomes the probe.
+      // The probe had no result, so the next request becomes the probe.
       openUntilMs = performance.now()
       return
     }
     if (result !== 'answered') return open()
     openUntilMs = 0
-    // Counts afresh: the failures that opened it would open it again at the next one.
+    // Starts a new count. The old failures would open the circuit again at the next failure.
     beginCounted = countAttempts(options, open)
   }
   return {
     allows,
     beginAttempt() {
       if (openUntilMs === 0) return beginCounted()
-      // Admitted while the circuit was closed, and sent all the same: its daily use is already counted.
+      // The request was admitted while the circuit was closed. It is still sent, because its use is already counted.
       if (!allows()) return () => {}
       isProbing = true
-      // A probe may be a slow upload: its client must not keep the circuit open for as long as it likes.
+      // A probe may be a slow upload. Its client must not be able to keep the circuit open.
       open()
       return endProbe
     },
@@ -55,8 +57,8 @@ export function createCircuitBreaker(options: Options): CircuitBreaker {
 }
 
 /**
- * Counts what is sent while the circuit is closed, without an allocation per attempt. A failure that comes after the
- * circuit has opened says nothing: the probe does.
+ * Counts attempts while the circuit is closed, without an allocation for each attempt. Failures after the circuit
+ * has opened are ignored, because the probe decides.
  */
 function countAttempts({ failures, of_at_least }: Options, open: () => void): () => EndAttempt {
   let seconds: { readonly second: number; sent: number; failed: number }[] = []

@@ -1,4 +1,5 @@
-// An endpoint's connections, one request on each at a time. A request that finds none free waits, and can be refused.
+// The connections to an endpoint, with one request at a time on each. A request without a free connection waits,
+// and is refused if the wait is too long.
 import { createWaitingLine } from '../../async/semaphore.ts'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { ClientKey } from '../../identity/client-key.ts'
@@ -9,19 +10,22 @@ import { createConnector, type Dial } from './dial.ts'
 
 export interface ConnectionPool {
   hasFree(): boolean
-  /** Whether the client may take one more connection (`connections_per_client`). */
+  /** Returns whether the client may take one more connection (`connections_per_client`). */
   admits(client: ClientKey): boolean
-  /** Counts a connection that the client takes later. Call `cancel` before it is taken, or when it is not needed. */
+  /**
+   * Counts a connection that the client takes later. Call `cancel` before the connection is taken, or if it is not
+   * needed.
+   */
   reserve(client: ClientKey): void
   cancel(client: ClientKey): void
-  /** @returns undefined if none is free, or the endpoint is retired */
+  /** @returns undefined if no connection is free, or if the endpoint is retired */
   tryAcquire(client: ClientKey): Connection | undefined
   /**
-   * Waits for a connection, first come first served. A client that waits counts as if it had the connection.
-   * @param wait instead of `timeouts.connect` and 503 `upstream_unavailable` (CONTRACT §2, `connections`)
-   * @throws Refusal when the wait is over
+   * Waits for a connection, first come first served. A waiting client counts as if it had the connection.
+   * @param wait replaces the default of `timeouts.connect` and 503 `upstream_unavailable`
+   * @throws Refusal when the wait ends without a connection
    * @throws ClientDisconnected when the client leaves
-   * @throws EndpointRetired when the endpoint is retired: nothing was sent, so another can be tried
+   * @throws EndpointRetired when the endpoint is retired; nothing was sent, so the caller can try another endpoint
    */
   acquire(client: ClientKey, waitingClient: WaitingClient, wait?: Wait): Promise<Connection>
 }
@@ -33,37 +37,43 @@ export interface Waiter {
 }
 
 /**
- * The client of a request that waits for a connection, and later for its upstream. The relay and the tunnel are waiters
- * themselves, so a request that does not queue creates no function for it. V8 would keep such a function, and its request,
- * in memory until the next full collection.
+ * The client of a request that waits for a connection, and later for its upstream. The relay and the tunnel
+ * implement `Waiter`, so a request that does not queue needs no function for it. V8 would keep that function, and
+ * its request, in memory until the next full collection.
  */
 export interface WaitingClient {
   waiter: Waiter | undefined
 }
 
-/** How long at most, in milliseconds, and the refusal then. */
+/** The maximum wait in milliseconds, and the refusal after it. */
 export interface Wait {
   readonly ms: number
   readonly refusal: 'upstream_unavailable' | 'upstream_timeout'
 }
 
 interface OpenPool extends ConnectionPool {
-  /** Applies other limits to what is opened and awaited from now on. */
+  /** Applies other limits to future connections and waits. */
   configure(settings: Settings): void
-  /** Takes no new request: free connections are closed, the others after their last response. Resolves after them. */
+  /**
+   * Stops accepting requests. Closes free connections now, and the others after their current response. Resolves
+   * when all are closed.
+   */
   retire(): Promise<void>
-  /** Closes all connections, even with requests in flight; requests sent later fail. */
+  /** Closes all connections, even with requests in flight. Later requests fail. */
   close(): Promise<void>
 }
 
-/** Its address is no longer one of the target's. */
+/** The target no longer has the address of this endpoint. */
 export class EndpointRetired extends Error {
   override readonly name = 'EndpointRetired'
 }
 
 type Settings = Pick<UpstreamConfig, 'connections' | 'connections_per_client' | 'connection_age' | 'timeouts'>
 
-/** `connections_per_client`, by default a quarter of `connections`. A quarter of fewer than four would be none. */
+/**
+ * Returns `connections_per_client`, by default a quarter of `connections`. With fewer than four connections, a
+ * quarter would be zero, so the default is all of them.
+ */
 export function connectionsPerClient({
   connections,
   connections_per_client,
@@ -71,25 +81,26 @@ export function connectionsPerClient({
   return connections_per_client ?? (connections < 4 ? connections : Math.floor(connections / 4))
 }
 
-/** The limit of `connectionsPerClient` with its key, for the refusal. @param name of the upstream */
+/** Returns the limit with its configuration key, for the refusal. @param name the name of the upstream */
 export function connectionLimitOf(name: string, config: UpstreamConfig): ConnectionLimit {
   return { limit: connectionsPerClient(config), key: `upstreams.${name}.connections_per_client` }
 }
 
 /**
- * Requests wait here and not in undici's queue, from which they cannot be removed: requests refused long ago would
- * stay in memory, with all their headers, for as long as the connections are busy. undici's Pool also checks every
- * busy connection twice for each request: some 4 % of a request's cost with 48 in flight.
+ * Opens a pool in which requests wait outside of undici, because a request cannot be removed from undici's queue. A
+ * refused request would stay in memory, with all its headers, until a connection is free. undici's Pool also checks
+ * every busy connection twice for each request. With 48 requests in flight, these checks are about 4 % of the cost
+ * of a request.
  */
 export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   let settings = initial
-  // Shared by all connections, since it caches TLS sessions.
+  // All connections share it, because it caches TLS sessions.
   let connect = createConnector(dial, settings.timeouts.connect)
   const connections = new Set<PooledConnection>()
-  /** A stack: the connection used most recently is reused first. */
+  /** A stack, so that the most recently used connection is reused first. */
   const free: PooledConnection[] = []
   const waiting = createWaitingLine<PooledConnection>()
-  /** By client, how many connections it has, waits for or has reserved. */
+  /** For each client, the number of connections that it has, waits for, or has reserved. */
   const counts = new Map<ClientKey, number>()
   let isRetired = false
   let isClosed = false
@@ -131,7 +142,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
       return
     }
     if (waiting.serve(connection)) return
-    // A connection that failed to open is not retried while there are others.
+    // A connection that failed to open is used last.
     if (connection.hasFailed) free.unshift(connection)
     else free.push(connection)
   }
@@ -141,7 +152,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   function openConnection(): PooledConnection {
     const connection = new PooledConnection({
       origin: dial.origin,
-      // By the settings of the moment, also where an old connection opens its socket again.
+      // An old connection also opens its next socket with the current settings.
       connect: (options, callback) => connect(options, callback),
       onFree: release,
     })
@@ -154,7 +165,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
     hasFree: () => free.length > 0 || hasRoom(),
     admits(client) {
       const most = connectionsPerClient(settings)
-      // A share of all of them is no limit of its own: the client waits as others do.
+      // If the share equals all connections, it is no separate limit, and the client waits like others.
       return most >= settings.connections || (counts.get(client) ?? 0) < most
     },
     reserve,

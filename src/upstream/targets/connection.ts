@@ -1,20 +1,23 @@
-// One connection to an endpoint: an undici Client that carries one request at a time.
+// A connection to an endpoint: an undici Client that carries one request at a time.
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import type { ClientKey } from '../../identity/client-key.ts'
 import { correctUndici } from '../undici-internals.ts'
 
-/** An acquired connection: dispatch one request on it, or release it. */
+/** An acquired connection. The caller must dispatch one request on it, or release it. */
 export interface Connection {
-  /** As undici's. The connection returns to its pool once it can carry another request, however this one ends. */
+  /**
+   * Works like `dispatch` of undici. The connection returns to its pool when it can carry another request, even if
+   * this request fails.
+   */
   dispatch(options: Dispatcher.DispatchOptions, inFlight: InFlight): void
   release(): void
 }
 
-/** The handler of a request in progress; it knows whether the request is over. */
+/** The handler of a request in progress. */
 export interface InFlight extends Dispatcher.DispatchHandler {
   readonly isOver: boolean
-  /** The upstream ended its side: what is paused of its response, for a slow reader, must be read now. */
+  /** The upstream ended its side. A response that is paused for a slow reader must now be read completely. */
   onUpstreamEnd(): void
 }
 
@@ -30,15 +33,18 @@ export class PooledConnection implements Connection {
   #client: Client
   /** The request in progress; undefined while the connection is free. */
   #inFlight: InFlight | undefined
-  /** The socket opened last: an earlier one may live on as a WebSocket, and does not concern the current request. */
+  /**
+   * The most recently opened socket. An earlier socket may still be in use as a WebSocket, and does not affect the
+   * current request.
+   */
   #socket: Socket | undefined
-  /** The client that it counts for; undefined while it is free. */
+  /** The client whose share includes this connection; undefined while the connection is free. */
   holder: ClientKey | undefined
   /** Whether the last attempt to open it failed. */
   hasFailed = false
-  /** From `performance.now()`: when the socket was opened. */
+  /** When the socket was opened, from `performance.now()`. */
   #openedAtMs = Number.POSITIVE_INFINITY
-  /** Between 0.9 and 1.1: connections opened together do not end together. */
+  /** Between 0.9 and 1.1, so that connections opened together do not end together. */
   readonly #jitter = 0.9 + Math.random() * 0.2
 
   constructor(options: Options) {
@@ -58,7 +64,8 @@ export class PooledConnection implements Connection {
     try {
       client.dispatch(options, inFlight)
     } finally {
-      // A request that undici rejects at once may emit no `drain`; if it does, that comes before this.
+      // undici may emit no `drain` for a request that it rejects immediately. If it does, `drain` comes before this
+      // microtask.
       if (inFlight.isOver)
         queueMicrotask(() => this.#inFlight === inFlight && client.stats.size === 0 && this.#free())
     }
@@ -78,19 +85,19 @@ export class PooledConnection implements Connection {
       connect: correctUndici(connect, socket => {
         this.#socket = socket
         this.#openedAtMs = performance.now()
-        // undici 7 ends the process if an upstream closes while a part of the response is paused, so the response is
-        // resumed first. Can go with undici 8. https://github.com/nodejs/undici/issues/5360
+        // If the upstream closes while a part of the response is paused, undici 7 ends the process. So the response
+        // is resumed first. Can go with undici 8. https://github.com/nodejs/undici/issues/5360
         socket.on('end', () => {
           if (socket === this.#socket) this.#inFlight?.onUpstreamEnd()
         })
       }),
-      // One request per connection: a response that an upstream frames badly must not reach another client.
+      // One request per connection. Otherwise a badly framed response could reach another client.
       pipelining: 1,
     })
     client.on('drain', () => this.#free())
     client.on('connectionError', () => {
       this.hasFailed = true
-      // If the certificate has another name, undici counts the request that it has failed as still running.
+      // If the certificate has a wrong name, undici still counts the failed request as running.
       if (client.stats.running === 0) return
       this.#client = this.#makeClient()
       void client.destroy()

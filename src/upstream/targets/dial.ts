@@ -1,28 +1,31 @@
-// Connects to an address of a target under the target's name, unless a name may not lead to that address.
+// Connects to an address of a target with the target's name, unless the address is forbidden.
 import { type LookupOptions, lookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
 import { mayBeDialled } from './dialled-addresses.ts'
 
-/** Where to connect, and which certificate is expected there. */
+/** The address to connect to, and the certificate to expect. */
 export interface Dial {
   /** `scheme://host:port`. */
   readonly origin: string
-  /** Undefined for a literal address, or to look the name up at each connect. */
+  /** Undefined for a literal address, or if the name is looked up for each connection. */
   readonly address: string | undefined
   readonly tls: { readonly ca?: string }
   readonly serverName: string | undefined
 }
 
-/** @param timeoutMs until the connection is open, TLS included */
+/** @param timeoutMs until the connection is open, including TLS */
 export function createConnector({ address, tls }: Dial, timeoutMs: number): buildConnector.connector {
   const connect = buildConnector({ timeout: timeoutMs, lookup: lookUpDiallable, ...tls })
-  // The name stays in SNI and in the certificate's check, which go by `servername`.
+  // SNI and the certificate check still use the name, because they use `servername`.
   if (address === undefined) return connect
   return (options, callback) => connect({ ...options, hostname: address }, callback)
 }
 
-/** As the system's look-up, without addresses that a name may not lead to (CONTRACT §11). Literals are not looked up. */
+/**
+ * Works like the system's lookup, without link-local, unspecified and cloud metadata addresses. Literal addresses
+ * are not looked up.
+ */
 const lookUpDiallable: LookupFunction = (name, options: LookupOptions, callback) => {
   lookup(name, { ...options, all: true }, (error, found) => {
     const addresses = error === null ? found.filter(({ address }) => mayBeDialled(address)) : []
@@ -33,7 +36,7 @@ const lookUpDiallable: LookupFunction = (name, options: LookupOptions, callback)
   })
 }
 
-/** The look-up named only addresses that are link-local, unspecified or a cloud's metadata service. */
+/** The lookup found only forbidden addresses: link-local, unspecified, or a cloud metadata service. */
 class NotDiallableError extends Error {
   override readonly name = 'NotDiallableError'
 

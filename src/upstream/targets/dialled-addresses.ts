@@ -1,10 +1,10 @@
-// Which of a name's addresses are dialled, and in which order they are named (CONTRACT §11).
+// Filters and sorts the addresses of a target's name.
 import ipaddr from 'ipaddr.js'
 import { embeddedIPv4 } from '../../http/embedded-ipv4.ts'
 
 type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
-/** Link-local and unspecified addresses, and those where clouds serve a machine its credentials. */
+/** Link-local addresses, unspecified addresses, and addresses where clouds serve a machine its credentials. */
 const refused: readonly Range[] = [
   '169.254.0.0/16',
   '0.0.0.0/32',
@@ -15,7 +15,7 @@ const refused: readonly Range[] = [
   'fd00:ec2::254/128',
 ].map(range => ipaddr.parseCIDR(range))
 
-/** @param address as the system's look-up writes it; IPv6 may have a zone */
+/** @param address as the system's lookup returns it; IPv6 may have a zone */
 export function mayBeDialled(address: string): boolean {
   const [bare = ''] = address.split('%')
   const parsed = ipaddr.parse(bare)
@@ -25,7 +25,7 @@ export function mayBeDialled(address: string): boolean {
   )
 }
 
-/** In numeric order of their bytes, IPv4 first, each once. */
+/** Sorts in the numeric order of the bytes, IPv4 first, and removes duplicates. */
 export function sortAddresses(addresses: readonly string[]): string[] {
   const byBytes = new Map(
     addresses.map(address => [bytesOf(address), address]).toReversed() as [string, string][],
@@ -33,7 +33,7 @@ export function sortAddresses(addresses: readonly string[]): string[] {
   return [...byBytes.keys()].sort().map(bytes => byBytes.get(bytes) ?? '')
 }
 
-/** Hexadecimal of one length for each family, so that text sorts as numbers do. */
+/** Hexadecimal text of equal length within a family, so that the text sorts like the numbers. */
 function bytesOf(address: string): string {
   const [bare = '', zone = ''] = address.split('%')
   const bytes = ipaddr.parse(bare).toByteArray()

@@ -1,4 +1,4 @@
-// One address of a target: its connections, and whether requests should go to it.
+// An endpoint is one address of a target. It has connections and a health state.
 import { isSameValue } from '../../config/same-value.ts'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { EndAttempt } from '../failures.ts'
@@ -19,26 +19,27 @@ export interface Endpoint {
   readonly host: string
   /** Sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP address. */
   readonly serverName: string | undefined
-  /** By which users are split among the addresses of the target. */
+  /** Used to split users among the addresses of the target. */
   readonly hash: number
   readonly pool: ConnectionPool
-  /** False while its health checks fail or its circuit is open: it then receives no requests. */
+  /** False while its health checks fail or its circuit is open. The endpoint then receives no requests. */
   isAvailable(): boolean
-  /** Whether it came after the start, and its first health check is still under way. */
+  /** Returns whether the address was found after the start, and its first health check has not ended. */
   isUnchecked(): boolean
-  /** The state of its health checks and circuit breaker, for operators. */
   state(): Pick<TargetStatus, 'checks' | 'problem' | 'circuit'>
   readonly ejection: OutlierEjection
-  /** Called when a request is sent to it. */
+  /** Call when a request is sent to the endpoint. */
   beginAttempt(): EndAttempt
 }
 
 export interface OpenEndpoint extends Endpoint {
   /** Applies other settings, and keeps connections and health. */
   configure(config: UpstreamConfig): void
-  /** Stops the health checks: requests still to be sent go by the last known state. */
+  /** Stops the health checks. The last state remains for requests that are still to be sent. */
   stopChecks(): void
-  /** The address is no longer the target's: free connections are closed, others after their last response. */
+  /**
+   * The target no longer has this address. Closes free connections now, and the others after their current response.
+   */
   retire(): Promise<void>
   /** Closes the connections, even with requests in flight. */
   close(): Promise<void>
@@ -46,7 +47,10 @@ export interface OpenEndpoint extends Endpoint {
 
 interface Options {
   target: TargetAddress
-  /** One that the target's name was resolved to; undefined if it is looked up at each connect, or literal. */
+  /**
+   * An address of the target's name. Undefined for a literal address, or if the name is looked up for each
+   * connection.
+   */
   address: string | undefined
   config: UpstreamConfig
   /** `passing` at the start; `unchecked` for an address that is found later. */

@@ -1,19 +1,19 @@
-// Checks an endpoint's health at intervals (CONTRACT §2, `health`): any 2xx or 3xx passes.
+// Checks the health of an endpoint at intervals. A response with status 2xx or 3xx passes.
 import { type buildConnector, Client } from 'undici'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import { createConnector, type Dial } from './dial.ts'
 import type { OutlierEjection } from './outlier-ejection.ts'
 
-/** `unchecked`: of an address that came after the start, until the first check. */
+/** `unchecked` means that the address was found after the start, and that its first check has not ended. */
 export type HealthState = 'passing' | 'failing' | 'unchecked'
 
 export interface HealthCheck {
   /**
-   * Passing until `unhealthy_after` checks in a row have failed, then again after `healthy_after` passed in a row. The
-   * first check of an `unchecked` one decides alone.
+   * Changes from passing to failing after `unhealthy_after` failed checks in a row, and back after `healthy_after`
+   * passed checks in a row. For an `unchecked` endpoint, the first check decides.
    */
   state(): HealthState
-  /** Why the last check failed, for operators; undefined if it passed. */
+  /** Why the last check failed; undefined if it passed. */
   problem(): string | undefined
   stop(): void
 }
@@ -50,7 +50,7 @@ export function createHealthCheck(options: Options): HealthCheck {
       state = result
       consecutiveResults = 0
     }
-    // Up to a tenth sooner or later, or all replicas would check at once.
+    // Varies the interval by 10 %, so that replicas do not check at the same time.
     timer = setTimeout(run, interval * (0.9 + random() * 0.2))
     timer.unref()
   }
@@ -73,9 +73,9 @@ interface Check {
 }
 
 /**
- * Opens a new connection: one already open would not reveal that the target accepts no new ones. It is outside the
- * pool: a check must not wait behind requests, nor take a connection from them. Each check has a client and a limit of
- * its own, because undici 7 never settles a request whose certificate has another name.
+ * Opens a new connection, because an open connection would not show whether the target accepts new ones. The
+ * connection is outside the pool, because a check must not wait behind requests or take a connection from them. Each
+ * check has its own client and timeout, because undici 7 never settles a request if the certificate has a wrong name.
  */
 function startCheck(connect: buildConnector.connector, { path, timeout, dial }: Options): Check {
   const client = new Client(dial.origin, { pipelining: 1, connect })
@@ -105,7 +105,10 @@ function startCheck(connect: buildConnector.connector, { path, timeout, dial }: 
   return { problem, cancel: () => end('cancelled') }
 }
 
-/** Returns words and the code of the error, and nothing that the target sent. @param error of undici or `node:net` */
+/**
+ * Returns a description and the code of the error. It contains nothing that the target sent. @param error an error
+ * of undici or `node:net`
+ */
 function problemOf(error: unknown): string {
   const { name, code } = error as { name?: unknown; code?: unknown }
   if (name === 'TimeoutError') return 'timeout'

@@ -1,4 +1,4 @@
-// Picks the endpoint of a request: first a target by weight, then one of its endpoints (CONTRACT §11, "Choice").
+// Picks the endpoint of a request: first a target by weight, then one of its endpoints.
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { ClientKey } from '../../identity/client-key.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -7,12 +7,12 @@ import type { Target } from './target.ts'
 import { createWeightedRoundRobin } from './weighted-round-robin.ts'
 
 /**
- * The guards check availability before, while a refusal still costs nothing: what has become unavailable since is
- * picked all the same if there is nothing else.
- * @param key of the user, who keeps an endpoint as long as it stands; undefined to take turns
- * @param tried those that have failed this request; another is picked if there is one
- * @param client an endpoint where it may take one more connection is preferred
- * @returns undefined if no target with weight has an address
+ * Picks an endpoint. The guards check availability earlier, when a refusal does not waste a use. If no available
+ * endpoint is left now, an unavailable one is picked.
+ * @param key the hash of the user, who keeps the same endpoint while it is available; undefined to take turns
+ * @param tried endpoints on which this request has failed; they are avoided if possible
+ * @param client endpoints where this client may take one more connection are preferred
+ * @returns undefined if no target with a weight has an address
  */
 export type PickEndpoint = (
   key: number | undefined,
@@ -22,18 +22,18 @@ export type PickEndpoint = (
 
 export interface WeightedTarget {
   readonly target: Target
-  /** 0 takes no request. */
+  /** A target with weight 0 receives no requests. */
   readonly weight: number
 }
 
-/** In the order of the file. A URL written twice is one target, with the sum of the weights (CONTRACT §11). */
+/** Returns the weights in the order of the file. If a URL is listed twice, the weights are added. */
 export function weightsByUrl({ targets }: Pick<UpstreamConfig, 'targets'>): Map<string, number> {
   const weights = new Map<string, number>()
   for (const { url, weight } of targets) weights.set(url, (weights.get(url) ?? 0) + weight)
   return weights
 }
 
-/** Whether an endpoint may be picked, from the strictest to the last resort. */
+/** Conditions for an endpoint, from the strictest to the last resort. */
 const preferences: readonly ((
   endpoint: Endpoint,
   tried: readonly Endpoint[],
@@ -59,9 +59,9 @@ export function createLoadBalancer(targets: readonly WeightedTarget[]): PickEndp
   const only = used.length === 1 ? used[0]?.target : undefined
   const weights = targets.map(({ weight }) => weight)
   const firstTries = createWeightedRoundRobin(weights)
-  // Retries have a sequence of their own, so that the weights stay exact.
+  // Retries have a separate sequence, so that the weights of first attempts stay exact.
   const retries = createWeightedRoundRobin(weights)
-  /** Of each target, the endpoint whose turn is next. */
+  /** For each target, the index of the endpoint whose turn is next. */
   const next = targets.map(() => 0)
 
   function byKey(key: number, fits: (endpoint: Endpoint) => boolean): Endpoint | undefined {

@@ -1,4 +1,4 @@
-// Looks up targets' names in the background, through the system: no request waits for a name server (CONTRACT §11).
+// Looks up the names of targets in the background, through the system. No request waits for a name server.
 import { type LookupAddress, lookup } from 'node:dns'
 import { promisify } from 'node:util'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
@@ -8,27 +8,33 @@ import { mayBeDialled, sortAddresses } from './dialled-addresses.ts'
 export type ResolveConfig = Exclude<UpstreamConfig['resolve'], false>
 
 export interface NameLookups {
-  /** Looks the name up now, and again and again until `stop`. */
+  /** Looks the name up now, and repeatedly until `stop`. */
   watch(name: string, config: ResolveConfig, events: LookupEvents): NameWatch
 }
 
 export interface NameWatch {
-  /** Resolves when the first look-up has succeeded or failed. */
+  /** Resolves when the first lookup has succeeded or failed. */
   readonly firstAnswer: Promise<void>
   configure(config: ResolveConfig): void
   stop(): void
 }
 
 export interface LookupEvents {
-  /** They have changed. @param addresses in numeric order; none if the name has had none for long */
+  /**
+   * The addresses have changed. @param addresses in numeric order; empty if the name has had no address for a long
+   * time
+   */
   onAddresses(addresses: readonly string[]): void
-  /** Once for a failure that lasts; with `undefined` when a look-up succeeds again. */
+  /** Called once when lookups begin to fail. Called with `undefined` when a lookup succeeds again. */
   onState(problem: string | undefined): void
-  /** More than `most`: those above are not used. Called once while it lasts. */
+  /**
+   * The name has more addresses than `most`. The extra addresses are not used. Called once until the number is
+   * below the limit again.
+   */
   onTooMany(count: number): void
 }
 
-/** How long addresses stay in use while answers name none: so many intervals, and an hour at most. */
+/** Addresses stay in use for this many intervals after the name has no address, and for at most one hour. */
 const retainedIntervals = 30
 const maxRetentionMs = 3_600_000
 
@@ -38,7 +44,7 @@ const systemLookUp: LookUp = (name, family) =>
   promisify(lookup)(name, { all: true, family, order: 'verbatim' })
 
 export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
-  /** By name, the look-up that runs or comes last: several watchers of one name take turns. */
+  /** By name, the last lookup in the queue. Several watchers of one name take turns. */
   const underWay = new Map<string, Promise<unknown>>()
 
   async function inTurn<T>(name: string, look: () => Promise<T>): Promise<T> {
@@ -116,7 +122,7 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
       }
 
       function schedule(): void {
-        // Up to a tenth sooner or later, or all replicas would ask at once.
+        // Varies the interval by 10 %, so that replicas do not look names up at the same time.
         timer = setTimeout(look, config.every * (0.9 + Math.random() * 0.2))
         timer.unref()
       }
@@ -143,7 +149,10 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
   }
 }
 
-/** IPv6 only if there is no IPv4: the two are one machine's, and half an answer changes nothing. */
+/**
+ * Returns IPv6 addresses only if there is no IPv4 address: usually both belong to the same machine. If one lookup
+ * fails, the addresses stay unchanged.
+ */
 async function addressesOf(
   name: string,
   family: ResolveConfig['family'],
@@ -154,7 +163,7 @@ async function addressesOf(
   return found.length > 0 ? found : orNone(lookUp(name, 6))
 }
 
-/** @throws what the system says, unless it says that there is no such name or no such address */
+/** @throws the system's error, unless it means that the name or address does not exist */
 async function orNone(answer: Promise<LookupAddress[]>): Promise<LookupAddress[]> {
   try {
     return await answer

@@ -1,23 +1,23 @@
-// Avoids a failing endpoint for a while: a preference only, never a reason to refuse.
+// Avoids a failing endpoint for a while. Ejection is only a preference and never refuses a request.
 import type { EndAttempt } from '../failures.ts'
 
 export interface OutlierEjection {
-  /** Whether other targets are preferred now. */
+  /** Returns whether other targets are preferred now. */
   isEjected(): boolean
-  /** A request is sent to the target all the same, or its ejection is over and this request is the probe. */
+  /** Call when a request is sent. If the ejection time has passed, this request is the probe. */
   beginAttempt(): EndAttempt
-  /** A health check has passed. */
+  /** Call when a health check has passed. */
   readmit(): void
 }
 
-/** How long a target is avoided: the first time, and at most. Doubled each time in between. */
+/** How long a target is avoided the first time, and at most. The time doubles with each failed probe. */
 const initialEjectionMs = 1_000
 const maxEjectionMs = 30_000
 
-/** Attempts in a row without a response that count as much as one without a connection. */
+/** This many silent attempts in a row count like one failed connection. */
 const maxConsecutiveSilent = 5
 
-/** @param hasHealthChecks the endpoint then stays ejected until a health check or a request succeeds */
+/** @param hasHealthChecks if true, the endpoint stays ejected until a health check or a request succeeds */
 export function createOutlierEjection(hasHealthChecks: () => boolean): OutlierEjection {
   let ejectedUntilMs = 0
   let ejectionMs = 0
@@ -49,7 +49,7 @@ export function createOutlierEjection(hasHealthChecks: () => boolean): OutlierEj
     readmit,
     beginAttempt() {
       if (ejectedUntilMs !== 0 && !isEjected()) {
-        // One request at a time probes whether the target is back; for the others it stays ejected.
+        // One request at a time probes the target. For the other requests it stays ejected.
         isProbing = true
         ejectedUntilMs = performance.now() + ejectionMs
       }

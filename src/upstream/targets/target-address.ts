@@ -1,4 +1,4 @@
-// What a target's URL says: the scheme, host and port to connect to, and the name in its certificate.
+// Parses a target's URL into scheme, host, port, and the name in its certificate.
 import { isIP } from 'node:net'
 import { isLookedUp } from '../../config/formats/addresses.ts'
 
@@ -7,7 +7,7 @@ export interface TargetAddress {
   readonly origin: string
   /** `host:port`, as in a Host header. */
   readonly host: string
-  /** To be looked up; undefined for a literal address, and for `localhost`, which is this machine. */
+  /** The name to look up. Undefined for a literal address and for `localhost`. */
   readonly lookUpName: string | undefined
   /** Sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP address. */
   readonly serverName: string | undefined
@@ -25,7 +25,7 @@ export function targetAddress(origin: string, { ca, serverName }: TlsOptions): T
   const url = new URL(origin)
   const { hostname } = url
   const isLiteral = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
-  // SNI carries names only (RFC 6066 §3): an IP address is verified in the certificate without being sent.
+  // SNI carries names only (RFC 6066 §3). An IP address is checked in the certificate without being sent.
   const expectedName = serverName ?? (isLiteral ? undefined : hostname)
   return {
     origin: url.origin,

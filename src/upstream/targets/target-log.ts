@@ -1,4 +1,4 @@
-// Logs when a target becomes unhealthy and when it is healthy again: as operators see it, over all processes.
+// Logs when a target becomes unhealthy and when it is healthy again, over all processes.
 import type { Logger } from 'pino'
 import { createStateLog, type StateLog } from '../../observability/state-log.ts'
 import type { TargetStatus } from './target-status.ts'
@@ -9,10 +9,10 @@ interface Options {
 }
 
 const intervalMs = 1_000
-/** A process that does not reply for a moment must not make its targets new ones. */
+/** Keeps the state of a target while a process does not reply for a moment. */
 const forgetAfterMs = 60_000
 
-/** @returns stops the log */
+/** @returns a function that stops the log */
 export function startTargetLog({ targetStatus, logger }: Options): () => void {
   const logs = new Map<string, { log: StateLog; seenAtMs: number }>()
   let isStopped = false
@@ -57,10 +57,10 @@ export function startTargetLog({ targetStatus, logger }: Options): () => void {
   }
 }
 
-/** Undefined for a healthy target, and while it is unchecked or unresolved: the look-up of names has lines of its own. */
+/** Returns undefined for a healthy, unchecked or unresolved target. Name lookups have their own log messages. */
 function causeOf({ checks, problem, circuit, isEjected }: TargetStatus): string | undefined {
   if (checks === 'failing') return problem ?? undefined
-  // Half open, it is still not known to be well.
+  // A half-open circuit does not prove that the target is healthy.
   if (circuit === 'open' || circuit === 'half_open') return 'circuit breaker is open'
   return isEjected ? 'requests failed' : undefined
 }

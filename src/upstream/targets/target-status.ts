@@ -1,4 +1,4 @@
-// A target's status for operators: whether it receives requests, and if not, why.
+// The status of a target for operators: whether it receives requests, and if not, why.
 
 export interface TargetStatus {
   readonly upstream: string
@@ -6,11 +6,11 @@ export interface TargetStatus {
   readonly target: string
   /** Whether requests go to it. */
   readonly isHealthy: boolean
-  /** Result of its health checks; `null` if it has none. */
+  /** Result of the health checks; `null` if the target has none. */
   readonly checks: 'passing' | 'failing' | null
-  /** Why the last health check failed; `null` if it passed, or there was none. */
+  /** Why the last health check failed; `null` if it passed or did not run. */
   readonly problem: string | null
-  /** State of its circuit breaker; `null` if it has none. */
+  /** State of the circuit breaker; `null` if the target has none. */
   readonly circuit: CircuitState | null
   /** Whether outlier ejection prefers other targets. */
   readonly isEjected: boolean
@@ -18,7 +18,7 @@ export interface TargetStatus {
 
 export type CircuitState = 'closed' | 'half_open' | 'open'
 
-/** Merges what several processes report of the same targets: the worst report counts. */
+/** Merges the reports of several processes. For each target, the worst report counts. */
 export function worstOf(processes: readonly (readonly TargetStatus[])[]): TargetStatus[] {
   const worst = new Map<string, TargetStatus>()
   for (const status of processes.flat()) {

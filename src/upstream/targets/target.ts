@@ -1,4 +1,4 @@
-// One declared target: its endpoints, which come and go with the addresses of its name.
+// A target of an upstream. Its endpoints follow the addresses of its name.
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import { type Endpoint, type OpenEndpoint, openEndpoint } from './endpoint.ts'
 import type { NameLookups } from './name-lookups.ts'
@@ -8,30 +8,30 @@ import type { TargetAddress } from './target-address.ts'
 export interface Target {
   /** `scheme://host:port`. */
   readonly origin: string
-  /** By which users are split among targets. */
+  /** Used to split users among targets. */
   readonly hash: number
-  /** Those of now; none while its name has not been resolved. */
+  /** The current endpoints; empty until the name has been resolved. */
   endpoints(): readonly Endpoint[]
 }
 
 export interface OpenTarget extends Target {
-  /** Resolves when the name's first look-up has an answer; at once where none is looked up. */
+  /** Resolves when the first lookup of the name has ended, or immediately if no name is looked up. */
   readonly firstAnswer: Promise<void>
   /** Applies other settings, and keeps connections and health. */
   configure(config: UpstreamConfig): void
-  /** Stops health checks and look-ups: no configuration in use has this target. */
+  /** Stops health checks and lookups, because no active configuration has this target. */
   quiesce(): void
-  /** Closes the connections: no request uses this target any more. */
+  /** Closes the connections, because no request uses this target any more. */
   close(): Promise<void>
 }
 
 export interface TargetEvents {
-  /** Once for a failure that lasts; with `undefined` when a look-up succeeds again. */
+  /** Called once when lookups begin to fail. Called with `undefined` when a lookup succeeds again. */
   onLookup(problem: string | undefined): void
   onTooMany(count: number): void
 }
 
-/** A process does not accept, and a reload does not take force, before names have been looked up, or this is over. */
+/** How long a starting process, or a reload, waits for the first lookup of names. */
 export const resolveWaitMs = 2_000
 
 interface Options {
@@ -46,7 +46,7 @@ export function openTarget({ target, config: initial, lookups, events }: Options
   let config = initial
   let endpoints: readonly OpenEndpoint[] = []
   const retired = new Set<OpenEndpoint>()
-  /** From `performance.now()`: an address that is found later comes after the start. */
+  /** From `performance.now()`. An address that is found after this time was added after the start. */
   let startedAtMs = performance.now() + resolveWaitMs
   const open = (address: string | undefined) => {
     const initialHealth = performance.now() < startedAtMs ? 'passing' : 'unchecked'

@@ -1,4 +1,4 @@
-// The upstream services, each with its targets.
+// Opens the upstream services with their targets.
 import { maxFileBytes, readLimited } from '../../config/read-file.ts'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { ClientKey } from '../../identity/client-key.ts'
@@ -13,28 +13,31 @@ import { targetAddress } from './target-address.ts'
 import type { TargetStatus } from './target-status.ts'
 
 export interface Upstream {
-  /** Whether a request that failed on one endpoint may find another. */
+  /** Returns whether a request that failed on one endpoint may find another. */
   hasAlternatives(): boolean
-  /** How often a request is sent again, if that does no harm. */
+  /** How often a request is sent again, if that is safe. */
   readonly retries: number
-  /** Milliseconds: until the response head, and between two chunks of its body. */
+  /** Milliseconds until the response head, and between two chunks of its body. */
   readonly timeouts: { readonly response: number; readonly idle: number }
-  /** Whether a user always goes to the same endpoint, as long as it stands. */
+  /** Whether a user always goes to the same endpoint, while it is available. */
   readonly splitsByUser: boolean
-  /** Whether a request may be sent to any target. */
+  /** Returns whether a request may be sent to any target. */
   isAvailable(): boolean
-  /** How many connections to each endpoint one client may hold, and the configuration key that says so. */
+  /** The limit of connections per client and endpoint, with its configuration key. */
   readonly connectionLimit: ConnectionLimit
-  /** The endpoint that counts one more connection of the client, if there is one. */
+  /** Returns an endpoint where the client may take one more connection, if there is one. */
   endpointFor(client: ClientKey): Endpoint | undefined
-  /** Whether a request that is sent now need not wait for a connection. */
+  /** Returns whether a request sent now gets a connection without a wait. */
   hasFreeConnection(): boolean
-  /** Of each attempt, from dispatch to the response head or the failure. */
+  /** Durations of attempts, from dispatch to the response head or the failure. */
   readonly durations: Histogram
   readonly pickEndpoint: PickEndpoint
 }
 
-/** Returns the target open under this name, or opens it. @param name includes what its connections are built from */
+/**
+ * Returns the target that is open under this name, or opens it. @param name contains everything that its
+ * connections depend on
+ */
 export type ReuseTarget = (name: string, open: () => OpenTarget) => OpenTarget
 
 export interface Upstreams {
@@ -42,7 +45,7 @@ export interface Upstreams {
   targetStatus(): TargetStatus[]
   /** Resolves when every name has been looked up once, or after 2 s. */
   whenResolved(): Promise<void>
-  /** Applies this configuration to the targets that an earlier one has opened. */
+  /** Applies this configuration to the targets that an earlier configuration opened. */
   activate(): void
 }
 
@@ -50,9 +53,9 @@ interface Dependencies {
   lookups: NameLookups
   /** The histogram of an upstream's response times, by its name. */
   durationsOf(name: string): Histogram
-  /** Returns targets that stay, with their connections and health. */
+  /** Keeps open targets, with their connections and health. */
   reuse: ReuseTarget
-  /** @param name of the upstream */
+  /** @param name the name of the upstream */
   eventsOf(name: string, origin: string): TargetEvents
 }
 
@@ -61,7 +64,7 @@ export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   dependencies: Dependencies,
 ): Upstreams {
-  // Reads all files before opening anything that would have to be closed again.
+  // Reads all files before it opens targets. If a file is unreadable, no target must be closed again.
   const authorities = new Map(
     Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
   )
@@ -146,7 +149,7 @@ function createUpstream(
 ): Upstream {
   const used = targets.filter(({ weight }) => weight > 0).map(({ target }) => target)
   const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
-  // Called for every request, and allocate nothing.
+  // These functions run for every request, so they allocate nothing.
   const mayReceive = (endpoint: Endpoint) => !isWatched || endpoint.isAvailable() || endpoint.isUnchecked()
   const hasEndpoint = (target: Target) => target.endpoints().some(mayReceive)
   const hasConnection = (endpoint: Endpoint) => mayReceive(endpoint) && endpoint.pool.hasFree()
@@ -187,7 +190,7 @@ function statusOf(upstream: string, target: OpenTarget, { hasAlternatives }: Ups
     ]
   }
   return endpoints.map(endpoint => {
-    // Ejection prefers others: without any, it means nothing.
+    // Ejection means that other targets are preferred. Without other targets it has no effect.
     const isEjected = hasAlternatives() && endpoint.ejection.isEjected()
     const isHealthy = endpoint.isAvailable() && !isEjected
     return { upstream, target: endpoint.name, isHealthy, isEjected, ...endpoint.state() }

@@ -1,17 +1,18 @@
-// Weighted round-robin: exact over any run that is as long as the reduced sum of the weights.
+// Implements weighted round-robin. The shares are exact over any run as long as the reduced sum of the weights.
 
-/** How many sets of candidates are remembered; more come up only where many targets fail in turn. */
+/** How many sets of candidates are kept. More occur only if many targets fail in turn. */
 const maxSets = 64
 
 export interface WeightedRoundRobin {
-  /** The index of the candidate whose turn it is; undefined if none with weight is a candidate. */
+  /** The index of the candidate whose turn it is; undefined if no candidate has a weight. */
   next(isCandidate: (index: number) => boolean): number | undefined
 }
 
 /**
- * Smooth weighted round-robin, with a sequence of its own for each set of candidates. While a set stands, its sequence
- * is periodic. A set that returns goes on where it stopped, so that no candidate catches up on turns that it missed.
- * @param weights not negative; 0 is never chosen
+ * Implements smooth weighted round-robin, with a separate sequence for each set of candidates. While the set does
+ * not change, its sequence is periodic. If a set returns, its sequence continues. No candidate catches up on turns
+ * that it missed.
+ * @param weights not negative; a candidate with weight 0 is never chosen
  */
 export function createWeightedRoundRobin(weights: readonly number[]): WeightedRoundRobin {
   const sequences = new Map<

@@ -1,9 +1,9 @@
-// A WebSocket after its 101: relays bytes both ways with back-pressure; inserts a Close frame only between frames.
+// Relays the bytes of a WebSocket in both directions with back-pressure. Inserts a Close frame only between frames.
 import type { Duplex } from 'node:stream'
 import { closeFrame, FrameTracker } from '../../http/websocket-frames.ts'
 import type { Outcome } from '../failures.ts'
 
-/** RFC 6455 §7.4.1: going away, policy violation. */
+/** Going away, and policy violation (RFC 6455 §7.4.1). */
 type CloseCode = 1001 | 1008
 
 export interface Tunnel {
@@ -16,19 +16,19 @@ export interface Tunnel {
 interface Options {
   client: Duplex
   upstream: Duplex
-  /** The tunnel closes after this long without a byte in either direction. */
+  /** The tunnel closes after this time without a byte in either direction. */
   idleTimeoutMs: number
   /** Called by `onClientGone`. */
   onEnd(outcome: Outcome): void
 }
 
-/** How long the current frame may take to end: without its end there is no room for a Close frame. */
+/** Maximum time for the current frame to end. A Close frame can only follow a complete frame. */
 const frameTimeoutMs = 300
 
-/** How long both sides have to answer our Close frame. */
+/** Maximum time for both sides to reply to the Close frame. */
 const closeTimeoutMs = 500
 
-/** A class whose listeners are shared, because idle WebSockets are counted by the thousand. */
+/** Opens a tunnel. It is a class with shared listeners, because there may be thousands of idle WebSockets. */
 export function openTunnel(options: Options): Tunnel {
   return new OpenTunnel(options)
 }
@@ -44,7 +44,7 @@ class OpenTunnel implements Tunnel {
   #failure: Outcome | undefined
   #isClosing = false
   #idle: NodeJS.Timeout | undefined
-  /** Of closing; none while the tunnel is open. */
+  /** Timers of closing; undefined while the tunnel is open. */
   #timers: NodeJS.Timeout[] | undefined
 
   constructor({ client, upstream, idleTimeoutMs, onEnd }: Options) {
@@ -62,7 +62,8 @@ class OpenTunnel implements Tunnel {
   close(code: CloseCode): void {
     if (this.#isClosing) return
     this.#isClosing = true
-    // The upstream sees the client leave. Notified before the frame to the client ends, it might not complete it.
+    // The upstream is closed after the client's last frame is complete. Otherwise the upstream might not complete
+    // that frame.
     this.#toClient.closeWith(closeFrame(code, false), () =>
       this.#toUpstream.closeWith(closeFrame(1001, true), () => {}),
     )
@@ -98,7 +99,10 @@ class OpenTunnel implements Tunnel {
     this.#timers.push(setTimeout(work, delayMs))
   }
 
-  /** The other side is gone: what it sent before an orderly end is still delivered, and replies are discarded. */
+  /**
+   * One side has closed. Everything that it sent before an orderly end is still delivered. Replies to it are
+   * discarded.
+   */
   #onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
     if (!to.isOver) socket.destroy()
     if (socket.destroyed) {
@@ -107,14 +111,14 @@ class OpenTunnel implements Tunnel {
       return
     }
     from.discard()
-    // If closed at once, bytes that it still sends would cause a reset, which may overtake the end.
+    // With an immediate close, bytes that still arrive would cause a reset, which may overtake the end.
     const destroyLater = () => this.#after(closeTimeoutMs, () => socket.destroy())
     if (socket.writableFinished) destroyLater()
     else socket.once('finish', destroyLater)
   }
 }
 
-/** One way through a tunnel. Half-closes the receiving side when the sending side ends. */
+/** One direction of a tunnel. If the sending side ends, the receiving side is half-closed. */
 class Direction {
   readonly tunnel: OpenTunnel
   readonly #from: TunnelSocket
@@ -152,11 +156,11 @@ class Direction {
   finish(): void {
     if (this.isOver) return
     this.isOver = true
-    // Inside a frame it would be taken for part of that frame.
+    // Inside a frame, the Close frame would be taken for payload.
     const frame = this.#frames.hasClosed() || !this.#frames.isAtBoundary() ? undefined : this.#pendingClose
     if (frame === undefined) this.#to.end()
     else this.#to.end(frame)
-    // Further bytes are read and discarded, so that the end behind them is seen.
+    // Remaining bytes are read and discarded, so that the end after them is seen.
     this.#from.resume()
     this.#onOver?.()
   }
@@ -182,7 +186,7 @@ class Direction {
 const reading = Symbol('reading')
 const writing = Symbol('writing')
 
-/** A tunnel's connection, with the directions that read from it and write to it. */
+/** A connection of a tunnel, with the directions that read from it and write to it. */
 type TunnelSocket = Duplex & { [reading]?: Direction; [writing]?: Direction }
 
 function onData(this: TunnelSocket, chunk: Buffer): void {

@@ -1,4 +1,4 @@
-// Verifies the upstream's 101, relays it to the client, and opens the tunnel (RFC 6455 §4.1, §4.2.2).
+// Verifies the upstream's 101, relays it to the client, and opens the tunnel (RFC 6455 §4.1 and RFC 6455 §4.2.2).
 import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -8,14 +8,17 @@ import type { Outcome } from '../failures.ts'
 import { type ResponseHeaderRules, relayHeaders } from '../response-head.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
-/** What the client asked for in its handshake. */
+/** The values of the client's handshake. */
 export interface WebSocketHandshake {
   readonly key: string
   /** Subprotocols offered to the upstream. */
   readonly offeredProtocols: readonly string[]
-  /** Sent to the client if the upstream was offered none: browsers fail a connection without any. */
+  /**
+   * Sent to the client if no subprotocol was offered to the upstream. Browsers fail the connection if the response
+   * selects none of their subprotocols.
+   */
   readonly fallbackProtocol: string | undefined
-  /** Receives the open tunnel. @returns call it when the WebSocket has ended */
+  /** Receives the open tunnel. @returns a function to call when the WebSocket has ended */
   onOpen(tunnel: Tunnel): () => void
 }
 
@@ -31,11 +34,11 @@ interface Options {
   readonly observer: { onEnd(outcome: Outcome): void }
 }
 
-/** @throws Refusal 502 if the upstream accepted something other than what it was asked for */
+/** @throws Refusal 502 if the upstream's 101 does not match the request */
 export function openWebSocket(options: Options): Tunnel {
   const { response, handshake, upstream, idleTimeoutMs } = options
   const fields = switchingProtocolsHeaders(options)
-  // First: a client that was told 101 and cannot be served would wait for ever.
+  // The socket is detached first. If that failed after the 101, the client would wait forever.
   const client = detachSocket(response)
   response.writeHead(101, fields)
   response.flushHeaders()
