@@ -1,4 +1,4 @@
-// The client's address behind proxies: the rightmost one that is not a trusted proxy's (CONTRACT §6).
+// Finds the client's address behind proxies. It is the rightmost address that does not belong to a trusted proxy.
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Logger } from 'pino'
@@ -8,15 +8,17 @@ type Address = ReturnType<typeof ipaddr.process>
 type Range = readonly [Address, number]
 
 export interface TrustedProxies {
-  /** Whether this peer's `X-Forwarded-*` headers are trusted. */
+  /** Returns whether this peer's `X-Forwarded-*` headers are trusted. */
   trusts(address: string): boolean
   /**
-   * The address of the client behind a trusted peer.
-   * @param peer the socket's address
+   * Returns the address of the client behind a trusted peer.
+   * @param peer the address of the socket
    * @param forwardedFor the `X-Forwarded-For` values as received, in order
    */
   clientOf(peer: string, forwardedFor: string): string
-  /** As `clientOf`, but `undefined` if a trusted peer sent an address that cannot be parsed: the client is unknown then. */
+  /**
+   * Like `clientOf`, but returns `undefined` if a trusted peer sent an invalid address. The client is then unknown.
+   */
   knownClientOf(peer: string, forwardedFor: string): string | undefined
 }
 
@@ -28,7 +30,7 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
     for (const hop of forwardedFor.split(',').reverse()) {
       if (!trusts(client)) break
       const address = readAddress(hop.trim())
-      // No trusted proxy wrote an invalid address: the last known hop is the client.
+      // A trusted proxy does not write an invalid address, so the last valid hop is the client.
       if (address === undefined) return { client, isKnown: forwardedFor.trim() === '' }
       client = address.toString()
     }
@@ -45,7 +47,7 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
 }
 
 /**
- * Whether an address is in one of the networks; text that is no address is in none.
+ * Returns a function that checks whether an address is in one of the networks. Invalid text is in no network.
  * @param cidrs CIDRs or single addresses
  */
 export function createNetworks(cidrs: readonly string[]): (address: string) => boolean {
@@ -60,14 +62,14 @@ export function createNetworks(cidrs: readonly string[]): (address: string) => b
   }
 }
 
-/** An address as it is logged and forwarded: IPv4-mapped IPv6 becomes IPv4. */
+/** Returns the address for logs and for forwarding. IPv4-mapped IPv6 becomes IPv4. */
 export function normalizeAddress(text: string): string {
   return text.startsWith('::ffff:') ? (readAddress(text)?.toString() ?? text) : text
 }
 
-/** The key that limits count by: the IPv4 address, or the /64 of an IPv6 address (CONTRACT §2, `rate_limits`). */
+/** Returns the key for rate limits: the IPv4 address, or the /64 network of an IPv6 address. */
 export function rateLimitKey(client: string): string {
-  // Every proxied request of an anonymous client comes here: an IPv4 address is its own key.
+  // This runs for every request of an anonymous client, so IPv4 returns early.
   if (!client.includes(':')) return client
   let key = networks.get(client)
   if (key === undefined) {
@@ -78,7 +80,7 @@ export function rateLimitKey(client: string): string {
   return key
 }
 
-/** By IPv6 address: to parse one takes as long as a tenth of a request. */
+/** Cache by IPv6 address. Parsing one takes as long as a tenth of a request. */
 const networks = new Map<string, string>()
 const maxNetworks = 1_000
 
@@ -89,7 +91,7 @@ function networkOf(client: string): string {
   return `${parts.map(part => part.toString(16)).join(':')}::/64`
 }
 
-/** Whether an address belongs to a network that is not routed publicly. */
+/** Returns whether the address is not publicly routed. */
 export function isPrivate(text: string): boolean {
   const range = readAddress(text)?.range()
   return range !== undefined && range !== 'unicast'
@@ -101,8 +103,8 @@ function readAddress(text: string): Address | undefined {
   // Some load balancers append a port to the address.
   const bare =
     /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text
-  // ipaddr.js alone would read the end of `::ffff:010.0.0.1` as octal numbers, where others read none or decimal ones,
-  // and take `::10.0.0.1`, an IPv6 address of its own (RFC 4291 §2.5.5.1), for 10.0.0.1.
+  // ipaddr.js would read the end of `::ffff:010.0.0.1` as octal numbers. Other programs reject it or read decimal
+  // numbers. ipaddr.js would also read `::10.0.0.1`, which is an IPv6 address (RFC 4291 §2.5.5.1), as 10.0.0.1.
   if (ipv4Compatible.test(bare)) return undefined
   return isIP(bare) !== 0 && ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
 }
@@ -114,8 +116,8 @@ function readRange(cidr: string): Range {
 }
 
 /**
- * A load balancer that is missing from `trusted_proxies` is counted at every request, and logged once (CONTRACT §3).
- * @returns call it with the peer of each such request
+ * Counts every request from a load balancer that is missing from `trusted_proxies`, and logs the first.
+ * @returns a function to call with the peer of each of these requests
  */
 export function createForwarderNotice(
   counters: Pick<Counters, 'untrustedForwarders'>,

@@ -1,5 +1,5 @@
-// Defers response writes until this event-loop poll has read every ready socket. A write may have to wake its reader,
-// which sleeps again before the next; writes in a row wake readers once: up to a third of a short response's cost.
+// Defers response writes until the current event-loop poll has read every ready socket. A write may have to wake a
+// sleeping reader. Consecutive writes wake it once, which saves up to a third of the cost of a short response.
 import { AsyncResource } from 'node:async_hooks'
 import type { ServerResponse } from 'node:http'
 
@@ -9,7 +9,10 @@ export interface DeferredWrite {
 
 let queue: DeferredWrite[] = []
 
-/** Bound to the module's async context: one flush serves many requests, and the next request may start inside it. */
+/**
+ * Bound to the async context of the module, because one flush serves many requests. The next request may start
+ * inside it.
+ */
 const flushAfterPoll = AsyncResource.bind(flushDeferred)
 
 /** Calls `send` after the current event-loop poll, or earlier if `flushDeferred` is called. */
@@ -19,8 +22,8 @@ export function defer(write: DeferredWrite): void {
 }
 
 /**
- * Sends everything now. Call it before ending a connection because of bytes that follow a request, so that the
- * request's response is still delivered.
+ * Sends all deferred writes now. Call this before ending a connection because of bytes after a request. Otherwise
+ * the response to that request would be lost.
  */
 export function flushDeferred(): void {
   const writes = queue

@@ -1,18 +1,19 @@
-// IPv4 addresses inside IPv6 ones: mapped, NAT64, 6to4, Teredo, ISATAP.
+// Finds IPv4 addresses inside IPv6 addresses: mapped, NAT64, 6to4, Teredo, ISATAP.
 import ipaddr from 'ipaddr.js'
 
-/** The IPv4 addresses that packets to this address would reach. */
+/** Returns the IPv4 addresses that packets to this address would reach. */
 export function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
   const { parts } = address
   const found: ipaddr.IPv4[] = []
   const range = address.range()
   if (range === 'ipv4Mapped') found.push(ipv4(parts, 6))
-  // The local-use prefix 64:ff9b:1::/48 places the IPv4 where each network chooses (RFC 8215): never public.
+  // In the local-use prefix 64:ff9b:1::/48, each network chooses the place of the IPv4 address (RFC 8215). It is
+  // never public.
   if (range === 'rfc6052' && parts[2] === 0) found.push(ipv4(parts, 6))
   if (range === '6to4') found.push(ipv4(parts, 1))
-  // The server, and the client with inverted bits (RFC 4380 §4).
+  // The address of the server, and the address of the client with inverted bits (RFC 4380 §4).
   if (range === 'teredo') found.push(ipv4(parts, 2), ipv4(parts, 6, 0xffff))
-  // ISATAP is an interface identifier under any prefix (RFC 5214 §6.1); two of its bits may vary.
+  // ISATAP is an interface identifier under any prefix (RFC 5214 §6.1). Two of its bits may vary.
   if (((parts[4] ?? 0) & 0xfcff) === 0 && parts[5] === 0x5efe) found.push(ipv4(parts, 6))
   return found
 }

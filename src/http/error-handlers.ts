@@ -1,4 +1,5 @@
-// Error handlers: wherever Fastify or node:http would refuse in English, the gateway sends its own refusal.
+// Installs error handlers, so that the gateway sends its own refusals instead of the English errors of Fastify and
+// node:http.
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -13,11 +14,11 @@ import { isInBody, pendingResponse, whenAnswered } from './pipelining.ts'
 
 /**
  * Receives every refusal and unexpected error, for the log.
- * @returns additional headers for the response, names and values in turn
+ * @returns additional headers for the response, alternating names and values
  */
 export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly string[]
 
-/** @param ownFields header names and values in turn, for responses to what is no request */
+/** @param ownFields alternating header names and values, for responses to invalid requests */
 export function installErrorHandlers(
   app: FastifyInstance,
   onRefusal: OnRefusal,
@@ -27,9 +28,9 @@ export function installErrorHandlers(
   app.setNotFoundHandler((_request, reply) =>
     sendFastifyRefusal(reply, new Refusal('route_unknown'), onRefusal),
   )
-  // Node ends the connection once its client has half-closed it, so deferred responses are sent first.
+  // Node ends a connection after the client has half-closed it, so deferred responses are sent first.
   app.server.on(app.server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
-    // A request with `Upgrade` gives its connection to the parser a second time.
+    // After a request with `Upgrade`, the connection is given to the parser a second time.
     if (!socket.listeners('end').includes(flushDeferred)) socket.prependListener('end', flushDeferred)
   })
   app.server.on('connect', (_request, socket: Socket, head) => {
@@ -38,34 +39,37 @@ export function installErrorHandlers(
   })
 }
 
-/** For Fastify's `frameworkErrors`: a URL that its router cannot parse. */
+/** For Fastify's `frameworkErrors`. Fastify calls it for a URL that its router cannot parse. */
 export function sendFastifyRefusal(reply: FastifyReply, thrown: unknown, onRefusal: OnRefusal): void {
   reply.hijack()
   sendRefusal(reply.raw, thrown, onRefusal)
 }
 
-/** Sends a refusal on a response of which nothing has been sent. */
+/** Sends a refusal on a response that has not started. */
 export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal: OnRefusal): void {
   if (thrown instanceof ClientDisconnected) return
   const { req: request } = response
   const refusal = toRefusal(thrown)
   const { fields, body } = refusal.response
   const allFields = fields.concat(onRefusal(request, refusal))
-  // A client that still waits for `100 Continue` may or may not send its body now: the connection is not reusable.
+  // A client that waits for `100 Continue` may or may not send its body now, so the connection is not reusable.
   if (request.headers.expect !== undefined && !fields.includes('connection'))
     allFields.push('connection', 'close')
   lingeringClose(request, response, isLastResponse(response) || allFields.includes('connection'))
   endDeferred(response.writeHead(refusal.status, STATUS_CODES[refusal.status], allFields), body)
 }
 
-/** For Fastify's `clientErrorHandler`: what the HTTP parser rejected. @param ownFields as above */
+/**
+ * For Fastify's `clientErrorHandler`. Handles what the HTTP parser rejected. @param ownFields alternating header
+ * names and values
+ */
 export function onClientError(
   error: Error & { code?: string },
   socket: Duplex,
   ownFields: readonly string[] = [],
 ): void {
   if (isEnding(socket)) return
-  // Other errors concern the connection itself, such as a failed TLS handshake: no client would read a response.
+  // Other errors concern the connection, for example a failed TLS handshake. No client would read a response.
   if (!/^(HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable) {
     socket.destroy()
     return
@@ -76,22 +80,23 @@ export function onClientError(
   endAfterPendingResponses(socket, new Refusal(code), ownFields)
 }
 
-/** The refusal is for what came last: earlier requests are answered first, or it would pass for their response. */
+/** Earlier requests get their responses first. Otherwise the refusal would be read as a response to one of them. */
 function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {
   const pending = pendingResponse(socket)
   if (!socket.writable) return
   if (pending?.req.complete) pending.once('close', () => endAfterPendingResponses(socket, refusal, ownFields))
-  // The request that failed to parse already has its response: a second one would be taken for another request's.
+  // The invalid request already has its response. The client would read a second response as belonging to another
+  // request.
   else if (pending?.writableEnded) pending.once('close', () => endGracefully(socket as Socket))
   else if (pending === undefined && isInBody(socket)) endGracefully(socket as Socket)
-  // A refusal appended to half a response would be read as part of that response.
+  // The client would read a refusal after half a response as part of that response.
   else if (pending?.headersSent) socket.destroy()
   else endWithRefusal(socket, refusal, ownFields)
 }
 
 /**
- * Refuses the request for which Node handed over its connection. Earlier requests are answered first, or the refusal
- * would be read as the response to one of them.
+ * Refuses a request for which Node handed over the connection. Earlier requests get their responses first.
+ * Otherwise the refusal would be read as a response to one of them.
  * @param head the bytes that followed the request
  */
 export function refuseHandedOver(
@@ -108,13 +113,13 @@ function endWithRefusal(socket: Duplex, refusal: Refusal, ownFields: readonly st
   endGracefully(socket as Socket)
 }
 
-/** Requests with `Expect` go to the guards, which decide before any `100 Continue` is sent (RFC 9110 §10.1.1). */
+/** Sends requests with `Expect` to the guards, which decide before any `100 Continue` is sent (RFC 9110 §10.1.1). */
 export function installExpectHandlers(server: Server): void {
   serveEvent(server, 'checkContinue')
   installExpectationHandler(server)
 }
 
-/** Requests with an `Expect` other than `100-continue` are served: Node would answer 417 without a body. */
+/** Serves requests with an `Expect` other than `100-continue`. Node would respond 417 without a body. */
 export function installExpectationHandler(server: Server): void {
   serveEvent(server, 'checkExpectation')
 }
@@ -125,14 +130,14 @@ function serveEvent(server: Server, event: 'checkContinue' | 'checkExpectation')
   })
 }
 
-/** Storage errors become 503 `service_unavailable`, any other error 500 `internal`. */
+/** Converts an error into a refusal. Storage errors become 503 `service_unavailable`, other errors 500 `internal`. */
 export function toRefusal(thrown: unknown): Refusal {
   if (thrown instanceof Refusal) return thrown
   if (thrown instanceof StorageError) return serviceUnavailable(thrown)
   return new Refusal('internal', { cause: thrown })
 }
 
-/** The response as bytes, for a socket without a request: the HTTP parser rejected what came. */
+/** Returns the response as bytes, for a socket without a request, because the HTTP parser rejected the input. */
 function serializeRefusal({ status, response }: Refusal, ownFields: readonly string[]): Buffer {
   const { body } = response
   const fields = [...response.fields, ...ownFields]

@@ -1,11 +1,14 @@
-// The client listener's HTTP/1.1 server, plain or over TLS, with the same limits for both.
+// Creates the HTTP/1.1 server of the client listener, plain or over TLS, with the same limits for both.
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { type SecureContextOptions, Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 
-/** 16 KiB (CONTRACT §4). The gate checks it too: Node counts no separators, so a thousand headers slip past it. */
+/**
+ * 16 KiB. The gate also checks this limit, because Node does not count separators. A thousand headers could exceed
+ * it.
+ */
 export const maxHeaderBytes = 16_384
 
 interface HttpServerOptions {
@@ -13,11 +16,11 @@ interface HttpServerOptions {
   timeouts: { headers: number; body_idle: number; keep_alive: number }
   /** Undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
-  /** Whether every request of the connection has been answered. */
+  /** Returns whether every request of the connection has its response. */
   isIdle(socket: Socket): boolean
 }
 
-/** Typed as the plain server, since callers use both alike. */
+/** Returns the type of a plain server, because callers use both the same way. */
 export function createHttpServer(
   { timeouts, tls, isIdle }: HttpServerOptions,
   listener: RequestListener,
@@ -26,10 +29,11 @@ export function createHttpServer(
     maxHeaderSize: maxHeaderBytes,
     // The gate refuses a missing Host, with the gateway's own response.
     requireHostHeader: false,
-    // Bodies have an idle limit instead; unless this is 0, Node rejects a `headers` timeout above five minutes.
+    // Bodies have an idle limit instead. With a value other than 0, Node rejects a `headers` timeout above five
+    // minutes.
     requestTimeout: 0,
     headersTimeout: timeouts.headers,
-    // How often Node checks for connections past these timeouts; its default is 30 seconds.
+    // How often Node checks these timeouts. Its default is 30 seconds.
     connectionsCheckingInterval: 1_000,
     keepAliveTimeout: timeouts.keep_alive,
   }
@@ -40,17 +44,18 @@ export function createHttpServer(
           {
             ...options,
             ...tls,
-            // A client that speaks only HTTP/2 learns in the handshake that it is not offered.
+            // A client that supports only HTTP/2 fails in the handshake.
             ALPNProtocols: ['http/1.1'],
-            // The handshake precedes the headers: without a limit a client could stall in it.
+            // The handshake comes before the headers. Without a limit, a client could stall in it.
             handshakeTimeout: timeouts.headers,
           },
           listener,
         ) as Server)
-  // By default Node silently drops headers past the thousandth: the body's length, say, or a second credential.
+  // By default, Node silently drops headers after the thousandth. A dropped header might be the length of the body
+  // or a second credential.
   server.maxHeadersCount = 0
-  // No byte in either direction for that long. A client that does not read its response must not keep it in memory,
-  // nor occupy the upstream's connection. A client that is waiting for its response is left alone.
+  // The maximum time without a byte in either direction. A client that does not read its response must not keep it
+  // in memory, or keep the upstream's connection busy. A client that waits for its response is not affected.
   server.setTimeout(timeouts.body_idle, socket => {
     if (socket.writableLength > 0 || isIdle(socket)) socket.destroy()
   })
@@ -58,8 +63,8 @@ export function createHttpServer(
 }
 
 /**
- * Applies from each connection's next request on; `body_idle` applies to new connections only. The TLS handshake
- * timeout does not change.
+ * Applies to the next request of each connection. `body_idle` applies to new connections only. The timeout of the
+ * TLS handshake does not change.
  */
 export function setTimeouts({ server }: FastifyInstance, timeouts: HttpServerOptions['timeouts']): void {
   server.headersTimeout = timeouts.headers
@@ -67,7 +72,7 @@ export function setTimeouts({ server }: FastifyInstance, timeouts: HttpServerOpt
   server.timeout = timeouts.body_idle
 }
 
-/** New connections get the new certificate; open connections stay. */
+/** Uses the new certificate for new connections. Open connections stay. */
 export function setCertificate(app: FastifyInstance, context: SecureContextOptions): void {
   if (app.server instanceof TlsServer) app.server.setSecureContext(context)
 }

@@ -1,23 +1,23 @@
-// Reads the request body of an endpoint: a JSON object, whatever the Content-Type.
+// Reads a JSON object from the request body of an endpoint, with any Content-Type.
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 import { RequestBody } from './request-body.ts'
 
 interface JsonBodyOptions {
-  /** For the whole body: it is small, and a byte now and then must not hold the connection. */
+  /** Limit for the whole body. The body is small, and a client that sends very slowly must not keep the connection. */
   timeoutMs: number
   hasBody: boolean
   contentLength: number | undefined
-  /** Sends `100 Continue` to a client that waits for it. */
+  /** Sends `100 Continue` if the client waits for it. */
   sendContinue: (() => void) | undefined
 }
 
-/** 64 KiB (CONTRACT §3). */
+/** 64 KiB. */
 const maxBytes = 65_536
 
 /**
  * @returns undefined if the body is missing or is not a JSON object
- * @throws Refusal 413 `body_too_large`, before reading if the declared length exceeds the limit
+ * @throws Refusal 413 `body_too_large`, before the read if the declared length exceeds the limit
  */
 export async function readJsonObject(
   request: IncomingMessage,
@@ -33,7 +33,7 @@ export async function readJsonObject(
   return members && new JsonObject(members)
 }
 
-/** Reads own properties only: `__proto__` and `constructor` in a body are ordinary member names. */
+/** Reads own properties only, so `__proto__` and `constructor` in a body are ordinary member names. */
 export class JsonObject {
   readonly #members: object
 
@@ -41,7 +41,7 @@ export class JsonObject {
     this.#members = members
   }
 
-  /** The member's value if it is a string, otherwise the empty string (CONTRACT §3). */
+  /** Returns the member's value if it is a string, otherwise the empty string. */
   string(name: string): string {
     const value = this.value(name)
     return typeof value === 'string' ? value : ''
@@ -56,7 +56,7 @@ export class JsonObject {
   }
 }
 
-// Invalid UTF-8 is not JSON (RFC 8259 §8.1), and neither is text that begins with a byte order mark.
+// Invalid UTF-8 is not JSON (RFC 8259 §8.1). JSON must also not begin with a byte order mark.
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function parse(bytes: Buffer): object | undefined {

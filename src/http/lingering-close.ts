@@ -5,15 +5,16 @@ import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { dropFurtherWrites, onLastResponse } from './node-internals.ts'
 
-/** How long after its response, and how much, a client may go on sending a body that is discarded. */
+/** How long after its response, and how much, a client may continue to send a body that is discarded. */
 const maxLingerMs = 5_000
 const maxLingerBytes = 16 * 1024 * 1024
 
 /**
- * Closing a socket with unread bytes resets it, and the reset may overtake the response. So the rest of the body is
- * read and discarded, up to a limit; past it the client has had time enough to read the response. Call this before
- * the response is sent: Node would read the rest without a limit, and after `Connection: close` not at all.
- * @param isLastResponse the connection ends after the response; whatever follows the request is dropped
+ * Reads and discards the rest of the request body, up to a limit. Closing a socket with unread bytes resets it, and
+ * the reset may overtake the response. Up to the limit, the client has enough time to read the response. Call this
+ * before the response is sent. Otherwise Node would read the rest without a limit, or not at all after `Connection:
+ * close`.
+ * @param isLastResponse whether the connection ends after the response; bytes after the request are then dropped
  */
 export function lingeringClose(
   request: IncomingMessage,
@@ -25,7 +26,7 @@ export function lingeringClose(
   let receivedBytes = 0
   let deadline: NodeJS.Timeout | undefined
   let isSaid = false
-  // Starts when the response has been sent: a slow reader must not be cut off before that.
+  // Starts when the response has been sent, so that a slow reader gets the whole response.
   response.once('finish', () => {
     if (!request.complete) deadline = setTimeout(() => socket.destroy(), maxLingerMs)
   })
@@ -41,7 +42,7 @@ export function lingeringClose(
   })
   request.on('end', () => {
     clearTimeout(deadline)
-    // If the connection is ending because of what follows the request, the response to that is still to come.
+    // If bytes after the request end the connection, their response has not been sent yet.
     if (!isSaid) return
     if (socket.writableFinished) socket.destroy()
     else socket.end(() => socket.destroy())
@@ -51,17 +52,17 @@ export function lingeringClose(
   request.resume()
 }
 
-/** Needed beside `complete`, which is false for a request without a body too, if its response is immediate. */
+/** Checks the headers, because `complete` is also false for a request without a body if its response is immediate. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 }
 
-/** A TLS client that sends nothing for this long has paused. */
+/** A TLS client that sends nothing for this time has paused. */
 const tlsQuietMs = 50
 
 /**
- * Ends our direction while the client may still be sending. Over TLS it waits for a pause: OpenSSL fails a connection
- * that is ended while bytes of the client are unread, and the response is lost with it.
+ * Ends the gateway's side while the client may still be sending. Over TLS, this waits for a pause. If bytes of the
+ * client are unread, OpenSSL fails the connection, and the response is lost.
  */
 function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
   markEnding(socket)
@@ -69,7 +70,7 @@ function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
     socket.end(onEnded)
     return
   }
-  // A response still in progress must not be written after the last one.
+  // A response in progress must not be written after the last response.
   dropFurtherWrites(socket)
   let bytesSeen = socket.bytesRead
   let waited = 0
@@ -84,8 +85,8 @@ function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
 }
 
 /**
- * Ends a connection after its last response. It keeps reading for a moment, and longer while the client still sends,
- * up to a limit, so that a reset does not overtake the response.
+ * Ends a connection after its last response. Continues to read for a moment, and longer while the client sends, up
+ * to a limit. Otherwise a reset could overtake the response.
  */
 export function endGracefully(socket: Socket): void {
   halfClose(socket)
@@ -104,7 +105,7 @@ export function endGracefully(socket: Socket): void {
 
 const gracefulEndMs = 500
 
-/** Connections being ended: the parser rejects every further byte, and none of these errors is to be answered. */
+/** Connections that are being ended. The parser rejects all further bytes, and these errors get no response. */
 const endingSockets = new WeakSet<Duplex>()
 
 export function markEnding(socket: Duplex): void {

@@ -1,4 +1,4 @@
-// Every use of a private part of Node: docs/dev/private-parts.md lists their reasons, gains and tests.
+// Contains every use of a private part of Node. docs/dev/private-parts.md lists the reasons, gains and tests.
 import { executionAsyncResource } from 'node:async_hooks'
 import type { Worker } from 'node:cluster'
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
@@ -6,11 +6,11 @@ import type { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Creates a response on the connection of a request that Node handed over with an `upgrade` event. It is the last response
- * of the connection. The constructor, `assignSocket` and `shouldKeepAlive` are not documented.
+ * Creates a response on the connection of a request that Node handed over with an `upgrade` event. It is the last
+ * response of the connection. The constructor, `assignSocket` and `shouldKeepAlive` are not documented.
  *
- * Can go when Node 24.9 is the oldest supported version: its `shouldUpgradeCallback` decides before the event.
- * https://github.com/nodejs/node/pull/59824
+ * Can go when Node 24.9 is the oldest supported version, because its `shouldUpgradeCallback` decides before the
+ * event. https://github.com/nodejs/node/pull/59824
  */
 export function attachResponse(request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request)
@@ -20,7 +20,7 @@ export function attachResponse(request: IncomingMessage): ServerResponse {
 }
 
 /**
- * Whether Node ends the connection after this response, as far as the request decides it.
+ * Returns whether Node ends the connection after this response, as far as the request determines it.
  *
  * Can go when Node documents `shouldKeepAlive`. https://github.com/nodejs/node/issues/20807
  */
@@ -29,7 +29,7 @@ export function isLastResponse(response: ServerResponse): boolean {
 }
 
 /**
- * Calls back when the response to a pipelined request owns the connection. Until then its `socket` is null.
+ * Calls back when the response to a pipelined request owns the connection. Until then, its `socket` is null.
  *
  * Can go when Node documents an event for it. https://github.com/jshttp/on-finished/issues/10
  */
@@ -38,9 +38,10 @@ export function onceOwnsConnection(response: ServerResponse, begin: () => void):
 }
 
 /**
- * Spares Node most of its work for a request without a body. Left unread, Node reads it after its response by `resume`,
- * `end` and `close`. A request that was read before Node parsed its end emits neither event. Node's parser then keeps
- * the request until the next one, so call `releaseBodyless` when the response has closed.
+ * Saves Node most of its work for a request without a body. Without this read, Node reads the request after its
+ * response, with `resume`, `end` and `close`. If the request is read before Node parses its end, Node emits neither
+ * event. Node's parser then keeps the request until the next one. So call `releaseBodyless` when the response has
+ * closed.
  *
  * Can go when every supported Node has the server option `optimizeEmptyRequests`.
  * https://github.com/nodejs/node/pull/59778
@@ -50,7 +51,7 @@ export function readBodyless(request: IncomingMessage): void {
 }
 
 /**
- * Takes a request of `readBodyless` out of Node's parser. An idle connection would keep it in memory.
+ * Removes a request of `readBodyless` from Node's parser. Otherwise an idle connection would keep it in memory.
  *
  * Can go when `readBodyless` goes. https://github.com/nodejs/node/issues/9668
  */
@@ -60,17 +61,18 @@ export function releaseBodyless(request: IncomingMessage): void {
 }
 
 /**
- * Replaces what Node does after the last response of a connection: it calls `destroySoon`, which ends both directions
- * at once. The reset that follows unread bytes may overtake the response.
+ * Replaces Node's action after the last response of a connection. Node calls `destroySoon`, which ends both
+ * directions at once. The reset that unread bytes cause may overtake the response.
  *
- * Can go when Node closes such connections in two steps. https://github.com/nodejs/node/issues/9085
+ * Can go when Node closes these connections in two steps. https://github.com/nodejs/node/issues/9085
  */
 export function onLastResponse(socket: Socket, end: () => void): void {
   socket.destroySoon = end
 }
 
 /**
- * Drops whatever a response still writes to the connection, as after `end`. Node looks at `writable` before each write.
+ * Drops everything that a response still writes to the connection, as after `end`. Node checks `writable` before
+ * each write.
  *
  * Can go when a TLS connection can be ended while bytes of the client are unread.
  * https://github.com/nodejs/node/issues/9085
@@ -80,17 +82,17 @@ export function dropFurtherWrites(socket: Socket): void {
 }
 
 /**
- * Keeps connections that have yet to send a part of their response. Node takes a connection for idle once its response
- * has been ended, and drops the bytes that a slow reader has not taken. It calls `closeIdleConnections` in its own
- * `close` too, and that calls `destroy` of each connection.
+ * Keeps connections that still have to send a part of their response. Node treats a connection as idle after its
+ * response has ended, and drops the bytes that a slow reader has not read. Node's own `close` also calls
+ * `closeIdleConnections`, which calls `destroy` of each connection.
  *
- * Can go when Node does not take such connections for idle. https://github.com/nodejs/node/pull/43890
+ * Can go when Node does not treat these connections as idle. https://github.com/nodejs/node/pull/43890
  */
 export function keepSocketsWithUnsentData(server: Server, sockets: ReadonlySet<Socket>): void {
   const closeIdleConnections = server.closeIdleConnections.bind(server)
   server.closeIdleConnections = () => {
     const unsent = [...sockets].filter(socket => socket.writableLength > 0)
-    // Own properties replace the prototype's method while Node goes through its list.
+    // Own properties replace the method of the prototype while Node iterates over its list.
     for (const socket of unsent) socket.destroy = () => socket
     closeIdleConnections()
     for (const socket of unsent) Reflect.deleteProperty(socket, 'destroy')
@@ -99,12 +101,12 @@ export function keepSocketsWithUnsentData(server: Server, sockets: ReadonlySet<S
 
 type Done = (error?: Error | null) => void
 
-/** The peer has closed or reset the connection. What it sent before is still to be read. */
+/** The peer has closed or reset the connection. Bytes that it sent earlier must still be read. */
 const peerGone: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET'])
 
 /**
- * Reports a failed write when reading ends. A service may refuse an upload by a response, and close while the upload is
- * still being sent. The next write then fails, and Node destroys the socket before it reads the response.
+ * Delays the report of a failed write until reading has ended. A service may refuse an upload with a response, and
+ * close during the upload. The next write then fails, and Node destroys the socket before it reads the response.
  * Call this before anything is written.
  *
  * Can go when Node reads the response first. https://github.com/nodejs/node/issues/54366
@@ -117,7 +119,8 @@ export function readBeforeFailing(socket: Socket): void {
       const { code } = (error ?? {}) as NodeJS.ErrnoException
       if (!error || !peerGone.has(code) || socket.readableEnded) done(error)
       else {
-        // An end that follows a failed write is no proper end: a response that it cuts off would look complete.
+        // An end after a failed write must not count as a regular end. Otherwise a response that it cuts off would
+        // look complete.
         socket.removeAllListeners('end').on('end', () => done(error))
       }
     }
@@ -126,28 +129,28 @@ export function readBeforeFailing(socket: Socket): void {
     socket._writev = (chunks, done) => _writev.call(socket, chunks, afterReading(done))
 }
 
-/** The format of cluster's internal messages. */
+/** The format of internal messages of cluster. */
 interface ClusterMessage {
   act?: unknown
   seq?: unknown
   ack?: unknown
 }
 
-/** The native handle of a connection. */
 interface Handle {
   close(): void
 }
 
-/** Workers that can take connections now. */
+/** Workers that can accept connections now. */
 const listening = new Set<Worker>()
 
 /** Enough time to read all messages that a dead process has sent. */
 const drainDelayMs = 100
 
 /**
- * Gives connections that were on their way to a worker that died to another worker. Node forgets them, and their
- * clients would wait forever. Nothing was read from them, so they are distributed again, as Node does with connections
- * that a worker refuses. If Node changes cluster's internal messages, no connection is rescued and the rest works.
+ * If a worker dies, gives the connections that were on their way to it to another worker. Node forgets them, and
+ * their clients would wait forever. Nothing was read from them, so they are distributed again. Node does the same
+ * with connections that a worker refuses. If Node changes the internal messages of cluster, no connection is
+ * rescued, and the rest works.
  *
  * Can go when Node does this itself. https://github.com/nodejs/node-v0.x-archive/pull/7928
  */
@@ -163,7 +166,7 @@ export function rescueConnections(worker: Worker): void {
   process.on('internalMessage', (message: ClusterMessage) => inTransit.delete(message.ack))
   worker.once('listening', () => listening.add(worker))
   worker.once('exit', () => {
-    // Node waits for the dead worker to take the handle before it emits `disconnect`, and only then do the other
+    // Node waits for the dead worker to take the handle before it emits `disconnect`. Only then do the other
     // workers receive its share of connections.
     const late = setTimeout(tell, drainDelayMs, 'disconnect')
     worker.once('disconnect', () => clearTimeout(late))
@@ -180,15 +183,15 @@ export function rescueConnections(worker: Worker): void {
 let running = 0
 
 /**
- * Keeps V8's optimizing compiler from the WebAssembly that `work` compiles and calls for the first time. It would take
- * twice the CPU time of a start with the embedded database, and up to 600 MB to compile its largest functions again.
- * Statements take as long without it.
+ * Prevents V8's optimizing compiler from compiling the WebAssembly that `work` compiles and calls for the first
+ * time. The compiler would double the CPU time of a start with the embedded database, and use up to 600 MB for the
+ * largest functions. Statements are not faster with it.
  *
  * V8 decides whether it may optimize a function when the module is compiled (Node 20) or when the function is first
- * called (Node 24), so that later modules such as undici's parser are optimized. `wasm-tier-up` stays off, or V8 would
- * optimize the module as a whole instead. It has no effect on other modules.
+ * called (Node 24). So later modules, for example undici's parser, are optimized. `wasm-tier-up` stays off.
+ * Otherwise V8 would optimize the whole module. It has no effect on other modules.
  *
- * Can go when V8 needs less for large functions, or when PGlite ships smaller ones.
+ * Can go when V8 needs less for large functions, or when PGlite contains smaller ones.
  * https://github.com/colbymchenry/codegraph/issues/298
  */
 export async function withoutOptimizingWasm<T>(work: () => Promise<T>): Promise<T> {
@@ -207,11 +210,11 @@ export async function withoutOptimizingWasm<T>(work: () => Promise<T>): Promise<
 export let tickRecord: object | undefined
 
 /**
- * Keeps `process.nextTick` fast, by keeping one record of a tick. V8 forgets the shape of an object that no longer exists.
- * If a collection finds no waiting tick, Node's compiled code stops using the shape of ticks for good, and each request
- * costs 5 to 25 µs more. Call this once, before the process serves.
+ * Keeps `process.nextTick` fast, by keeping the record of one tick. V8 forgets the shape of objects that no longer
+ * exist. If a garbage collection finds no waiting tick, Node's compiled code stops using the shape of ticks
+ * permanently. Each request then costs 5 to 25 µs more. Call this once, before the process accepts requests.
  *
- * Can go when the lowest of several processes costs as much without it. https://github.com/nodejs/node/pull/13446
+ * Can go when the lowest cost of several processes is the same without it. https://github.com/nodejs/node/pull/13446
  */
 export function keepShapeOfTicks(): void {
   process.nextTick(() => {

@@ -1,4 +1,5 @@
-// Pipelining: each request of a connection waits until the earlier ones have been answered (RFC 9112 §9.3.2).
+// Implements pipelining (RFC 9112 §9.3.2). A request waits until earlier requests of its connection have their
+// responses.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -12,12 +13,12 @@ const pending = Symbol('pending')
 const unread = Symbol('unread')
 type Connection = Duplex & { [pending]?: ServerResponse[]; [unread]?: IncomingMessage | undefined }
 
-/** No client needs as many, and a connection must not be read faster than it is answered. */
+/** No client needs more. A connection must not be read faster than its responses are sent. */
 const maxWaitingRequests = 100
 
 /**
- * A queued pipelined response emits no `close`, so no work starts until it owns the socket. Node stops reading a
- * connection when responses pile up; when requests pile up instead, it would read on without end.
+ * Calls `start` when the response owns the connection, because a queued response emits no `close`. Node stops reading
+ * a connection when responses accumulate. It does not stop when requests accumulate, so this function limits them.
  */
 export function whenWritable(request: IncomingMessage, response: ServerResponse, start: () => void): void {
   const connection: Connection = request.socket
@@ -28,13 +29,14 @@ export function whenWritable(request: IncomingMessage, response: ServerResponse,
     connection.destroy()
   } else {
     onceOwnsConnection(response, () => {
-      // If its body failed to parse, the request is refused as the last of its connection, and must use up no limit.
+      // If its body failed to parse, the request is refused as the last of its connection. It must not count
+      // against a limit.
       if (request.complete || !isEnding(connection)) start()
     })
   }
 }
 
-/** @returns how many earlier requests of its connection are unanswered */
+/** @returns how many earlier requests of the connection have no response yet */
 function responseOpened(response: ServerResponse): number {
   const connection: Connection = response.req.socket
   connection[pending] ??= []
@@ -62,29 +64,32 @@ export function trackResponses(server: Server): void {
   })
 }
 
-/** The response that the connection sends now. */
+/** Returns the response that the connection sends now. */
 export function pendingResponse(connection: Connection): ServerResponse | undefined {
   return connection[pending]?.[0]
 }
 
-/** Whether the connection has had a request, and all of its requests have been answered. */
+/** Returns whether the connection has had a request, and all of its requests have responses. */
 export function isIdle(connection: Connection): boolean {
   return connection[pending]?.length === 0
 }
 
-/** Whether the body of a request that has been answered is still arriving, or failed to parse. */
+/** Returns whether the body of a request is still arriving or failed to parse, after the response was sent. */
 export function isInBody(connection: Connection): boolean {
   return connection[unread]?.complete === false
 }
 
-/** Whether an earlier request of the connection waits for its response. A response that was ended may still be sent. */
+/**
+ * Returns whether an earlier request of the connection waits for its response. A response that has ended may still be
+ * in transmission.
+ */
 export function isUnanswered(connection: Connection): boolean {
   return connection[pending]?.at(-1)?.writableEnded === false
 }
 
 /**
- * For the listeners of `upgrade` and `connect`. Calls back when the pending responses have been sent, with the bytes that
- * were received meanwhile. It never calls back if the connection ends with these responses.
+ * For the listeners of `upgrade` and `connect`. Calls back when the pending responses have been sent, with the
+ * bytes that arrived until then. If the connection ends with these responses, it never calls back.
  * @param head the bytes that followed the request
  */
 export function whenAnswered(
@@ -97,20 +102,22 @@ export function whenAnswered(
   if (!socket.writable) socket.resume()
   else if (response === undefined) onAnswered(head)
   else {
-    // While paused, the rest of what the client sends stays with the client.
+    // While the socket is paused, the client keeps the bytes that it has not sent.
     const stopBuffering = bufferWhilePending(server, socket, head, () => socket.pause())
     response.once('close', () => whenAnswered(server, socket, stopBuffering(), onAnswered))
   }
 }
 
-/** A client that sends more than this before its response is stopped. */
+/** A client that sends more than this before its response is paused. */
 const maxEarlyBytes = 65_536
 
 /**
- * Before `upgrade` and `connect`, Node removes its own listeners from the connection. Without them, a pending response
- * gets no `drain`, and a client that disconnects or does not read goes unnoticed.
- * @param head bytes already received @param onFull called when more than 64 KiB have been received
- * @returns stops buffering and returns the received bytes
+ * Takes over from Node's listeners, which Node removes from the connection before `upgrade` and `connect`. Without
+ * these, a pending response gets no `drain`. The gateway would also not notice a client that disconnects or does
+ * not read.
+ * @param head bytes already received
+ * @param onFull called when more than 64 KiB have been received
+ * @returns a function that stops buffering and returns the received bytes
  */
 export function bufferWhilePending(
   server: Server,
@@ -131,7 +138,7 @@ export function bufferWhilePending(
     if (!server.emit('timeout', socket)) socket.destroy()
   }
   socket.on('data', onData).on('end', onEnd).on('drain', onDrain).on('timeout', onTimeout)
-  // Unread bytes would hide the end of the stream behind them.
+  // Unread bytes would hide the end of the stream after them.
   socket.resume()
   return () => {
     socket.off('data', onData).off('end', onEnd).off('drain', onDrain).off('timeout', onTimeout)

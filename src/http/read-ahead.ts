@@ -1,4 +1,4 @@
-// Reads a small request body before a connection is taken for it: a client that sends slowly then holds up no other.
+// Reads a small request body before a connection is taken for it, so that a slow client does not block a connection.
 import type { IncomingMessage } from 'node:http'
 import { RequestBody } from './request-body.ts'
 
@@ -15,19 +15,19 @@ export interface ReadAhead {
   readonly chunks: readonly Buffer[]
 }
 
-/** A body of up to 64 KiB is read whole. */
+/** A body of up to 64 KiB is read completely. */
 const smallBytes = 65_536
 
-/** A chunked body may be a conversation, in which the client waits for a response before it sends more. */
+/** A chunked body may be a dialogue, in which the client waits for a response before it sends more. */
 const chunkedWaitMs = 1_000
 
-/** @param contentLength undefined for a chunked body: whether it is small shows only when it is read */
+/** @param contentLength undefined for a chunked body, whose size is unknown before the read */
 export function mayBeSmall(contentLength: number | undefined): boolean {
   return contentLength === undefined || contentLength <= smallBytes
 }
 
 /**
- * Reads the body to its end. It reads a chunked body for at most a second, and little more than 64 KiB.
+ * Reads the body to its end. Reads a chunked body for at most one second, and not much more than 64 KiB.
  * @throws Refusal, or ClientDisconnected
  */
 export function readAhead(request: IncomingMessage, options: ReadAheadOptions): Promise<ReadAhead> {
@@ -40,7 +40,7 @@ export function readAhead(request: IncomingMessage, options: ReadAheadOptions): 
       body.removeAllListeners('data').pause()
       for (let chunk = body.read(); chunk !== null; chunk = body.read()) chunks.push(chunk)
       body.destroy()
-      // After the last read, which would have the request flow on.
+      // Pauses after the last read, because that read would resume the request.
       request.pause()
       resolve({ isWhole, chunks })
     }

@@ -1,26 +1,28 @@
-// The request body as an endpoint or an upstream reads it: with back-pressure, a size limit and an idle limit.
+// Provides the request body to an endpoint or an upstream, with back-pressure, a size limit and an idle limit.
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 
 interface BodyLimits {
-  /** Past it the stream fails with `body_too_large`. */
+  /** If the body is larger, the stream fails with `body_too_large`. */
   maxBytes: number | undefined
   /** While the body is being read, the client must send something within this time. */
   idleTimeoutMs: number
-  /** For the whole body, if it is bounded: an upload may take hours, as long as bytes arrive. */
+  /** Limit for the whole body, if there is one. An upload may take hours while bytes arrive. */
   totalTimeoutMs?: number
-  /** What was read of the body before: it comes first. */
+  /** The part of the body that was already read. It comes first. */
   begun?: readonly Buffer[] | undefined
 }
 
-/** A client that sends less than `slowestBytes` in each period keeps a connection busy for almost nothing. */
+/**
+ * The minimum that a client must send in each period, so that it does not keep a connection busy for almost nothing.
+ */
 const slowestBytes = 1_024
 const periodMs = 30_000
 
 /**
- * A stream of its own, not the request: undici destroys the body that it was given, and with the request it would
- * destroy the client's socket before the client received a response.
+ * A separate stream, because undici destroys the body that it receives. If that were the request, the client's
+ * socket would close before the client received a response.
  */
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
@@ -29,7 +31,7 @@ export class RequestBody extends Readable {
   readonly #totalTimer: NodeJS.Timeout | undefined
   readonly #maxBytes: number
   #receivedBytes = 0
-  /** `#receivedBytes` when the period began. */
+  /** `#receivedBytes` at the beginning of the period. */
   #bytesBefore = 0
   /** Whether the client had to wait for the reader in this period. */
   #hasClientWaited = false
@@ -52,12 +54,15 @@ export class RequestBody extends Readable {
     request.pause()
   }
 
-  /** Whether nothing has been read: once this stream is destroyed, another can read the body from its beginning. */
+  /**
+   * Returns whether nothing has been read. If so, another stream can read the body from its beginning after this one
+   * is destroyed.
+   */
   get isUnread(): boolean {
     return !this.#wasRead && !this.readableDidRead
   }
 
-  /** Whether the client has yet to send some of it. */
+  /** Returns whether the client still has to send a part of the body. */
   get isOwed(): boolean {
     return !this.#request.complete
   }
@@ -68,7 +73,7 @@ export class RequestBody extends Readable {
     this.#request.resume()
   }
 
-  /** Leaves the request to the code that answers it, neither destroyed nor paused forever. */
+  /** Leaves the request usable for the code that sends the response: neither destroyed nor paused forever. */
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     clearTimeout(this.#idleTimer)
     clearTimeout(this.#periodTimer)

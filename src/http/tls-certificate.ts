@@ -1,4 +1,4 @@
-// The server's TLS certificate: read at start, and again whenever its files change.
+// Reads the server's TLS certificate at the start, and again when its files change.
 import { constants, X509Certificate } from 'node:crypto'
 import type { SecureContextOptions } from 'node:tls'
 import type { Logger } from 'pino'
@@ -8,7 +8,7 @@ import { readLimited, reportingFailures } from '../config/read-file.ts'
 import { type CertificatePair, pairErrors, readPair } from '../config/rules/tls.ts'
 
 export interface TlsCertificate {
-  /** The context that the listener starts with. */
+  /** The TLS context with which the listener starts. */
   readonly initial: SecureContextOptions
   /** Polls the files until `stop`, and reports each new valid certificate. */
   watch(onChange: (context: SecureContextOptions) => void): void
@@ -20,7 +20,7 @@ interface Dependencies {
   logger: Logger
 }
 
-/** The certificate files cannot be used; the message names the file. */
+/** The certificate files are unusable. The message contains the file name. */
 class CertificateError extends Error {
   override name = 'CertificateError'
 }
@@ -35,7 +35,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
   warnIfOutsideValidity(initialPair)
   let stop = () => {}
 
-  /** It is served all the same: to serve none would be worse. */
+  /** Logs a warning. The certificate is used, because no certificate at all would be worse. */
   function warnIfOutsideValidity({ cert }: CertificatePair): void {
     const { validFrom, validTo } = new X509Certificate(cert)
     const isOver = Date.parse(validTo) < clock.now()
@@ -74,7 +74,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
 
 interface Unusable {
   readonly error: string
-  /** The machine could not read the files, so the error says nothing about them. */
+  /** The files could not be read, so the error does not mean that they are invalid. */
   readonly isUnread: boolean
 }
 
@@ -100,7 +100,7 @@ function describeError({ half, message }: { half: string; message: string }): st
   return `server.tls.${half}: ${message}`
 }
 
-/** Holds the private key: for comparison only. */
+/** Contains the private key, so use it for comparison only. */
 function comparisonKey(state: CertificatePair | Unusable): string {
   return 'error' in state ? state.error : `${state.cert}\0${state.key}`
 }
@@ -110,7 +110,7 @@ function contextOf({ cert, key }: CertificatePair): SecureContextOptions {
     cert,
     key,
     minVersion: 'TLSv1.2',
-    // Otherwise a client could force handshake after handshake on one connection (CVE-2011-1473).
+    // Otherwise a client could force repeated handshakes on one connection (CVE-2011-1473).
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   }
 }

@@ -1,4 +1,5 @@
-// `Upgrade` requests: those that may upgrade are dispatched like any other, the rest are parsed again as plain ones.
+// Handles requests with `Upgrade`. A request that may upgrade is dispatched like others. Any other is parsed again
+// as a plain request.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
@@ -8,11 +9,12 @@ import { attachResponse } from './node-internals.ts'
 import { bufferWhilePending, isUnanswered, whenAnswered } from './pipelining.ts'
 
 /**
- * If a server has an `upgrade` listener, Node hands over every such request with its connection, HTTP/2's `h2c` too.
- * A request that may not upgrade is a plain request (RFC 9110 §7.8), so the parser receives it again without the
- * header. A request that follows an unanswered one is refused, and its connection ends.
+ * Installs an `upgrade` listener. With one, Node hands over every request with `Upgrade` and its connection,
+ * including HTTP/2's `h2c`. A request that may not upgrade is a plain request (RFC 9110 §7.8), so the parser
+ * receives it again without the header. If an earlier request has no response yet, the request is refused and its
+ * connection ends.
  * @param mayUpgrade whether to emit the request as a `request` event, with a response that `detachSocket` accepts
- * @param ownFields header names and values in turn, for refusals
+ * @param ownFields alternating header names and values, for refusals
  */
 export function routeUpgrades(
   server: Server,
@@ -22,7 +24,8 @@ export function routeUpgrades(
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', destroySocket)
     if (isUnanswered(socket)) refuseHandedOver(server, socket, head, ownFields)
-    // A client may have the whole previous response before Node knows that it was sent, mostly over TLS.
+    // A client may receive the whole previous response before Node has registered that it was sent. This mostly
+    // happens over TLS.
     else
       whenAnswered(server, socket, head, received => {
         if (mayUpgrade(request)) dispatchUpgrade(server, request, socket, received)
@@ -32,8 +35,8 @@ export function routeUpgrades(
 }
 
 /**
- * Ends HTTP on the response's connection: from now on its bytes are the caller's. The response stays attached, and
- * closes when the connection closes. Only for requests that came through `routeUpgrades`.
+ * Ends HTTP on the connection of the response. From now on, its bytes belong to the caller. The response stays
+ * attached, and closes when the connection closes. Works only for requests that came through `routeUpgrades`.
  */
 export function detachSocket(response: ServerResponse): Socket {
   const { socket } = response
@@ -51,11 +54,12 @@ function destroySocket(this: Socket): void {
   this.destroy()
 }
 
-/** Does what Node does for a plain request's response, as far as the last response of a connection needs it. */
+/** Prepares a response as Node does for a plain request, as far as the last response of a connection needs it. */
 function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const response = attachResponse(request)
   socket.setTimeout(server.timeout)
-  // A client sends nothing before its 101 (RFC 6455 §4.1); bytes that still come go to `detachSocket`'s caller.
+  // A client sends nothing before its 101 (RFC 6455 §4.1). If bytes arrive, the caller of `detachSocket` receives
+  // them.
   const stopBuffering = bufferWhilePending(server, socket, head, () => {
     if (response.headersSent) socket.pause()
     else socket.destroy()

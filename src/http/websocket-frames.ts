@@ -1,11 +1,11 @@
-// Tracks where WebSocket frames begin and end (RFC 6455 §5.2): parses their headers, only counts their payloads.
+// Tracks the boundaries of WebSocket frames (RFC 6455 §5.2). Parses the headers and only counts the payloads.
 import { randomBytes } from 'node:crypto'
 
-/** Follows the bytes of one direction. Of numbers alone: every open WebSocket has two. */
+/** Follows the bytes of one direction. Stores only numbers, because every open WebSocket has two trackers. */
 export class FrameTracker {
-  /** Bytes of the current header that have come. */
+  /** Bytes of the current header that have arrived. */
   #headerLength = 0
-  /** Bytes that the current header has, as far as is known. */
+  /** Total bytes of the current header, as far as known. */
   #headerBytes = 2
   #extendedBytes = 0
   /** A double can count more bytes than any connection will send. */
@@ -14,20 +14,20 @@ export class FrameTracker {
   #isClose = false
   #hasClosed = false
 
-  /** Whether another frame may begin here. */
+  /** Returns whether another frame may begin here. */
   isAtBoundary(): boolean {
     return this.#headerLength === 0 && this.#payloadBytesLeft === 0
   }
 
-  /** Whether a Close frame has passed: nothing may follow it (RFC 6455 §5.5.1). */
+  /** Returns whether a Close frame has passed. Nothing may follow it (RFC 6455 §5.5.1). */
   hasClosed(): boolean {
     return this.#hasClosed
   }
 
   /**
-   * Takes the next bytes, in order.
-   * @param untilBoundary stops at the end of the current frame
-   * @returns how many bytes were followed
+   * Processes the next bytes, in order.
+   * @param untilBoundary whether to stop at the end of the current frame
+   * @returns how many bytes were processed
    */
   follow(chunk: Buffer, untilBoundary: boolean): number {
     let offset = 0
@@ -45,7 +45,7 @@ export class FrameTracker {
     return offset
   }
 
-  /** The last one of a header begins the payload. */
+  /** The last byte of a header starts the payload. */
   #readHeaderByte(byte: number): void {
     const at = this.#headerLength++
     if (at === 0) {
@@ -65,8 +65,9 @@ export class FrameTracker {
 }
 
 /**
- * A Close frame without a reason.
- * @param code RFC 6455 §7.4.1 @param isMasked required of a client's frames (§5.3)
+ * Returns a Close frame without a reason.
+ * @param code RFC 6455 §7.4.1
+ * @param isMasked required for frames of a client (RFC 6455 §5.3)
  */
 export function closeFrame(code: number, isMasked: boolean): Buffer {
   const payload = Buffer.from([code >> 8, code & 0xff])
