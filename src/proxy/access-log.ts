@@ -1,19 +1,19 @@
-// The access log: one line per request with route, user, decision and duration, and never a client's secret.
+// Writes the access log: one line per request with route, user, decision and duration, and without the client's
+// secrets.
 import type { Logger } from 'pino'
 import type { Config } from '../config/sections/schema.ts'
 import { lineWriter, redactPath } from '../observability/logger.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 
-/** The values of one log line. */
 interface LoggedRequest {
   readonly requestId: string
   readonly trace: Pick<RequestTrace, 'traceId' | 'spanId'> | undefined
   /** The route's name or the local endpoint's path. */
   readonly route: string | undefined
   readonly userId: number | undefined
-  /** `forwarded`, `answered`, the code of the refusal, or `client_gone`. */
+  /** `forwarded`, `answered`, the error code of the refusal, or `client_gone`. */
   readonly decision: string
-  /** Why the gateway answered 401, 403 or 429: a fixed word or a key of the configuration. */
+  /** Why the gateway responded 401, 403 or 429: a fixed word or a configuration key. */
   readonly reason: string | undefined
   /** How the exchange with the upstream ended, if the request was forwarded. */
   readonly outcome: string | undefined
@@ -26,17 +26,20 @@ interface LoggedRequest {
   readonly client: string
   /** The Host header, as received. */
   readonly host: string
-  /** Target of the last attempt, and the time until its response head or, without one, the attempt's end. */
+  /**
+   * The target of the last attempt, and the time until its response head. Without a response head, the time until
+   * the end of the attempt.
+   */
   readonly upstreamTarget: string | undefined
   readonly upstreamDurationMs: number
-  /** From the request's arrival. */
+  /** Since the arrival of the request. */
   readonly durationMs: number
 }
 
 export type LogRequest = (logged: LoggedRequest) => void
 
 /**
- * Builds the line itself, because the logger would take a tenth of a request's time to do it.
+ * Builds the line itself, because the logger would need a tenth of a request's time for it.
  * @param settings `server.log`
  * @returns `undefined` if requests are not logged
  */
@@ -51,7 +54,7 @@ export function createAccessLog(
     const { status, bytesSent, client, host, durationMs } = logged
     const user = userId === undefined ? '' : `,"user_id":${userId}`
     const statusText = status === undefined ? '' : `,"status":${status}`
-    // Ids, names, methods and addresses need no JSON escaping: the gate and the parser have restricted them.
+    // IDs, names, methods and addresses need no JSON escaping, because the gate and the parser have restricted them.
     write(
       `"request_id":"${requestId}"${traceText(trace)}${text('route', route)}${user}` +
         `,"decision":"${decision}"${text('reason', reason)}${text('outcome', outcome)}` +
@@ -67,10 +70,10 @@ function hostText(host: string): string {
   return host === '' ? '' : `,"host":${quoted(host.length > longestHost ? host.slice(0, longestHost) : host)}`
 }
 
-/** In characters: a DNS name with its port. */
+/** In characters. Enough for a DNS name with its port. */
 const longestHost = 260
 
-/** Not escaped: a target is a URL's origin, without user info and without characters that JSON escapes. */
+/** Needs no escaping. A target is the origin of a URL, without user info and without characters that JSON escapes. */
 function upstreamText({ upstreamTarget, upstreamDurationMs }: LoggedRequest): string {
   return upstreamTarget === undefined
     ? ''
@@ -81,14 +84,14 @@ function text(name: string, value: string | undefined): string {
   return value === undefined ? '' : `,"${name}":"${value}"`
 }
 
-/** The same as `JSON.stringify`, and faster if there is nothing to escape. */
+/** Returns the same as `JSON.stringify`, and is faster if nothing must be escaped. */
 function quoted(given: string): string {
   return plain.test(given) ? `"${given}"` : JSON.stringify(given)
 }
 
 const plain = /^[!#-[\]-~]*$/
 
-/** Three decimals by way of integers, which are formatted much faster than fractions. @param duration 0 or more */
+/** Formats three decimals with integers, which is much faster than with fractions. @param duration 0 or more */
 export function toFixed3(duration: number): string {
   const all = Math.round(duration * 1000)
   const whole = Math.floor(all / 1000)

@@ -1,4 +1,4 @@
-// The client listener: parses each request under the current snapshot, and serves it to its end.
+// Creates the client listener. It parses each request with the current snapshot, and handles it to its end.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { SecureContextOptions } from 'node:tls'
 import fastify, { type FastifyInstance } from 'fastify'
@@ -20,21 +20,21 @@ import { RequestContext, type RequestSnapshot } from './request-context.ts'
 import { contextOf, createServeEndpoint, registerEndpoints, servedPath } from './serve-endpoint.ts'
 
 interface Options {
-  /** The current snapshot. A request is served to its end by the snapshot it was parsed under. */
+  /** The current snapshot. A request keeps the snapshot with which it was parsed. */
   current(): RequestSnapshot
-  /** Initial values in milliseconds; a reload changes them with `setTimeouts`. */
+  /** Initial values in milliseconds. A reload changes them with `setTimeouts`. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
   /** Undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
   tracing: Tracing | undefined
-  /** For requests that bring no safe id of their own. */
+  /** Used if a request has no valid ID. */
   newRequestId(): string
   /** Called for each request that an untrusted private peer forwards for another client. */
   onUntrustedForwarder(peer: string): void
   completeAtClose: CompleteAtClose
 }
 
-/** Fastify serves only the gateway's own endpoints; all other requests are handled before it. */
+/** Fastify serves only the gateway's own endpoints. All other requests are handled before Fastify. */
 export function createClientListener(options: Options): FastifyInstance {
   const { current, timeouts, tls } = options
   let serveEndpoint: ServeEndpoint
@@ -44,14 +44,14 @@ export function createClientListener(options: Options): FastifyInstance {
       serveEndpoint = createServeEndpoint(serve)
       return createHttpServer({ timeouts, tls, isIdle }, (request, response) => {
         const startedAt = performance.now()
-        // A queued pipelined response emits no `close`, so no work starts until it owns the socket.
+        // A queued pipelined response emits no `close`, so no work starts until the response owns the socket.
         whenWritable(request, response, () => begin(request, response, startedAt))
       })
     },
     genReqId: request => contextOf(request).requestId,
     rewriteUrl: () => servedPath,
     clientErrorHandler: onClientError,
-    // While draining, requests on open connections are served as usual.
+    // While the gateway drains, requests on open connections are served normally.
     return503OnClosing: false,
   })
   installErrorHandlers(app, onRefusal)
@@ -88,7 +88,7 @@ export function createClientListener(options: Options): FastifyInstance {
   }
 }
 
-/** The attributes of the request's span. */
+/** Returns the attributes of the request's span. */
 function receivedRequest(
   requestId: string,
   { client, host }: RequestHead,

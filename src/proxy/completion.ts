@@ -1,4 +1,4 @@
-// Completes every request: counts it and its bytes, writes its log line, ends its span and releases its snapshot.
+// Completes every request: counts it and its bytes, writes its log line, ends its span, and releases its snapshot.
 import type { Socket } from 'node:net'
 import { authPrefix } from '../endpoints/auth.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
@@ -7,7 +7,7 @@ import { responseClosed } from '../http/pipelining.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** Call when the response of a request owns the connection. Completes the request when the response closes. */
+/** Call this when the response owns the connection. It completes the request when the response closes. */
 export type CompleteAtClose = (context: RequestContext) => void
 
 export function createCompletion({
@@ -17,7 +17,7 @@ export function createCompletion({
   function complete(context: RequestContext): void {
     const { request, response, routing, snapshot, trace } = context
     const { decision = 'client_gone' } = context
-    // A forwarded exchange without an outcome outlived the client's connection: the client disconnected.
+    // If a forwarded exchange has no outcome, the client disconnected before its end.
     const outcome = context.outcome ?? (decision === 'forwarded' ? 'client_gone' : undefined)
     const method = request.method ?? ''
     const route = nameOf(routing)
@@ -58,7 +58,8 @@ export function createCompletion({
     const { request, response, snapshot } = context
     const countsBytes = snapshot.logRequest !== undefined
     if (countsBytes) startCountingBytes(context, request.socket)
-    // This is the only listener of `close`. It first ends the work that waits for the upstream, which sets the outcome.
+    // This is the only listener of `close`. It first ends the work that waits for the upstream, which sets the
+    // outcome.
     response.on('close', () => {
       context.waiter?.onClientGone()
       if (countsBytes) stopCountingBytes(context, request.socket)
@@ -80,13 +81,13 @@ function nameOf(routing: RoutingDecision): string | undefined {
 const countedFor = Symbol('countedFor')
 type Connection = Socket & { [countedFor]?: RequestContext | undefined }
 
-/** From now on all bytes written to the connection are counted, including the head and 1xx responses. */
+/** From now on, all bytes written to the connection are counted, including the head and 1xx responses. */
 function startCountingBytes(context: RequestContext, connection: Connection): void {
   connection[countedFor] = context
   context.bytesBefore = connection.bytesWritten
 }
 
-/** By the time a response closes, the next pipelined one may have begun; its bytes are not counted. */
+/** Stops counting. The next pipelined response may already have begun, and its bytes are not counted. */
 function stopCountingBytes(context: RequestContext, connection: Connection): void {
   const last = connection[countedFor] ?? context
   const after = last === context ? connection.bytesWritten : last.bytesBefore

@@ -1,4 +1,4 @@
-// Forwards an allowed request to its upstream, with the path, headers, limits and callbacks that its route implies.
+// Forwards an allowed request to its upstream, with the path, headers, limits and callbacks of its route.
 import type { ServerResponse } from 'node:http'
 import type { Admission } from '../gate/guards/count-daily-use.ts'
 import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
@@ -17,19 +17,21 @@ import type { WebSocketHandshake } from '../upstream/websocket/websocket-upgrade
 import type { OpenStreams } from './open-streams.ts'
 import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
 
-/** The request to forward, which also observes the outcome. RequestContext implements it. */
+/** The request to forward. It also observes the outcome. RequestContext implements this interface. */
 interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly response: ServerResponse
   readonly trace: RequestTrace | undefined
-  /** Added to the response, whether the upstream or the gateway sends it. */
+  /** Added to the response of the upstream or the gateway. */
   readonly headers: Readonly<Record<string, string>> | undefined
 }
 
-/** Forwards a request, and takes its reservation over. Only the guards, the daily count last, make an `Admission`. */
+/**
+ * Forwards a request, and takes over its reservation. Only the guards create an `Admission`, after the daily count.
+ */
 export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, admission: Admission) => void
 
 interface Settings {
-  /** Between two chunks of a client's body (`server.timeouts.body_idle`). */
+  /** Maximum time between two chunks of a client's body (`server.timeouts.body_idle`). */
   bodyIdleTimeoutMs: number
   /** `auth.logout_ends_access`. */
   logoutEndsStreams: boolean
@@ -120,9 +122,11 @@ export function createForwardRequest(
 }
 
 /**
- * Header changes to the upstream's response: the route's rules, then the headers the gateway adds to every response.
+ * Returns the header changes to the upstream's response: the rules of the route, then the headers that the gateway
+ * adds.
  * @param fields CORS and rate-limit headers for this request
- * @param isCors whether CORS is among them: CORS headers of the upstream and of the route's rules are then dropped
+ * @param isCors whether `fields` contains CORS headers; they then replace the CORS headers of the upstream and of
+ * the route
  */
 function responseRulesFor(
   route: Route,
@@ -131,7 +135,7 @@ function responseRulesFor(
 ): ResponseHeaderRules | undefined {
   if (fields === undefined) return route.responseRules
   const { set, remove } = isCors ? withoutCors(route) : (route.responseRules ?? noRules)
-  // Appended after the upstream's headers of the same name: `Vary` and `RateLimit` are lists (RFC 9110 §5.3).
+  // Appended after the upstream's headers of the same name, because `Vary` and `RateLimit` are lists (RFC 9110 §5.3).
   return { set: [...set, ...Object.entries(fields).flat()], remove }
 }
 
@@ -139,7 +143,7 @@ const noRules: ResponseHeaderRules = { set: [], remove: new Set() }
 
 const withoutCorsOf = new WeakMap<Route, ResponseHeaderRules>()
 
-/** Computed once per route: the rules are the same for every request. */
+/** Computed once per route, because the rules are the same for every request. */
 function withoutCors(route: Route): ResponseHeaderRules {
   let rules = withoutCorsOf.get(route)
   if (rules === undefined) {

@@ -1,4 +1,4 @@
-// One request, top to bottom: its routing decision leads to a route, a local endpoint, a preflight or a refusal.
+// Handles one request. Its routing decision leads to a route, a local endpoint, a preflight response or a refusal.
 import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { ChainResult } from '../gate/guards/chain.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
@@ -20,7 +20,7 @@ export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpo
   else context.refuse(routing.refusal)
 }
 
-/** No framework stands between the socket and the upstream. */
+/** Forwards without Fastify between the socket and the upstream. */
 function serveRoute(context: RequestContext, routing: ToRoute): void {
   if (!context.head.hasBody && !routing.isWebSocket) readBodyless(context.request)
   const result = routing.route.guards(context)
@@ -38,7 +38,7 @@ function follow(context: RequestContext, routing: ToRoute, result: ChainResult):
   }
 }
 
-/** Answers OPTIONS and refuses TRACE: a reflected TRACE could show credentials (RFC 9110 §9.3.8). */
+/** Responds to OPTIONS, and refuses TRACE, because a TRACE response could reveal credentials (RFC 9110 §9.3.8). */
 function answerLastHop(context: RequestContext, { route }: ToRoute): void {
   const methods = [...(route.allowedMethods ?? usualMethods)].filter(method => method !== 'TRACE')
   const allow = methods.join(', ')
@@ -46,12 +46,12 @@ function answerLastHop(context: RequestContext, { route }: ToRoute): void {
   else context.refuse(new Refusal('method_not_allowed', { headers: { allow } }))
 }
 
-/** @param fields more headers of the response, names and values in turn */
+/** @param fields additional response headers, alternating names and values */
 function answerOptions(context: RequestContext, fields: readonly string[] = []): void {
   const { request, response, head } = context
   context.decision = 'answered'
   lingeringClose(request, response, true)
-  // Without a 100 the client may or may not send its body, so the connection is not reusable.
+  // Without a `100 Continue`, the client may or may not send its body, so the connection is not reusable.
   const last = head.expectsContinue ? ['connection', 'close'] : []
   response.writeHead(204, [...context.gatewayHeaders(), ...fields, ...last, 'cache-control', 'no-store'])
   endDeferred(response, '')

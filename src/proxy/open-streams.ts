@@ -1,4 +1,5 @@
-// Open WebSockets and event streams: ended on drain, and when their user is no longer admitted (CONTRACT §4).
+// Tracks open WebSockets and event streams. Ends them when the gateway drains, or when their user is no longer
+// admitted.
 import type { SessionOfUser, SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
 import type { Route } from '../gate/routing/route.ts'
@@ -6,7 +7,6 @@ import type { AuthenticatedUser, Identity } from '../identity/identity.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import type { UserStatus, UserStatusStore } from '../users/user-status-store.ts'
 
-/** Why a stream ends: the gateway stops, or its user is no longer admitted. */
 type EndReason = 'stopping' | 'not_admitted'
 
 type StreamKind = 'web_socket' | 'event_stream'
@@ -15,21 +15,21 @@ type AdmittedBy = Pick<Route, 'plans' | 'verified'>
 
 interface OpenStream {
   readonly kind: StreamKind
-  /** Only users' streams are re-authorized, not anonymous ones. */
+  /** Only streams of users are re-authorized, not anonymous streams. */
   readonly identity: Identity
-  /** Whether it ends with the session of its access token (`auth.logout_ends_access`). */
+  /** Whether the stream ends with the session of its access token (`auth.logout_ends_access`). */
   readonly endsWithSession: boolean
-  /** What its route asks of users. */
+  /** The requirements of the route for users. */
   readonly route: AdmittedBy
   end(reason: EndReason): void
 }
 
 export interface OpenStreams {
-  /** @returns removes the stream again */
+  /** @returns a function that removes the stream */
   add(stream: OpenStream): () => void
-  /** Open streams per kind. */
+  /** Returns the number of open streams of each kind. */
   count(): Record<StreamKind, number>
-  /** Ends all open streams, and from then on each new one as it opens. */
+  /** Ends all open streams, and every new stream when it opens. */
   endAll(): void
   /** Stops re-authorization. */
   stop(): void
@@ -38,25 +38,28 @@ export interface OpenStreams {
 interface Dependencies {
   users: UserStatusStore
   sessions: Pick<SessionStore, 'findActive'>
-  /** Tells of the end of a session before the next check would. */
+  /** Reports the end of a session earlier than the next check. */
   feed: Pick<ChangeFeed, 'subscribe'>
   clock: Clock
-  /** A monotonic clock: `performance.now()`. */
+  /** A monotonic clock, for example `performance.now()`. */
   now(): number
   onError(error: unknown): void
 }
 
-/** Interval of re-authorization: with the time that closing takes, below the promised second (CONTRACT §4). */
+/** The interval of re-authorization. A stream must end within one second, and closing it also takes time. */
 const checkIntervalMs = 400
 
-/** Without a successful check for this long, no user counts as admitted any more (CONTRACT §4). */
+/** If no check succeeds for this time, users are no longer admitted. */
 const maxUncheckedMs = 30_000
 
 export function createOpenStreams({ users, sessions, feed, clock, now, onError }: Dependencies): OpenStreams {
   const open = new Set<OpenStream>()
-  /** Users' streams, each with the identity that opened it. */
+  /** The streams of users, with the identity that opened each. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
-  /** The streams that end with a session, by the changes that may have ended it, as the trigger words them. */
+  /**
+   * The streams that end with a session, by the changes that may end it. The keys match the texts of the database
+   * trigger.
+   */
   const byChange = new Map<string, Set<OpenStream>>()
   const notified = new Set<OpenStream>()
   let timer: NodeJS.Timeout | undefined
@@ -81,7 +84,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
     }
   }
 
-  /** Ends those of the given streams whose user is no longer admitted. @throws StorageError */
+  /** Ends the given streams whose user is no longer admitted. @throws StorageError */
   async function reauthorize(checked: readonly [OpenStream, AuthenticatedUser][]): Promise<void> {
     const named = checked.flatMap(([stream]) => sessionOf(stream) ?? [])
     const [statuses, active] = await Promise.all([
@@ -102,7 +105,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
     if (watched.size === 0) return
     isChecking = true
     const startedMs = now()
-    // Only streams that this query covers: one that opens meanwhile is missing from the result, not unauthorized.
+    // Contains only streams that this query covers. The result has no entry for a stream that opens during the query.
     const checked = [...watched]
     try {
       await reauthorize(checked)
@@ -117,7 +120,10 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
     scheduleCheck(Math.max(0, checkIntervalMs - (now() - startedMs)))
   }
 
-  /** Those that are notified meanwhile come next. If it fails, the next check looks at them too. */
+  /**
+   * Also handles streams that are notified during the check. If a check fails, the next regular check includes
+   * these streams.
+   */
   async function checkNotified(): Promise<void> {
     if (isCheckingNotified || isStopped) return
     isCheckingNotified = true
@@ -150,7 +156,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
   return {
     add(stream) {
       open.add(stream)
-      // Deferred until its response head is on the way.
+      // Deferred, so that the response head is sent first.
       if (isEnding) setImmediate(() => open.has(stream) && end(stream, 'stopping'))
       const { identity } = stream
       if (identity.kind === 'user') {
@@ -160,7 +166,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
         for (const change of changesOf(stream)) {
           byChange.set(change, (byChange.get(change) ?? new Set()).add(stream))
         }
-        // Its session may have ended since the guards passed.
+        // The session may have ended after the guards passed.
         if (sessionOf(stream) !== undefined) notify([stream])
       }
       return () => forget(stream)
@@ -182,7 +188,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
   }
 }
 
-/** The session that a stream ends with. */
+/** Returns the session whose end also ends the stream. */
 function sessionOf({ identity, endsWithSession }: OpenStream): SessionOfUser | undefined {
   if (!endsWithSession || identity.kind !== 'user' || identity.sessionId === undefined) return undefined
   return { userId: identity.user.id, sessionId: identity.sessionId }
@@ -195,7 +201,7 @@ function changesOf(stream: OpenStream): string[] {
     : [`session ${session.userId} ${session.sessionId}`, `user ${session.userId}`]
 }
 
-/** What the guards would decide now, except for token expiry: the token was valid when the stream opened. */
+/** Returns what the guards would decide now, without token expiry. The token was valid when the stream opened. */
 function isAdmitted(
   identity: AuthenticatedUser,
   { plans, verified }: AdmittedBy,

@@ -1,4 +1,4 @@
-// Logs pages whose origin `cors` does not list: a browser tells only its own console why it refuses a response.
+// Logs the origins of pages that `cors` does not list, because a browser shows its reason only in its own console.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
@@ -22,20 +22,20 @@ interface Options {
 }
 
 const intervalMs = 60_000
-/** Clients invent origins: within a minute, no more of them are written or remembered. */
+/** Clients can invent origins. Per minute, at most this many origins are logged and kept. */
 const maxLines = 20
 /** The longest host name, with scheme and port. */
 const maxLength = 300
 
-/** Writes one line per origin and minute. */
+/** Logs at most one line per origin and minute. */
 export function createOriginLog({ logger, clock }: Options): LogOrigin {
-  /** When each origin was written, the oldest first. */
+  /** The time at which each origin was logged, oldest first. */
   const written = new Map<string, number>()
 
   function isDue(origin: string): boolean {
     const now = clock.now()
     for (const [earlier, atMs] of written) {
-      // A clock that was set back must not silence an origin until it catches up.
+      // If the clock is set back, an origin must not be suppressed until the clock catches up.
       if (now >= atMs && now - atMs < intervalMs) break
       written.delete(earlier)
     }
@@ -62,14 +62,17 @@ export function createOriginLog({ logger, clock }: Options): LogOrigin {
 
 const notListed = 'page of an origin that cors does not list'
 
-/** CORS does not concern a page of the gateway's own origin, a navigation, or a request without CORS mode. */
+/**
+ * Returns whether CORS applies. It does not apply to a page of the gateway's own origin, a navigation, or a request
+ * without CORS mode.
+ */
 function isCrossOrigin(origin: string, headers: IncomingHttpHeaders, host: string): boolean {
   const mode = headers['sec-fetch-mode']
   if (headers['sec-fetch-site'] === 'same-origin' || (mode !== undefined && mode !== 'cors')) return false
   return origin.replace(/^https?:\/\//, '') !== host.toLowerCase()
 }
 
-/** Whether a browser may send it and `cors.origins` may list it. */
+/** Returns whether a browser may send this origin, and `cors.origins` may list it. */
 function isOrigin(text: string): boolean {
   if (text.length > maxLength || text === '*') return false
   try {

@@ -1,4 +1,4 @@
-// The state of one request, passed along from its arrival to the end of its response.
+// Contains the state of one request, from its arrival to the end of its response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Gate } from '../gate/gate.ts'
 import type { GuardedRequest } from '../gate/guards/guard.ts'
@@ -18,34 +18,34 @@ import type { LogRequest } from './access-log.ts'
 import type { ForwardRequest } from './forward-request.ts'
 import type { LogOrigin } from './origin-log.ts'
 
-/** The part of a snapshot that one request needs; composition's Snapshot extends it. */
+/** The part of a snapshot that one request needs. The Snapshot of `composition` extends it. */
 export interface RequestSnapshot {
   readonly gate: Gate
   readonly forward: ForwardRequest
-  /** Resolves when access tokens of sessions that ended are refused, as far as `auth.logout_ends_access` asks for it. */
+  /** Resolves when access tokens of ended sessions are refused, as far as `auth.logout_ends_access` requires it. */
   accessEnded(): Promise<void>
   /** `server.timeouts.body_idle`. */
   readonly bodyIdleMs: number
   readonly logOrigin: LogOrigin
   /** Undefined if requests are not logged. */
   readonly logRequest: LogRequest | undefined
-  /** Called with every refusal, a 500 included, before it is sent. */
+  /** Called with every refusal, including a 500, before it is sent. */
   onRefusal(requestId: string, refusal: Refusal): void
-  /** Call when a request begins under this snapshot. */
+  /** Call this when a request begins with this snapshot. */
   acquire(): void
-  /** Call once per `acquire`, when that request completes. */
+  /** Call this once per `acquire`, when the request completes. */
   release(): void
 }
 
-/** A class without closures, because every request creates one. */
+/** A class without closures, because every request creates an instance. */
 export class RequestContext implements GuardedRequest, ForwardObserver {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly head: RequestHead
   readonly routing: RoutingDecision
-  /** The snapshot that the request was parsed under and is served by to its end. */
+  /** The snapshot with which the request was parsed. The request keeps it to its end. */
   readonly snapshot: RequestSnapshot
-  /** As in logs and `X-Request-Id`. */
+  /** As in logs and in `X-Request-Id`. */
   readonly requestId: string
   /** `performance.now()` at arrival. */
   readonly startedAt: number
@@ -54,23 +54,28 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   /** The request target, as the client sent it. */
   readonly url: string
   identity: Identity = anonymous
-  /** CORS and rate-limit headers, added to the response whether the upstream or the gateway sends it. */
+  /** CORS and rate-limit headers, added to the response of the upstream or the gateway. */
   headers: Readonly<Record<string, string>> | undefined
-  /** `forwarded`, `answered`, or the refusal's code; undefined if the client disconnected before a decision. */
+  /** `forwarded`, `answered`, or the error code; undefined if the client disconnected before a decision. */
   decision: string | undefined = undefined
-  /** Why the gateway answered 401, 403 or 429. */
+  /** Why the gateway responded 401, 403 or 429. */
   reason: string | undefined = undefined
   /** How a forwarded exchange ended. */
   outcome: Outcome | undefined = undefined
 
-  /** Target of the last attempt (`scheme://host:port`), and the time until its response head or the attempt's end. */
+  /**
+   * The target of the last attempt (`scheme://host:port`), and the time until its response head or the end of the
+   * attempt.
+   */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
-  /** Set while the request waits for its upstream; completion calls it when the response closes. */
+  /** Set while the request waits for its upstream. Completion calls it when the response closes. */
   waiter: Waiter | undefined = undefined
-  /** The user that a local endpoint has just signed up, in or out. */
+  /** The user whom a local endpoint has just registered, signed in or signed out. */
   userId: number | undefined = undefined
-  /** Bytes written to the connection before this response, and for it; counted only if requests are logged. */
+  /**
+   * Bytes written to the connection before this response, and for this response. Counted only if requests are logged.
+   */
   bytesBefore = 0
   bytesSent = 0
 
@@ -92,7 +97,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.requestId = requestId
     this.startedAt = startedAt
     this.trace = trace
-    // Kept apart, because Fastify overwrites the `url` of the requests it serves.
+    // Copied, because Fastify overwrites the `url` of the requests that it serves.
     this.url = request.url ?? ''
     this.headers = routing.cors
   }
@@ -113,12 +118,15 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     return reserveConnection({ upstream: routing.route.upstream, client, waiting: this })
   }
 
-  /** Sends a refusal. @param thrown a Refusal; ClientDisconnected, which sends nothing; any other error is a 500 */
+  /**
+   * Sends a refusal. @param thrown a Refusal, or ClientDisconnected, which sends nothing; any other error becomes a
+   * 500
+   */
   refuse(thrown: unknown): void {
     sendRefusal(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))
   }
 
-  /** Call before a refusal is sent. @returns the gateway's headers for its response */
+  /** Call this before a refusal is sent. @returns the gateway's headers for its response */
   noteRefusal(refusal: Refusal): string[] {
     this.decision = refusal.code
     this.reason = refusal.reason
@@ -139,7 +147,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.outcome = outcome
   }
 
-  /** Headers of every response that the gateway itself sends, names and values alternating. */
+  /** Returns the headers of every response that the gateway itself sends, alternating names and values. */
   gatewayHeaders(): string[] {
     const all = ['x-request-id', this.requestId]
     for (const name in this.headers) all.push(name, this.headers[name] as string)

@@ -1,18 +1,18 @@
-// Classifies request headers: passed, dropped, or set by the gateway. Cached per spelling.
+// Classifies request headers as passed, dropped, or set by the gateway. The results are cached by spelling.
 import { canonicalName, identityNames, isHopByHop } from '../config/formats/header-names.ts'
 
 export type HeaderKind =
-  /** End-to-end: forwarded. */
+  /** End-to-end, so it is forwarded. */
   | 'pass'
-  /** Hop-by-hop (RFC 9110 §7.6.1), or an alias or override of what the guards checked: dropped. */
+  /** Dropped: a hop-by-hop header (RFC 9110 §7.6.1), or an alias or override of something that the guards checked. */
   | 'drop'
-  /** The caller's identity, which only the gateway may set: dropped on every route (CONTRACT §6). */
+  /** The caller's identity. Only the gateway may set it, so it is dropped on every route. */
   | 'identity'
   /** Accepted from trusted proxies only. */
   | 'forwarded'
   | 'authorization'
   | 'x-api-key'
-  /** The gateway sets its own. */
+  /** The gateway sets its own value. */
   | 'host'
   | 'via'
   | 'x-request-id'
@@ -20,9 +20,9 @@ export type HeaderKind =
   | 'content-length'
   /** Limits how often OPTIONS and TRACE are forwarded. */
   | 'max-forwards'
-  /** May carry an operator's session, which is the admin listener's alone. */
+  /** May contain an operator's session, which is only for the admin listener. */
   | 'cookie'
-  /** May carry a bearer token that only the gateway may read (CONTRACT §4). */
+  /** May contain a bearer token, which only the gateway may read. */
   | 'sec-websocket-protocol'
 
 /** @param name a header name as received, in any letter case */
@@ -30,7 +30,7 @@ export function headerKind(name: string): HeaderKind {
   const known = kindCache.get(name)
   if (known !== undefined) return known
   const kind = classify(name)
-  // Bounds the cache: a hostile client can send new names without end.
+  // Limits the cache, because a hostile client can send an unlimited number of new names.
   if (kindCache.size >= 2_000) kindCache.clear()
   kindCache.set(name, kind)
   return kind
@@ -51,13 +51,14 @@ const exact = new Set<HeaderKind>([
   'sec-websocket-protocol',
 ])
 
-// Frameworks let these override the method that the guards checked.
+// Some frameworks let these headers override the method that the guards checked.
 const overrides = new Set(['x-http-method-override', 'x-http-method', 'x-method-override'])
 
-// In some frameworks `X-Original-URL` and `X-Rewrite-URL` override the path that the guards checked.
+// In some frameworks, `X-Original-URL` and `X-Rewrite-URL` override the path that the guards checked.
 const dropped = /^x-(?:original|rewrite)-/
 
-// These fields describe the client: address, host, user or certificate. Services believe them, because proxies set them.
+// These headers describe the client: address, host, user or certificate. Services trust them, because proxies set
+// them.
 const forwardedNames = new Set([
   'coming-from',
   'x-coming-from',
@@ -95,7 +96,7 @@ function classify(name: string): HeaderKind {
   if (isHopByHop(canonical) || overrides.has(canonical) || dropped.test(canonical)) return 'drop'
   const isForwarded = describesClient(canonical)
   if (!isForwarded && !exact.has(canonical as HeaderKind)) return 'pass'
-  // Nobody vouches for an alias: a trusted proxy that sets `X-Real-IP` may let a client's `x_real_ip` through.
+  // An alias is dropped even from a trusted proxy. A proxy that sets `X-Real-IP` may pass a client's `x_real_ip`.
   if (name.toLowerCase() !== canonical) return 'drop'
   return isForwarded ? 'forwarded' : (canonical as HeaderKind)
 }

@@ -1,4 +1,5 @@
-// Local endpoints: Fastify reads and answers the request; guards, body and response are the gateway's.
+// Serves the local endpoints. Fastify reads and responds to the request. The guards, body and response come from
+// the gateway.
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type {
@@ -18,7 +19,7 @@ import type { RequestContext } from './request-context.ts'
 
 const served = Symbol('served')
 
-/** Fastify passes its handlers only the request, so the request carries what the gate has found. */
+/** Fastify passes only the request to its handlers, so the request carries the result of the gate. */
 type ServedRequest = IncomingMessage & {
   [served]?: { readonly context: RequestContext; readonly endpoint: LocalEndpoint }
 }
@@ -29,7 +30,7 @@ function servedBy(request: ServedRequest) {
   return found
 }
 
-/** The context of a request that `serveEndpoint` passed to Fastify. */
+/** Returns the context of a request that `serveEndpoint` passed to Fastify. */
 export function contextOf(request: IncomingMessage): RequestContext {
   return servedBy(request).context
 }
@@ -43,11 +44,15 @@ export function createServeEndpoint(serve: RequestListener): ServeEndpoint {
   }
 }
 
-/** The gate has found the endpoint. Fastify therefore has one path, and receives it in place of the client's. */
+/**
+ * The gate has already found the endpoint. So Fastify has only one path, and receives it instead of the client's
+ * path.
+ */
 export const servedPath = '/'
 
 export function registerEndpoints(app: FastifyInstance): void {
-  // Declared as bodiless, because Fastify would refuse unknown media types: the endpoints read bodies themselves.
+  // Declared as methods without a body, because Fastify would reject unknown media types. The endpoints read bodies
+  // themselves.
   for (const method of ['POST', 'DELETE'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   // Fastify adds HEAD.
@@ -91,7 +96,7 @@ async function answer(context: RequestContext, endpoint: LocalEndpoint): Promise
   return endpoint.answer(request, async () => ({ ...request, ...(await authenticated(context, undefined)) }))
 }
 
-/** The last segment, decoded as for matching: `:id` stands nowhere else. */
+/** Returns the decoded last segment, because `:id` is always the last segment. */
 function parameterOf({ head: { target } }: RequestContext, { path }: Operation): string {
   return path.endsWith('/:id') && !(target instanceof Refusal) ? (target.segments.at(-1) ?? '') : ''
 }
@@ -106,7 +111,7 @@ async function authenticated(
   return { user, credential, sessionId, apiTokenId }
 }
 
-/** A body that is not a JSON object counts as `{}` (spec §4). */
+/** A body that is not a JSON object counts as `{}`. */
 async function bodyOf({ request, response, head, snapshot }: RequestContext): Promise<JsonObject> {
   const { hasBody, contentLength, expectsContinue } = head
   const body = await readJsonObject(request, {

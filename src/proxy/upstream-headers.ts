@@ -1,4 +1,5 @@
-// The upstream's headers: the client's, minus those it must not set, plus those only the gateway sets (CONTRACT §6).
+// Builds the request headers for the upstream. The client's forbidden headers are dropped, and the gateway's
+// headers are added.
 import type { IncomingMessage } from 'node:http'
 import { withoutConsoleCookies } from '../admin/console/cookies.ts'
 import { canonicalName } from '../config/formats/header-names.ts'
@@ -12,19 +13,19 @@ import type { Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { type HeaderKind, headerKind } from './request-header-kind.ts'
 
-/** The source of the headers. RequestContext implements it. */
+/** The source of the headers. RequestContext implements this interface. */
 export interface ReceivedRequest {
   readonly request: IncomingMessage
   readonly head: RequestHead
   readonly requestId: string
-  /** The upstream receives this trace's `traceparent`, not the client's. */
+  /** The upstream receives the `traceparent` of this trace, not the client's. */
   readonly trace: Pick<RequestTrace, 'isContinued'> | undefined
 }
 
 /**
  * @param assertion the signed identity, on routes with `identity_assertion`
- * @returns names and values alternating, as undici and node:http take them; Host first, then `traceparent` if the
- * trace is propagated, both for `forward` to fill in
+ * @returns alternating names and values, as undici and node:http accept them; Host is first, then `traceparent` if
+ * the trace is propagated, and `forward` sets both values
  */
 export function buildUpstreamHeaders(
   received: ReceivedRequest,
@@ -66,16 +67,23 @@ export function buildUpstreamHeaders(
   return trace === undefined ? remaining : without(trace.isContinued ? ofParent : ofTrace, remaining, ours)
 }
 
-/** False if the route's rules remove or set `traceparent`: a third-party service need not see the trace. */
+/**
+ * Returns false if the rules of the route remove or set `traceparent`. A third-party service does not need the trace.
+ */
 export function propagatesTrace({ requestRules }: Route): boolean {
   return requestRules?.remove.has('traceparent') !== true
 }
 
-/** The client's trace headers to drop: `tracestate` too, unless its `traceparent` was valid and continued. */
+/**
+ * The client's trace headers to drop. `tracestate` is kept only if the client's `traceparent` was valid and
+ * continued.
+ */
 const ofParent = new Set(['traceparent'])
 const ofTrace = new Set(['traceparent', 'tracestate'])
 
-/** Kinds that `Connection` may declare hop-by-hop: no identity, no body framing, none that the gateway sets. */
+/**
+ * Kinds that `Connection` may declare hop-by-hop. They contain no identity, body framing, or header of the gateway.
+ */
 const droppableByConnection = new Set<HeaderKind>([
   'pass',
   'cookie',
@@ -85,10 +93,10 @@ const droppableByConnection = new Set<HeaderKind>([
   'sec-websocket-protocol',
 ])
 
-/** Placeholder: the target, and its Host with it, is chosen when the request is sent. */
+/** A placeholder, because the target and its Host are chosen when the request is sent. */
 const setByForward = ''
 
-/** @param from fields before this index stay */
+/** @param from headers before this index stay */
 function without(names: ReadonlySet<string>, fields: string[], from: number): string[] {
   const remaining = fields.slice(0, from)
   for (let i = from; i < fields.length; i += 2) {
@@ -98,7 +106,7 @@ function without(names: ReadonlySet<string>, fields: string[], from: number): st
   return remaining
 }
 
-/** Values from proxies in front of the gateway, to be extended rather than passed. */
+/** Values from proxies in front of the gateway, which the gateway extends. */
 interface Forwarded {
   for: string
   proto: string
@@ -109,11 +117,11 @@ interface Forwarded {
 
 const setByUs = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-prefix'])
 
-/** Decides headers that are neither always passed nor always dropped. */
+/** Decides about headers that are neither always passed nor always dropped. */
 function isForwarded(kind: HeaderKind, value: string, head: RequestHead, route: Route): boolean {
   switch (kind) {
     case 'content-length':
-      // `Connection` cannot remove it, because it frames the body.
+      // `Connection` cannot remove this header, because it frames the body.
       return head.hasBody
     case 'authorization':
       return route.forward_credentials || (route.auth === 'none' && !carriesGatewayCredential(value))
@@ -152,7 +160,7 @@ function collectProxied(
   }
 }
 
-/** Placed before the client's headers: a server that keeps only the first thousand must not lose these. */
+/** Added before the client's headers, because some servers keep only the first thousand headers. */
 function addIdentity(fields: string[], route: Route, identity: Identity, assertion?: string): void {
   if (identity.kind !== 'user') return
   fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
@@ -182,7 +190,7 @@ function addForwarded(
   fields.push('x-request-id', requestId, 'via', join(proxied.via, `${request.httpVersion} peage`))
 }
 
-/** Passes `Forwarded` and similar headers of a trusted proxy unchanged, except those the gateway sets itself. */
+/** Passes `Forwarded` and similar headers of a trusted proxy unchanged, except the headers that the gateway sets. */
 function passTrusted(fields: string[], raw: readonly string[]): void {
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
@@ -191,7 +199,9 @@ function passTrusted(fields: string[], raw: readonly string[]): void {
   }
 }
 
-/** Names that `Connection` declares hop-by-hop (RFC 9110 §7.6.1); undefined for a plain `keep-alive` or `close`. */
+/**
+ * Returns the names that `Connection` declares hop-by-hop (RFC 9110 §7.6.1); undefined for `keep-alive` or `close`.
+ */
 function connectionOptions(request: IncomingMessage): Set<string> | undefined {
   const value = request.headers.connection
   if (value === undefined || value === 'keep-alive' || value === 'close') return undefined
@@ -203,7 +213,9 @@ function connectionOptions(request: IncomingMessage): Set<string> | undefined {
   )
 }
 
-/** Header values are ASCII here. An email may hold more, so it is percent-encoded as in a mailto URI. */
+/**
+ * Header values are ASCII here. An email may contain other characters, so it is percent-encoded as in a mailto URI.
+ */
 function fieldSafe(text: string): string {
   return text.replace(/[^\x21-\x24\x26-\x7e]/gu, character => encodeURIComponent(character))
 }
