@@ -1,4 +1,5 @@
-// The gate of one configuration: parses requests, finds their route, and compiles the guards into each route.
+// Builds the gate of one configuration. The gate parses requests, finds their route, and has the compiled guards of
+// each route.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
@@ -31,14 +32,14 @@ import { createRouteTable } from './routing/route-table.ts'
 export interface Gate {
   parse(request: IncomingMessage): RequestHead
   readonly decide: Decide
-  /** The guards of a local endpoint. @param plans `undefined` for every plan */
+  /** Returns the guards of a local endpoint. @param plans `undefined` for every plan */
   endpointGuards(plans: readonly Plan[] | undefined): GuardChain<EndpointAdmission>
 }
 
-/** What the guards need beyond the configuration. */
+/** The dependencies of the guards, in addition to the configuration. */
 export interface GuardDependencies {
   readonly identity: AuthenticationDependencies
-  /** Limiters of one name share their counts across all replicas. */
+  /** Limiters with the same name share their counts across all replicas. */
   readonly createRateLimiter: CreateRateLimiter
   readonly counter: Pick<DailyCounter, 'use'>
   readonly exhausted: ExhaustedUsers
@@ -46,18 +47,17 @@ export interface GuardDependencies {
 
 interface Options {
   config: Pick<Config, 'server' | 'limits' | 'upstreams' | 'routes'>
-  /** Finds the gateway's own endpoints, which precede the routes. */
+  /** Finds the gateway's own endpoints, which have priority over the routes. */
   findLocalPath: FindLocalPath
   dependencies: GuardDependencies
   upstreams: Pick<Upstreams, 'get'>
-  /** Counts the guards' decisions. */
   decisions: GuardDecisions
   clock: Clock
 }
 
 /**
- * A reload builds a gate while requests are served. They run after this many compiled routes, about 20 ms of work. The
- * tables that follow take about 60 ms for 10,000 routes, in one turn.
+ * A reload builds a gate while requests are being served. After this many compiled routes, about 20 ms of work,
+ * requests get a turn. Building the tables afterwards takes about 60 ms for 10,000 routes, in one turn.
  */
 const routesPerTurn = 1_000
 

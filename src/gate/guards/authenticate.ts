@@ -1,4 +1,4 @@
-// The authentication guard: bearer token, else API key, else 401 (spec §5).
+// Defines the authentication guard. It accepts a bearer token or an API key, and otherwise responds with 401.
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import { rateLimitKey } from '../../http/client-address.ts'
 import { hashApiToken } from '../../identity/api-tokens/api-tokens.ts'
@@ -17,15 +17,14 @@ import type { Route } from '../routing/route.ts'
 import { bearerUnchecked, type Credentials, readCredentials } from './credential.ts'
 import type { Guard } from './guard.ts'
 
-/** What authentication queries. */
 export interface AuthenticationDependencies {
   tokens: TokenCache
   users: Omit<UserCache, 'close'>
-  /** Undefined where an access token outlives its session: `auth.logout_ends_access` is off. */
+  /** Undefined if `auth.logout_ends_access` is off. An access token then stays valid after its session. */
   sessions: Pick<SessionCache, 'isLive'> | undefined
   lastUsed: Pick<LastUsed, 'record'>
   badKeys: RateLimiter
-  /** Receives the error that made an API key's check fail; the client only learns that the key is invalid. */
+  /** Receives the error that made the check of an API key fail. The client receives only a 401. */
   onApiTokenError(error: unknown): void
 }
 
@@ -33,8 +32,11 @@ export interface AuthenticationDependencies {
 export type Authenticate = (auth: Route['auth']) => Guard<void, Identity>
 
 /**
- * Throws the spec's 401s; 503 if a bearer's user cannot be read (the StorageError propagates); 429 past `bad_keys`.
- * The user is the stored record, never the token's claims. Synchronous if token and user are cached.
+ * Creates the guard. The user is the stored record, never the claims of the token. The guard is synchronous if
+ * token and user are cached.
+ * @throws Refusal 401 if the credential is missing or invalid
+ * @throws StorageError, which becomes a 503, if the user of a bearer token cannot be read
+ * @throws Refusal 429 after too many invalid API keys (`bad_keys`)
  */
 export function createAuthenticate(dependencies: AuthenticationDependencies): Authenticate {
   function identify(head: RequestHead, isOptional: boolean): MaybePromise<Identity> {
@@ -87,13 +89,13 @@ function identifyByToken(
     if (sessions === undefined || sessionId === undefined) return identity
     return chain(sessions.isLive(user, sessionId), isLive => {
       if (isLive) return identity
-      // An invalid token, but looked at after the user (CONTRACT §12).
+      // The token counts as invalid. This check comes after the user, so that a deleted user gets `user_not_found`.
       return identifyByApiKey(dependencies, readCredentials(authorization, apiKey), client, 'session_ended')
     })
   })
 }
 
-/** @param problem of the access token, for the log if there is no key either */
+/** @param problem the problem of the access token, for the log if there is also no API key */
 function identifyByApiKey(
   dependencies: AuthenticationDependencies,
   credentials: Credentials,
@@ -104,7 +106,7 @@ function identifyByApiKey(
     throw new Refusal('token_invalid', { reason: problem, headers: challenge(credentials) })
   }
   const owner = dependencies.users.findOwner(hashApiToken(credentials.apiKey))
-  // Only a cached owner is certain: a read from the store may fail, or find no owner.
+  // Only a cached owner is certain. A read from the store may fail, or may find no owner.
   if (owner !== undefined && !(owner instanceof Promise)) return identified(dependencies, owner)
   return lookUp(dependencies, owner, credentials, client)
 }
@@ -127,7 +129,7 @@ async function lookUp(
   throw new Refusal('token_invalid', { reason: 'unknown', headers: challenge(credentials) })
 }
 
-/** "Any failure while validating a key counts as an invalid key" (spec §5): 401 even if the store is unreachable. */
+/** Every failure of the check counts as an invalid key. The response is a 401 even if the store is unreachable. */
 async function orInvalid(
   dependencies: AuthenticationDependencies,
   looking: MaybePromise<ApiTokenOwner | undefined>,
@@ -142,7 +144,7 @@ async function orInvalid(
   }
 }
 
-/** RFC 6750 §3: the challenge names the error only if a token was presented. */
+/** The challenge contains the error only if a token was presented (RFC 6750 §3). */
 function challenge({ isTokenPresented }: Pick<Credentials, 'isTokenPresented'>): Record<string, string> {
   return { 'www-authenticate': isTokenPresented ? 'Bearer error="invalid_token"' : 'Bearer' }
 }

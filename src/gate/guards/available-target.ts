@@ -1,4 +1,5 @@
-// Requires an available target, and room for the client there, before the daily use is counted: no use is spent in vain.
+// Requires an available target with a free share for the client. It runs before the daily count, so that no use is
+// wasted.
 import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { tooManyConnections } from '../../refusals/limits.ts'
@@ -9,10 +10,9 @@ import type { BodyAllowed } from './limit-body.ts'
 
 declare const targeted: unique symbol
 
-/** An identity whose request has an available target that admits one more connection of the client. */
+/** An identity whose request has an available target that accepts one more connection of the client. */
 export type TargetAvailable = Identity & { readonly [targeted]: true }
 
-/** The part of an upstream that this guard uses. */
 export type CheckedUpstream = Pick<Upstream, 'isAvailable' | 'endpointFor' | 'connectionLimit'>
 
 export function availableTarget(upstream: CheckedUpstream): Guard<BodyAllowed, TargetAvailable> {

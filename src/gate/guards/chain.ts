@@ -1,4 +1,4 @@
-// The guards of a route in their order, compiled when the configuration is loaded.
+// Compiles the guards of a route, in their order, when the configuration is loaded.
 import { type GuardName, isGuardActive } from '../../config/active-guards.ts'
 import type { AuthenticatedUser, Identity } from '../../identity/identity.ts'
 import type { GuardDecisions } from '../../observability/metrics/counters.ts'
@@ -14,7 +14,7 @@ import type { RateLimit, WithinLimit } from './rate-limit.ts'
 import { type PlanAllowed, requirePlan } from './require-plan.ts'
 import { requireVerified } from './require-verified.ts'
 
-/** `thrown` is a Refusal, ClientDisconnected, or a store's error. */
+/** `thrown` is a Refusal, ClientDisconnected, or an error of a store. */
 interface NotAdmitted {
   readonly allowed: false
   readonly thrown: unknown
@@ -26,10 +26,12 @@ export interface EndpointAdmission {
   readonly identity: AuthenticatedUser
 }
 
-/** The result of a route's guards, or of an endpoint's guards. */
+/** The result of the guards of a route or of an endpoint. */
 export type ChainResult<Allowed = Admission> = Allowed | NotAdmitted
 
-/** Never throws. Runs before the body is read; a refused request spends no use, because the count comes last. */
+/**
+ * Never throws. Runs before the body is read. A refused request uses up no daily use, because the count comes last.
+ */
 export type GuardChain<Allowed = Admission> = (
   request: GuardedRequest,
 ) => ChainResult<Allowed> | Promise<ChainResult<Allowed>>
@@ -38,11 +40,10 @@ interface Dependencies {
   authenticate: Authenticate
   limitRate: RateLimit
   countDailyUse: CountDailyUse
-  /** Counts the guards' decisions. */
   decisions: GuardDecisions
 }
 
-/** Only the guards that the route configures: the others cost its requests nothing. */
+/** Compiles only the guards that the route configures, so that the others cost nothing. */
 export function compileGuards(
   route: Route,
   upstream: CheckedUpstream,
@@ -65,13 +66,13 @@ export function compileGuards(
   return neverThrowing(andThen(andThen(allowed, target), admission))
 }
 
-/** The guards of a local endpoint: authentication and plan. @param plans `undefined` for every plan */
+/** Compiles the guards of a local endpoint: authentication and plan. @param plans `undefined` for every plan */
 export function compileEndpointGuards(
   plans: readonly Plan[] | undefined,
   { authenticate, decisions }: Pick<Dependencies, 'authenticate' | 'decisions'>,
 ): GuardChain<EndpointAdmission> {
   const authenticated = recorded('authenticate', decisions.authenticate, authenticate('required'))
-  // Only routes have a rate limit of their own.
+  // Only routes have a rate limit.
   const limited = andThen<void, Identity, WithinLimit>(authenticated, undefined)
   const plan: Guard<WithinLimit, PlanAllowed> | undefined =
     plans && recorded('plan', decisions.plan, requirePlan(plans))

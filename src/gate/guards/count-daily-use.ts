@@ -1,4 +1,4 @@
-// The daily-use guard: counts uses per UTC day for plan `free`, on routes with `free_daily`.
+// Defines the daily-use guard. It counts uses per UTC day for plan `free`, on routes with `free_daily`.
 import type { Clock } from '../../clock.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { createDailyLimitReached } from '../../refusals/limits.ts'
@@ -17,7 +17,7 @@ declare const useIsStored: unique symbol
 export interface Admission {
   readonly allowed: true
   readonly identity: Identity
-  /** Set if the use was counted. The code that forwards the request takes the reservation over. */
+  /** Set if the use was counted. The code that forwards the request takes over the reservation. */
   readonly reservation: Reservation | undefined
   readonly [useIsStored]: true
 }
@@ -26,7 +26,7 @@ function admit(identity: Identity, reservation: Reservation | undefined): Admiss
   return { allowed: true, identity, reservation } as Admission
 }
 
-/** The end of the guards on a route without `free_daily`. */
+/** The last guard of a route without `free_daily`. */
 export const admitUncounted: Guard<TargetAvailable, Admission> = (_, identity) => admit(identity, undefined)
 
 /** Refuses with 429 `daily_limit_reached`. */
@@ -40,10 +40,13 @@ interface Options {
   clock: Clock
 }
 
-/** Synchronous if nothing is counted, or if the user's day is known to be exhausted. */
+/**
+ * Creates the guard. It is synchronous if nothing is counted, or if the user has no uses left today according to
+ * the cache.
+ */
 export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)
-  /** @param day without uses left: over by now, if the use was asked for just before midnight */
+  /** @param day a day without uses left; it may have ended, if the count started just before midnight */
   const refusal = (day: string) => {
     const now = clock.now()
     return reached(day < utcDay(now) ? 1 : secondsToMidnight(now))
@@ -54,7 +57,7 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
     user: User,
     identity: Identity,
   ): Promise<Admission | Refusal> {
-    // What came in one piece with the head is parsed by then.
+    // If the body arrived together with the head, it is parsed after this turn.
     await undefined
     if (request.isGone()) throw new ClientDisconnected()
     const reserving = request.reserveConnection()
@@ -72,7 +75,7 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
     return refused
   }
 
-  /** @param hasWaited another request may have spent the last use since the guard looked */
+  /** @param hasWaited if true, another request may have used the last daily use during the wait */
   async function use(userId: number, hasWaited: boolean): Promise<Refusal | undefined> {
     if (hasWaited) {
       const today = utcDay(clock.now())
@@ -87,7 +90,7 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
 
   return (request, identity) => {
     if (identity.kind !== 'user' || identity.user.plan !== 'free') return admit(identity, undefined)
-    // The gateway answers it: the service is not used.
+    // The gateway sends the response, so the request does not use the service.
     if (request.head.isLastHop) return admit(identity, undefined)
     const today = utcDay(clock.now())
     if (spent.has(identity.user.id, today)) return refusal(today)

@@ -1,19 +1,27 @@
-// The credentials that a request presents: a bearer token, an API key, or none (spec §5).
+// Reads the credentials of a request: a bearer token, an API key, or none.
 import { stripSpace } from '../../identity/api-tokens/api-tokens.ts'
 import { isGatewayToken } from '../../identity/tokens/tokens.ts'
 
 export interface Credentials {
   /** Undefined if the header is absent or malformed. */
   readonly bearer: string | undefined
-  /** Stripped of white space; undefined if empty or absent. */
+  /** Without white space at both ends; undefined if empty or absent. */
   readonly apiKey: string | undefined
-  /** Whether there is an `Authorization` of any kind, or a key: the request then cannot be anonymous. */
+  /**
+   * Whether the request has an `Authorization` header of any kind, or an API key. The request then cannot be
+   * anonymous.
+   */
   readonly isPresented: boolean
-  /** Whether there is an `Authorization`: the 401 then says `error="invalid_token"` (RFC 6750 §3.1). */
+  /**
+   * Whether the request has an `Authorization` header. A 401 then contains `error="invalid_token"` (RFC 6750 §3.1).
+   */
   readonly isTokenPresented: boolean
 }
 
-/** @param authorization @param apiKey header values as received */
+/**
+ * @param authorization the header's value as received
+ * @param apiKey the header's value as received
+ */
 export function readCredentials(authorization: string | undefined, apiKey: string | undefined): Credentials {
   const key = stripped(apiKey)
   const isTokenPresented = stripped(authorization) !== undefined
@@ -26,8 +34,8 @@ export function readCredentials(authorization: string | undefined, apiKey: strin
 }
 
 /**
- * The text after `Bearer ` in its most common spelling, without a syntax check. Use it only to look up the token
- * cache, whose tokens passed the check when they were first received.
+ * Returns the text after `Bearer ` in its most common spelling, without a syntax check. Use it only to look up a
+ * token in the cache, whose tokens passed the check when they were first received.
  * @param authorization the header's value as received
  */
 export function bearerUnchecked(authorization: string): string | undefined {
@@ -35,22 +43,22 @@ export function bearerUnchecked(authorization: string): string | undefined {
 }
 
 /**
- * Whether a value carries a token or a key that this gateway issued. Neither may leak to an upstream, not even in the
- * header that belongs to the other.
+ * Returns whether a value contains a token or a key that this gateway issued. Neither may leak to an upstream, not
+ * even in the header for the other.
  */
 export function carriesGatewayCredential(value: string): boolean {
   return value.split(/[\s,]+/).some(part => isGatewayToken(part) || part.startsWith('peage_'))
 }
 
-/** Whether an API key looks like one that this gateway issued. */
+/** Returns whether an API key has the format of this gateway. */
 export function isGatewayApiKey(apiKey: string): boolean {
   return stripped(apiKey)?.startsWith('peage_') ?? false
 }
 
-// RFC 6750 §2.1, the scheme in any letter case (RFC 9110 §11.1).
+// RFC 6750 §2.1, with the scheme in any letter case (RFC 9110 §11.1).
 const bearerSyntax = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i
 
-/** Undefined if there is only white space. */
+/** Returns undefined if there is only white space. */
 function stripped(value: string | undefined): string | undefined {
   const bare = value === undefined ? '' : stripSpace(value)
   return bare === '' ? undefined : bare

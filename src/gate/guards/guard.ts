@@ -1,4 +1,4 @@
-// The guard type, and how guards are chained when a route is compiled.
+// Defines the guard type, and chains guards when a route is compiled.
 import type { GuardName } from '../../config/active-guards.ts'
 import type { Identity } from '../../identity/identity.ts'
 import type { GuardCounts } from '../../observability/metrics/counters.ts'
@@ -7,47 +7,46 @@ import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import type { Reservation } from '../../upstream/reservation.ts'
 import type { RequestHead } from '../parsing/request-head.ts'
 
-/** The part of a request that guards use. */
 export interface GuardedRequest {
   readonly head: RequestHead
   /** Undefined if tracing is off. */
   readonly trace: Pick<RequestTrace, 'onGuard' | 'onGuardFailed'> | undefined
-  /** Set by the authentication guard, so that the log names the user even if a later guard refuses. */
+  /** Set by the authentication guard. If a later guard refuses the request, the log still contains the user. */
   identity: Identity
   /**
-   * Whether the client has disconnected, or its body was refused by the parser: no use is spent on a response that
-   * cannot be delivered.
+   * Returns whether the client has disconnected, or the parser rejected its body. No use is counted then, because the
+   * response cannot be delivered.
    */
   isGone(): boolean
   /**
-   * Reserves a connection to send the request on, because without one no use may be spent. The caller passes the
+   * Reserves a connection for the request, because no use may be counted without one. The caller passes the
    * reservation on or cancels it.
    * @returns a promise if no connection is free
-   * @throws Refusal 503 `upstream_unavailable` if none becomes free in time; 429 `rate_limited` if the client holds as
-   *   many as it may; ClientDisconnected
+   * @throws Refusal 503 `upstream_unavailable` if no connection becomes free in time
+   * @throws Refusal 429 `rate_limited` if the client has used up its share
+   * @throws ClientDisconnected if the client leaves during the wait
    */
   reserveConnection(): Reservation | Promise<Reservation>
-  /** Adds headers to the response, whether the upstream or the gateway sends it. */
+  /** Adds headers to the response of the upstream or the gateway. */
   addHeaders(headers: Readonly<Record<string, string>>): void
 }
 
 /**
- * Decides one thing. `In` is what the previous guard has established and `Out` what this one establishes: brands of
- * the identity, so that a chain with a forgotten or swapped guard does not compile. Synchronous unless it has to
- * wait. A refusal that is known at once may be returned, since throwing one costs as much as all guards together.
- * @throws Refusal, ClientDisconnected, or a store's error; synchronously or as a rejection
+ * A guard decides one thing. `In` is the result of the previous guard, and `Out` the result of this guard. Both are
+ * brands of the identity, so a chain with a missing or swapped guard does not compile. A guard is synchronous
+ * unless it has to wait. It may return a refusal, because throwing one costs as much as all guards together.
+ * @throws Refusal, ClientDisconnected, or an error of a store; synchronously or as a rejection
  */
 export type Guard<In, Out> = (
   request: GuardedRequest,
   input: In,
 ) => GuardResult<Out> | Promise<GuardResult<Out>>
 
-/** What a guard establishes, or its refusal. */
 type GuardResult<Out> = Out | Refusal
 
-/** Runs `second` on what `first` allows. @param second `undefined` if the route does not configure it */
+/** Runs `second` if `first` allows the request. @param second `undefined` if the route does not configure it */
 export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undefined): Guard<A, C> {
-  // A guard that is not configured allows everything: B is then C in all but the brand.
+  // A guard that is not configured allows everything. B and C then differ only in the brand.
   if (second === undefined) return first as unknown as Guard<A, C>
   const next = (request: GuardedRequest, result: GuardResult<B>) =>
     result instanceof Refusal ? result : second(request, result)
@@ -57,7 +56,7 @@ export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undef
   }
 }
 
-/** Returns the same guard. It counts its decisions and has a span in the request's trace. */
+/** Returns the same guard, which also counts its decisions and has a span in the request's trace. */
 export function recorded<In, Out>(
   name: GuardName,
   decisions: GuardCounts,
@@ -89,7 +88,7 @@ export function recorded<In, Out>(
   }
 }
 
-/** Counts a refusal, or an error if a store failed. A client that disconnected was refused nothing: not counted. */
+/** Counts a refusal, or an error if a store failed. If the client disconnected, nothing is counted. */
 function recordFailure({ trace }: GuardedRequest, decisions: GuardCounts, thrown: unknown): void {
   const failure = failureOf(thrown)
   if (failure !== 'client_gone') decisions[failure] += 1

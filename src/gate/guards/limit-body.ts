@@ -1,4 +1,5 @@
-// Refuses a body by its declared length (CONTRACT §2, `max_body`); an undeclared one is checked while it streams.
+// Refuses a body whose declared length exceeds `max_body`. A body without a declared length is checked while it is
+// streamed.
 import type { Identity } from '../../identity/identity.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Guard } from './guard.ts'
@@ -6,7 +7,7 @@ import type { EmailVerified } from './require-verified.ts'
 
 declare const sized: unique symbol
 
-/** An identity whose request declares no oversized body. */
+/** An identity whose request declares no body that is too large. */
 export type BodyAllowed = Identity & { readonly [sized]: true }
 
 /** @param maxBytes `undefined` for no limit */

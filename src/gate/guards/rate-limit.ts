@@ -1,4 +1,4 @@
-// The rate limit of a route (CONTRACT §2, `rate_limit`): per user, or per client address if anonymous.
+// Enforces the rate limit of a route, per user, or per client address for anonymous requests.
 import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { rateLimited, rateLimitHeaders } from '../../refusals/limits.ts'
@@ -11,14 +11,14 @@ declare const limited: unique symbol
 /** An identity that is within the route's limit. */
 export type WithinLimit = Identity & { readonly [limited]: true }
 
-/** Refuses with 429 `rate_limited`, never because a store is unreachable: counts are then in memory. */
+/** Refuses with 429 `rate_limited`. If the store is unreachable, requests are counted in memory instead. */
 export type RateLimit = (route: Route) => Guard<Identity, WithinLimit>
 
-/** @param createLimiter limiters of one name share their counts across all replicas */
+/** @param createLimiter limiters with the same name share their counts across all replicas */
 export function createRateLimit(createLimiter: CreateRateLimiter): RateLimit {
   return ({ name, rate_limit }) => {
     if (!rate_limit) return (_, identity) => identity as WithinLimit
-    // The prefix separates them from the limits of local endpoints, whatever the route is called.
+    // The prefix separates these limiters from the limiters of local endpoints, for any name of the route.
     const limiter = createLimiter(`route:${name}`, rate_limit)
     const names = { policy: name, key: `routes.${name}.rate_limit` }
     return async (request, identity) => {

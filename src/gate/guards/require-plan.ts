@@ -1,4 +1,4 @@
-// The plan guard (spec §5): runs after authentication, and before any use is counted.
+// Defines the plan guard. It runs after authentication, and before any use is counted.
 import type { Identity } from '../../identity/identity.ts'
 import { upgradePath } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'

@@ -1,4 +1,4 @@
-// The guard of routes with `verified`: the user has shown that the email is theirs (CONTRACT §12, "Email").
+// Defines the guard of routes with `verified`. It requires that the user has verified the email.
 import type { Identity } from '../../identity/identity.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Guard } from './guard.ts'
@@ -6,7 +6,7 @@ import { anonymousRefusal, type PlanAllowed } from './require-plan.ts'
 
 declare const verified: unique symbol
 
-/** An identity whose email is verified, where the route asks for that. */
+/** An identity with a verified email, if the route requires one. */
 export type EmailVerified = Identity & { readonly [verified]: true }
 
 /** Refuses anonymous requests as the plan guard does, and unverified users with 403 `email_unverified`. */

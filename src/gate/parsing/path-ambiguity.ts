@@ -1,4 +1,4 @@
-// What a path could mean to servers that decode it again, cut parameters or trim dots (CONTRACT §6, `allow_in_path`).
+// Finds what a path could mean to servers that decode it again, cut parameters, or remove trailing dots.
 
 /** Parts of a path that servers interpret differently, as bit flags. */
 export const ambiguity = { encoded_slash: 1, semicolon: 2, trailing_dot: 4, double_encoding: 8 } as const
@@ -6,14 +6,14 @@ export const ambiguity = { encoded_slash: 1, semicolon: 2, trailing_dot: 4, doub
 type Allowance = keyof typeof ambiguity | 'double_slash'
 
 export function toFlags(allowed: readonly Allowance[]): number {
-  // Duplicate slashes are never refused: they are merged, or forwarded unchanged.
+  // Double slashes are never refused. They are merged, or forwarded unchanged.
   return allowed.reduce((bits, name) => (name === 'double_slash' ? bits : bits | ambiguity[name]), 0)
 }
 
 /**
- * The ambiguities that a route must allow for a segment; 0 if there are none.
+ * Returns the ambiguities that a route must allow for a segment; 0 if there are none.
  * @param segment decoded once
- * @returns `undefined` if no route can allow it: some interpretation has a dot segment, or a control character
+ * @returns `undefined` if no route can allow it, because an interpretation has a dot segment or a control character
  */
 export function ambiguitiesOf(segment: string): number | undefined {
   if (!mayBeAmbiguous.test(segment)) return 0
@@ -34,7 +34,8 @@ export function ambiguitiesOf(segment: string): number | undefined {
 }
 
 /**
- * The segments that laxer servers would see in a path, one interpretation for each time they might decode it.
+ * Returns the segments that laxer servers may see in a path, with one interpretation for each time that they may
+ * decode it.
  * @param segments decoded once and folded, without a dot segment in any interpretation
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {
@@ -50,15 +51,17 @@ export function laxInterpretations(segments: readonly string[]): string[][] {
 }
 
 const mayBeAmbiguous = /[/\\;#?\p{Cc}]|%[0-9a-f]{2}|[. ]$/iu
-// No allowance covers these.
+// No `allow_in_path` allows these.
 const alwaysRefused = /[\\#?\p{Cc}]| $/u
 const escaped = /%[0-9a-f]{2}/i
-/** `..`, `..;x`, `x/..`, and `...`, which a server that trims dots would reduce to nothing. */
+/** `..`, `..;x`, `x/..`, and `...`. A server that removes trailing dots would read `...` as an empty segment. */
 const dotSegment = /(?:^|[/\\])\s*\.[.\s]*(?:$|[/\\;?#])/
-/** No legitimate path is encoded more often, and each layer costs a pass over the whole path. */
+/** No legitimate path is encoded more often, and each layer needs a pass over the whole path. */
 const maxDecodings = 4
 
-/** Decodes escapes and leaves a stray `%`. Undefined if that gives invalid UTF-8 or a control character. */
+/**
+ * Decodes escapes and keeps a stray `%`. Returns undefined if the result is invalid UTF-8 or has a control character.
+ */
 function decodeAgain(text: string): string | undefined {
   if (!escaped.test(text)) return text
   try {
@@ -76,7 +79,7 @@ function segmentsAsLaxServer(text: string): string[] {
     .filter(segment => segment !== '')
 }
 
-/** Removes white space and trailing dots, without a pattern: that would start over at each of a thousand dots. */
+/** Removes white space and trailing dots. A regular expression would start again at each of a thousand dots. */
 function trimmed(segment: string): string {
   let end = segment.length
   while (end > 0 && (segment[end - 1] === '.' || segment[end - 1]?.trim() === '')) end--

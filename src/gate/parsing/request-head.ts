@@ -1,4 +1,4 @@
-// The head of a request before routing: its client, credentials, framing and target.
+// Parses the head of a request before routing: its client, credentials, framing and target.
 import type { IncomingMessage } from 'node:http'
 import { isPrivate, normalizeAddress, type TrustedProxies } from '../../http/client-address.ts'
 import { maxHeaderBytes } from '../../http/http-server.ts'
@@ -13,31 +13,31 @@ export interface RequestHead {
   readonly clientRequestId: string | undefined
   /** The address at the other end of the connection. */
   readonly peer: string
-  /** The client's address, as reported by trusted proxies. */
+  /** The client's address, according to the trusted proxies. */
   readonly client: string
   /** Whether the peer is a trusted proxy. */
   readonly peerIsTrusted: boolean
-  /** The private peer that forwarded the request and is not trusted: all its clients share one rate limit. */
+  /** The private peer that forwarded the request and is not trusted. All its clients share one rate limit. */
   readonly untrustedForwarder: string | undefined
   /** The Host header, as received; empty if an HTTP/1.0 client sent none. */
   readonly host: string
-  /** The header's value; on a route with WebSockets it may come from a sub-protocol instead. */
+  /** The value of the header. On a WebSocket route, it may come from a subprotocol instead. */
   authorization: string | undefined
   readonly apiKey: string | undefined
-  /** Two `Authorization` or `X-API-Key` headers, or one bearer too many among WebSocket sub-protocols. */
+  /** Two `Authorization` or `X-API-Key` headers, or too many bearer tokens among the WebSocket subprotocols. */
   hasAmbiguousCredentials: boolean
   /** The declared length of the body; undefined if it is chunked or absent. */
   readonly contentLength: number | undefined
   readonly hasBody: boolean
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
-  /** `Max-Forwards: 0`: the gateway answers the request itself (RFC 9110 §7.6.2). */
+  /** `Max-Forwards: 0`, so the gateway itself must respond (RFC 9110 §7.6.2). */
   readonly isLastHop: boolean
   /** The parsed target, or the refusal if the request is invalid. */
   readonly target: RequestTarget | Refusal
 }
 
-/** Pure: the same request gives the same head. */
+/** A pure function, so that the same request gives the same head. */
 export function parseRequestHead(request: IncomingMessage, proxies: TrustedProxies): RequestHead {
   const seen = scanHeaders(request.rawHeaders)
   const address = request.socket.remoteAddress ?? ''
@@ -67,12 +67,12 @@ function targetOf(request: IncomingMessage, seen: RequestHeaders): RequestTarget
   if (seen.isMalformed || !hasValidFraming(request, seen)) return malformed()
   const target = parseRequestTarget(request.url ?? '')
   if (target === undefined) return new Refusal('path_invalid')
-  // `hasValidFraming` has checked Host itself.
+  // `hasValidFraming` has already checked Host.
   if (target.authority !== undefined && !isHost(target.authority)) return malformed()
   return target
 }
 
-/** Servers may interpret the request differently, so nothing that follows on its connection can be trusted. */
+/** Servers may interpret the request differently, so later bytes on its connection cannot be trusted. */
 export function malformed(): Refusal {
   return closing('request_invalid')
 }

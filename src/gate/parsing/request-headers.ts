@@ -1,8 +1,7 @@
-// Reads the headers of a request that the gate decides by, and checks that its framing is unambiguous.
+// Reads the request headers that the gate uses for decisions, and checks that the framing is unambiguous.
 import type { IncomingMessage } from 'node:http'
 import { isHost } from './request-target.ts'
 
-/** Values of the headers that the gate decides by. */
 export interface RequestHeaders {
   host: string | undefined
   authorization: string | undefined
@@ -11,7 +10,7 @@ export interface RequestHeaders {
   contentLength: string | undefined
   transferEncoding: string | undefined
   forwardedFor: string
-  /** The size of all headers on the wire. */
+  /** The size of all headers as received, in bytes. */
   bytes: number
   /** Two `Authorization` or two `X-API-Key` headers. */
   hasAmbiguousCredentials: boolean
@@ -19,7 +18,7 @@ export interface RequestHeaders {
   isMalformed: boolean
 }
 
-/** One pass over the raw headers: Node's `headers` joins or drops duplicates, which have to be detected. */
+/** Reads the raw headers in one pass. Node's `headers` joins or drops duplicates, which must be detected. */
 export function scanHeaders(raw: readonly string[]): RequestHeaders {
   const headers: RequestHeaders = {
     host: undefined,
@@ -81,8 +80,8 @@ function isNamed(name: string, lower: string): boolean {
 }
 
 /**
- * False for what Node's parser accepts and an upstream may frame differently (RFC 9112 §3.2, §6.1, §6.3; RFC 9110
- * §10.1.1; CONTRACT §4).
+ * Returns false if Node's parser accepts the framing but an upstream may read it differently (RFC 9112 §3.2, §6.1
+ * and §6.3, RFC 9110 §10.1.1).
  */
 export function hasValidFraming(request: IncomingMessage, seen: RequestHeaders): boolean {
   if (request.httpVersionMajor !== 1) return false
@@ -96,7 +95,7 @@ export function hasValidFraming(request: IncomingMessage, seen: RequestHeaders):
   return !isHttp10 && seen.contentLength === undefined && seen.transferEncoding.toLowerCase() === 'chunked'
 }
 
-/** Only digits, and few enough for an exact number. */
+/** Accepts only digits, and only numbers that are exact. */
 function isLength(value: string): boolean {
   return /^\d+$/.test(value) && Number.isSafeInteger(Number(value))
 }

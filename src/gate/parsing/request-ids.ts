@@ -1,8 +1,8 @@
-// Ids for requests that bring none: unique across all processes, and cheaper than a UUID each.
+// Creates IDs for requests without one. They are unique across all processes, and cheaper than UUIDs.
 
-/** @param randomBytes of `node:crypto`; called once */
+/** @param randomBytes from `node:crypto`; called once */
 export function createRequestIds(randomBytes: (size: number) => Buffer): () => string {
-  // 96 bits that no other process has, then a counter.
+  // 96 random bits for the process, then a counter.
   const prefix = randomBytes(12).toString('base64url')
   let count = 0
   return () => {
@@ -11,10 +11,10 @@ export function createRequestIds(randomBytes: (size: number) => Buffer): () => s
   }
 }
 
-/** Which ids of clients are accepted: they appear in logs and headers. */
+/** The client IDs that are accepted, because IDs appear in logs and headers. */
 export const safeId = /^[A-Za-z0-9._:~+/=-]{1,128}$/
 
-/** Uses a client's own id if it is safe. */
+/** Uses the client's ID if it is safe. */
 export function createRequestIdFor(
   randomBytes: (size: number) => Buffer,
 ): (given: string | undefined) => string {

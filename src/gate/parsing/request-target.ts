@@ -1,27 +1,26 @@
-// Parses a request target by the path rules of CONTRACT §6, before anything is matched.
+// Parses and validates a request target, before anything is matched.
 import { ambiguitiesOf } from './path-ambiguity.ts'
 
-/** A request target that passed the path rules. */
 export interface RequestTarget {
-  /** The authority of an absolute-form target (RFC 9112 §3.2.2), which then names the host. */
+  /** The authority of an absolute-form target (RFC 9112 §3.2.2). It replaces the Host header. */
   readonly authority: string | undefined
-  /** The path for the upstream: the client's, with duplicate slashes merged, escapes and letter case unchanged. */
+  /** The path for the upstream: the client's path with duplicate slashes merged, escapes and letter case unchanged. */
   readonly path: string
   /** The path before merging, if it has duplicate slashes. */
   readonly unmergedPath: string | undefined
-  /** From the `?` on; empty without one. */
+  /** The query, including the `?`; empty without one. */
   readonly query: string
-  /** The path's segments as the client sent them. */
+  /** The segments of the path as the client sent them. */
   readonly rawSegments: readonly string[]
-  /** The segments to match by: decoded once, ASCII letters in lower case. */
+  /** The segments for matching: decoded once, with ASCII letters in lower case. */
   readonly segments: readonly string[]
-  /** What a route must allow for this path, as flags of `ambiguity`; 0 for nearly every path. */
+  /** The ambiguities that a route must allow for this path, as flags of `ambiguity`; usually 0. */
   readonly ambiguities: number
 }
 
 /**
- * Parses a request target; `undefined` if the path rules refuse it on every route (400 `Chemin invalide`). One with
- * `ambiguities` is also refused, except on a route that allows them.
+ * Parses a request target. Returns `undefined` if the path is invalid on every route (400 `Chemin invalide`). A
+ * target with `ambiguities` is also refused, except on a route that allows them.
  */
 export function parseRequestTarget(target: string): RequestTarget | undefined {
   let authority: string | undefined
@@ -39,36 +38,36 @@ export function parseRequestTarget(target: string): RequestTarget | undefined {
   if (query !== '' && forbiddenInQuery.test(query)) return undefined
   const read = readPath(path)
   if (read === undefined) return undefined
-  // Copied one by one: a spread takes longer than all the rest.
+  // Copied one by one, because a spread would take longer than the rest of this function.
   const { unmergedPath, rawSegments, segments, ambiguities } = read
   return { authority, path: read.path, unmergedPath, query, rawSegments, segments, ambiguities }
 }
 
 /**
- * A valid Host: a name, an IPv4 or a bracketed IPv6 address, and an optional port. Laxer upstreams may interpret
- * `a@b` or `a/../b` differently, so they are refused rather than forwarded (RFC 9110 §7.2).
+ * Returns whether the value is a valid Host: a name, an IPv4 address or a bracketed IPv6 address, and an optional
+ * port. Laxer upstreams may interpret `a@b` or `a/../b` differently, so these are refused (RFC 9110 §7.2).
  */
 export function isHost(value: string): boolean {
   return hostSyntax.test(value)
 }
 
-/** A host as routes compare it: lower case, without port and final dot. */
+/** Returns the host in the form that routes compare: lower case, without port and final dot. */
 export function normalizeHost(value: string): string {
   return value.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
 }
 
-// The authority ends where path or query begins. Behind an `@` another one would follow (RFC 9110 §4.2.4).
+// The authority ends before the path or query. After an `@`, another authority would follow (RFC 9110 §4.2.4).
 const absoluteForm = /^https?:\/\/([^/?#@]+)((?:[/?].*)?)$/i
 const hostSyntax = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
-// A raw `#` is not allowed in a target (RFC 9112 §3.2): some servers cut there, others do not.
+// A raw `#` is not allowed in a target (RFC 9112 §3.2), because only some servers cut the target there.
 const forbiddenInQuery = /[^!"$-~\x80-\xff]/
-// Paths that need the full rules: escapes, unusual characters, empty segments, and segments that end in a dot.
+// Paths that need the full rules: with escapes, unusual characters, empty segments, or segments that end in a dot.
 const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
 const forbiddenRaw = /[^\u0021-\u007e]|[\\#]/
 
 type ParsedPath = Omit<RequestTarget, 'authority' | 'query'>
 
-/** Most paths recur. Bounded, because a hostile client can send new ones without end. */
+/** Most paths repeat. The cache is limited, because a hostile client can send an unlimited number of new paths. */
 const pathCache = new Map<string, ParsedPath>()
 const maxCachedPaths = 2_000
 const maxCachedPathLength = 200
@@ -106,13 +105,13 @@ function parsePath(path: string): ParsedPath | undefined {
   return { path: merged, unmergedPath, rawSegments: raw, segments, ambiguities }
 }
 
-/** `/a/b/` and `/a/b` both give `[a, b]`: a trailing slash is ignored in matching. */
+/** Splits the path. `/a/b/` and `/a/b` both give `[a, b]`, because matching ignores a trailing slash. */
 function splitPath(path: string): string[] {
   const end = path.endsWith('/') ? path.length - 1 : path.length
   return end < 1 ? [] : path.slice(1, end).split('/')
 }
 
-/** `decodeURIComponent` rejects escapes that are broken, overlong or not UTF-8. */
+/** Rejects escapes that are broken, overlong or not UTF-8, because `decodeURIComponent` does. */
 function decodeOnce(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment)
@@ -121,7 +120,7 @@ function decodeOnce(segment: string): string | undefined {
   }
 }
 
-/** ASCII letters only (CONTRACT §6): `toLowerCase()` would fold the Kelvin sign into `k` too. */
+/** Folds only ASCII letters. `toLowerCase()` would also change the Kelvin sign into `k`. */
 function foldAscii(text: string): string {
   return text.replace(/[A-Z]/g, letter => letter.toLowerCase())
 }

@@ -1,10 +1,10 @@
-// A client's WebSocket handshake (RFC 6455 §4.2.1), and the bearer token that browsers can send no other way.
+// Parses a client's WebSocket handshake (RFC 6455 §4.2.1), and the bearer token that browsers send in it.
 import type { IncomingMessage } from 'node:http'
 
-/** Whether Node's parser handed the connection over with the request; its types do not declare it. */
+/** `upgrade` is true if Node's parser handed over the connection. The types of Node do not declare it. */
 type ReceivedRequest = IncomingMessage & { readonly upgrade?: boolean | null }
 
-/** Whether a request asks for a WebSocket, with a valid handshake or not. */
+/** Returns whether the request has `Upgrade: websocket`, even if its handshake is invalid. */
 export function asksForWebSocket(request: IncomingMessage): boolean {
   return (
     request.headers.upgrade !== undefined &&
@@ -13,8 +13,9 @@ export function asksForWebSocket(request: IncomingMessage): boolean {
 }
 
 /**
- * Whether the handshake is valid. A body is not: one side would take it for frames and the other would not.
- * @param request one for which `asksForWebSocket` holds
+ * Returns whether the handshake is valid. A body makes it invalid, because only one side would read the body as
+ * frames.
+ * @param request a request for which `asksForWebSocket` returns true
  */
 export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedRequest): boolean {
   const options = listOf((headers.connection ?? '').toLowerCase())
@@ -22,31 +23,31 @@ export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedR
     method === 'GET' &&
     httpVersion === '1.1' &&
     options.includes('upgrade') &&
-    // Node's parser reads Connection too, and not as we do: where it sees no upgrade, it goes on parsing HTTP.
+    // Node's parser also reads Connection, but differently. If it finds no upgrade, it continues to parse HTTP.
     upgrade === true &&
     headers['transfer-encoding'] === undefined &&
     (headers['content-length'] ?? '0') === '0' &&
     headers.expect === undefined &&
     headers['sec-websocket-version'] === '13' &&
-    // Sixteen bytes in base64, and the header only once: Node joins two with a comma.
+    // Sixteen bytes in base64, and only one header. Node joins two headers with a comma.
     /^[A-Za-z0-9+/]{21}[AQgw]==$/.test(headers['sec-websocket-key'] ?? '')
   )
 }
 
 /** The parsed `Sec-WebSocket-Protocol`. */
 interface OfferedProtocols {
-  /** The tokens of `peage.bearer.<token>` entries (CONTRACT §4), which are not forwarded. */
+  /** The tokens of `peage.bearer.<token>` entries, which are not forwarded. */
   readonly bearers: readonly string[]
   readonly others: readonly string[]
 }
 
-/** @param value of the header, or of several joined by commas */
+/** @param value the value of the header, or several values joined by commas */
 export function parseOfferedProtocols(value: string | undefined): OfferedProtocols {
   const bearers: string[] = []
   const others: string[] = []
   for (const protocol of listOf(value ?? '')) {
     if (protocol.startsWith(bearerPrefix)) bearers.push(protocol.slice(bearerPrefix.length))
-    // A misspelt entry is not a credential but still a secret, so it is dropped.
+    // A misspelt entry is not a credential but may still contain a secret, so it is dropped.
     else if (!protocol.toLowerCase().includes(bearerPrefix)) others.push(protocol)
   }
   return { bearers, others }

@@ -1,23 +1,23 @@
-// Whether an ambiguous path may go to the route that it matches (CONTRACT §6, `allow_in_path`).
+// Decides whether an ambiguous path may go to the route that it matches (`allow_in_path`).
 import { laxInterpretations } from '../parsing/path-ambiguity.ts'
 import type { RequestTarget } from '../parsing/request-target.ts'
 import type { Route } from './route.ts'
 import type { RouteTable } from './route-table.ts'
 
 interface Options {
-  /** Whether a path belongs to the gateway's own endpoints. */
+  /** Returns whether a path belongs to the gateway's own endpoints. */
   isOwn(segments: readonly string[]): boolean
   routes: RouteTable<Route>
-  /** Whether two upstreams, by name, are the same service. */
+  /** Returns whether two upstreams, given by name, are the same service. */
   isSameService(one: string, other: string): boolean
 }
 
-/** @param route the match when ambiguous characters count as ordinary ones */
+/** @param route the match when ambiguous characters count as ordinary characters */
 export type AllowAmbiguous = (route: Route, method: string, host: string, target: RequestTarget) => boolean
 
 /**
- * The route must allow all of the path's ambiguities. The path may still not bypass another route: if a laxer
- * interpretation is a local endpoint's or another guarded route's at the same upstream, it would evade its guards.
+ * Creates the check. The route must allow all ambiguities of the path, and the path must not bypass the guards of
+ * another route. So no laxer interpretation may match a local endpoint, or another guarded route of the same service.
  */
 export function createAllowAmbiguous({ isOwn, routes, isSameService }: Options): AllowAmbiguous {
   return (route, method, host, target) => {

@@ -1,4 +1,4 @@
-// Which web pages of other origins may read responses (Fetch standard, CORS protocol; CONTRACT §6).
+// Decides which web pages of other origins may read responses (CORS protocol of the Fetch standard).
 import { type IncomingMessage, METHODS } from 'node:http'
 import { everyOrigin } from '../../config/formats/addresses.ts'
 import type { RouteConfig } from '../../config/sections/schema.ts'
@@ -9,7 +9,7 @@ type CorsConfig = NonNullable<RouteConfig['cors']>
 /** Response headers by lower-case name. */
 export type CorsHeaders = Readonly<Record<string, string>>
 
-/** What a browser asks before it sends a cross-origin request that a plain page could not send. */
+/** The request of a browser before a cross-origin request that a plain page could not send. */
 export interface Preflight {
   /** The method of the request that would follow. */
   readonly method: string
@@ -19,16 +19,16 @@ export interface Preflight {
 }
 
 interface CorsPolicy {
-  /** Headers for every response except a preflight's. @param origin of the request */
+  /** Returns the headers for every response except a preflight response. @param origin the origin of the request */
   answer(origin: string | undefined): CorsHeaders
-  /** @param methods served at the path; `undefined` for every method */
+  /** @param methods the methods served at the path; `undefined` for every method */
   preflight(preflight: Preflight, methods: Iterable<string> | undefined): CorsHeaders
 }
 
-/** The route's own policy, or the server's if it has none or if there is no route. */
+/** Returns the policy of the route. Without one, or without a route, returns the policy of the server. */
 export type CorsPolicies = (route: Route | undefined) => CorsPolicy | undefined
 
-/** @returns `undefined` if no CORS is configured: the origin of requests is then not even read */
+/** @returns `undefined` if CORS is not configured; the origin of requests is then not read */
 export function createCorsPolicies(
   server: CorsConfig | undefined,
   routes: readonly Route[],
@@ -42,7 +42,7 @@ export function createCorsPolicies(
   return route => ofRoutes.get(route) ?? ofServer
 }
 
-/** Undefined if the request is no preflight: `OPTIONS` without the two headers is an ordinary request. */
+/** Returns undefined if the request is no preflight. `OPTIONS` without the two headers is an ordinary request. */
 export function readPreflight({ method, headers }: IncomingMessage): Preflight | undefined {
   if (method !== 'OPTIONS') return undefined
   const requested = headers['access-control-request-method']
@@ -50,7 +50,7 @@ export function readPreflight({ method, headers }: IncomingMessage): Preflight |
   return { method: requested, headers: headers['access-control-request-headers'], origin: headers.origin }
 }
 
-/** Only the gateway may set these: with an upstream's there would be two, and browsers then accept neither. */
+/** Only the gateway may set these headers. Browsers accept none if the upstream sets them too. */
 export const replacedHeaders: ReadonlySet<string> = new Set(
   ['origin', 'credentials', 'methods', 'headers', 'private-network']
     .map(subject => `access-control-allow-${subject}`)
@@ -59,7 +59,7 @@ export const replacedHeaders: ReadonlySet<string> = new Set(
 
 const exposedHeaders = ['X-Peage-Error', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy']
 
-/** All that a refused origin receives: it tells caches that the response depends on the origin. */
+/** The only header for a refused origin. It makes caches store responses by origin. */
 const onlyVary: CorsHeaders = { vary: 'Origin' }
 
 function createCorsPolicy(config: CorsConfig): CorsPolicy {
@@ -70,7 +70,7 @@ function createCorsPolicy(config: CorsConfig): CorsPolicy {
     ...allowance(origin, config),
     'access-control-expose-headers': names,
   })
-  // Built once: they are the same for every request.
+  // Built once, because they are the same for every request.
   const answers = new Map([...origins].map(origin => [origin, answerTo(origin)]))
   return {
     answer(origin) {
@@ -97,10 +97,10 @@ function allowance(origin: string, { credentials }: CorsConfig): CorsHeaders {
   }
 }
 
-/** A list, because `*` would be a literal method name to a request with credentials. */
+/** Returns a list, because `*` would be a literal method name for a request with credentials. */
 function everyMethod(method: string): Iterable<string> {
   return new Set(METHODS.includes(method) ? [...usualMethods, method] : usualMethods)
 }
 
-/** A list of header names (RFC 9110 §5.6.1): nothing else is echoed. */
+/** A list of header names (RFC 9110 §5.6.1). Other text is not echoed. */
 const isList = /^[!#$%&'*+.^_`|~0-9A-Za-z, \t-]+$/

@@ -1,4 +1,4 @@
-// The routing decision: a local endpoint, a route with its guards, a preflight, or a refusal (CONTRACT §2, §4).
+// Makes the routing decision: a local endpoint, a route with its guards, a preflight, or a refusal.
 import type { IncomingMessage } from 'node:http'
 import type { FindLocalPath, LocalPath } from '../../endpoints/endpoint-table.ts'
 import type { LocalEndpoint } from '../../endpoints/local-endpoint.ts'
@@ -13,7 +13,7 @@ import { type CorsHeaders, type CorsPolicies, type Preflight, readPreflight } fr
 import type { Route } from './route.ts'
 import type { RouteTable } from './route-table.ts'
 
-/** Guards and upstream are resolved when the configuration is loaded, not per request. */
+/** A route with its guards and its upstream, which are resolved when the configuration is loaded. */
 export interface GuardedRoute extends Route {
   readonly guards: GuardChain
   readonly upstream: Upstream
@@ -22,7 +22,10 @@ export interface GuardedRoute extends Route {
 export type RoutingDecision = ToLocalEndpoint | ToRoute | ToPreflight | Refused
 
 interface Common {
-  /** CORS headers of every response, refusals and the upstream's included; undefined if CORS is not configured. */
+  /**
+   * CORS headers of every response, including refusals and responses of the upstream; undefined if CORS is not
+   * configured.
+   */
   readonly cors: CorsHeaders | undefined
 }
 
@@ -39,10 +42,10 @@ export interface ToRoute extends Common {
   readonly isWebSocket: boolean
 }
 
-/** A browser asks what it may send; `cors` holds the response headers. */
+/** A preflight request of a browser. `cors` contains the response headers. */
 interface ToPreflight extends Common {
   readonly kind: 'preflight'
-  /** The route's name or the local endpoint's path; undefined where the path has neither. */
+  /** The name of the route or the path of the local endpoint; undefined if nothing is served at the path. */
   readonly name: string | undefined
   readonly route: GuardedRoute | undefined
 }
@@ -52,7 +55,7 @@ interface Refused extends Common {
   readonly refusal: Refusal
   /** The route at the path, if there is one. */
   readonly route: GuardedRoute | undefined
-  /** Whether the request asked for a WebSocket, on a route that has them. */
+  /** Whether the request has `Upgrade: websocket`, on a route that allows WebSockets. */
   readonly isWebSocket: boolean
 }
 
@@ -64,7 +67,7 @@ interface Options {
   policies: CorsPolicies | undefined
 }
 
-/** Does not change `head`, except on a WebSocket route: there it takes the bearer from the sub-protocols. */
+/** Does not change `head`, except on a WebSocket route. There, it reads the bearer token from the subprotocols. */
 export type Decide = (request: IncomingMessage, head: RequestHead) => RoutingDecision
 
 export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }: Options): Decide {
@@ -102,9 +105,10 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
   }
 
   /**
-   * A preflight is answered where nothing is served too: refused, it would hide the 404 from the page.
-   * @param methods served at the path; undefined for every method
-   * @returns undefined if the request is no preflight, or no CORS is configured there
+   * Returns the response to a preflight, even if nothing is served at the path. A refused preflight would hide the
+   * 404 from the page.
+   * @param methods the methods served at the path; undefined for every method
+   * @returns undefined if the request is no preflight, or if CORS is not configured for the path
    */
   function toPreflight(
     preflight: Preflight | undefined,
@@ -123,7 +127,8 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
     host: string,
     route: GuardedRoute,
   ): RoutingDecision {
-    // An authority that disagrees with Host counts only on a route that names it; elsewhere one of the two is forged.
+    // If the authority and Host differ, one of them may be forged. This is accepted only on a route that lists its
+    // hosts.
     const isContradicted = target.authority !== undefined && normalizeHost(head.host) !== host
     if (isContradicted && route.hosts.length === 0) return refuse(request, malformed(), route)
     const isWebSocket = route.websocket && asksForWebSocket(request)
@@ -131,14 +136,15 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
       if (!isHandshake(request)) return refuse(request, malformed(), route, true)
       takeBearer(request, head)
     }
-    // Gateway and upstream might each use another of the two: refused on every route, guarded or not (CONTRACT §4).
+    // The gateway and the upstream might use different credentials, so every route refuses the request, even
+    // without guards.
     if (head.hasAmbiguousCredentials) {
       return refuse(request, new Refusal('credentials_ambiguous'), route, isWebSocket)
     }
     return { kind: 'route', route, target, isWebSocket, cors: corsOf(request, route) }
   }
 
-  /** Whether operators declared a route at exactly the path of a replaceable endpoint (CONTRACT §5). */
+  /** Returns whether operators declared a route at exactly the path of a replaceable endpoint. */
   function isReplaced(found: LocalPath | 'unknown', host: string, { segments }: RequestTarget): boolean {
     if (found === 'unknown' || !found.isReplaceable) return false
     return routes.match('GET', host, segments).route?.isLiteral === true
@@ -173,7 +179,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
   }
 }
 
-/** Browsers cannot set headers on a WebSocket: `peage.bearer.<token>` replaces `Authorization` (CONTRACT §4). */
+/** Reads the token of `peage.bearer.<token>`, because browsers cannot set `Authorization` on a WebSocket. */
 function takeBearer(request: IncomingMessage, head: RequestHead): void {
   const { bearers } = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
   if (bearers.length === 0) return

@@ -1,10 +1,13 @@
-// Matches requests to routes: segment by segment from the left, then by host, then by method (CONTRACT §2).
+// Matches requests to routes: segment by segment from the left, then by host, then by method.
 import { PathTree } from '../../config/formats/path-tree.ts'
 import type { Route } from './route.ts'
 
 export type Match<R extends Route> =
   | { readonly kind: 'route'; readonly route: R }
-  /** The most specific routes for path and host lack the method; wider ones are not tried. `route` is one of them. */
+  /**
+   * The most specific routes for path and host do not allow the method. Less specific routes are not tried. `route`
+   * is one of the most specific.
+   */
   | { readonly kind: 'method'; readonly allow: string; readonly route: R }
   | { readonly kind: 'none'; readonly route?: undefined }
 

@@ -1,4 +1,4 @@
-// Compiles a declared route: parses its path, expands its methods, prepares its rewriting and its changes of headers.
+// Compiles a declared route: parses its path, expands its methods, and prepares its rewriting and header changes.
 import { canonicalName } from '../../config/formats/header-names.ts'
 import { type PathPattern, parsePathPattern } from '../../config/formats/path-pattern.ts'
 import type { RouteConfig } from '../../config/sections/schema.ts'
@@ -10,17 +10,17 @@ export interface Route extends Omit<RouteConfig, 'upstream'>, HeaderRules {
   /** A key of `upstreams`. */
   readonly upstreamName: string
   readonly pattern: PathPattern
-  /** The declared methods, GET with HEAD; `undefined` for every method. */
+  /** The declared methods, with HEAD if there is GET; `undefined` for every method. */
   readonly allowedMethods: ReadonlySet<string> | undefined
-  /** Whether it matches a single path. */
+  /** Whether the route matches only one path. */
   readonly isLiteral: boolean
-  /** Whether `auth` is anything but `none`. */
+  /** Whether `auth` is not `none`. */
   readonly isGuarded: boolean
-  /** What its paths may contain, as flags of `ambiguity`. */
+  /** The ambiguities that its paths may contain, as flags of `ambiguity`. */
   readonly allowedAmbiguities: number
-  /** The path for the upstream, without the query. */
+  /** Returns the path for the upstream, without the query. */
   upstreamPath(target: RequestTarget): string
-  /** The prefix that was stripped, as the client sent it (`X-Forwarded-Prefix`). */
+  /** Returns the stripped prefix, as the client sent it (`X-Forwarded-Prefix`). */
   strippedPrefix(target: RequestTarget): string | undefined
 }
 
@@ -42,12 +42,12 @@ export function compileRoute(config: RouteConfig): Route {
       : sent,
     strippedPrefix:
       strip === 0 ? () => undefined : target => `/${target.rawSegments.slice(0, strip).join('/')}`,
-    // Last, because V8 takes 5 µs for each property that follows the spread of a structured clone.
+    // Last, because V8 takes 5 µs for each property after the spread of a structured clone.
     ...config,
   }
 }
 
-/** Named to clients where a route accepts every method. */
+/** Listed for clients if a route accepts every method. */
 export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 function withHead(methods: readonly string[]): Set<string> {
@@ -60,7 +60,7 @@ function cutFront(count: number): (target: RequestTarget) => string {
   return target => `/${tail(target, count)}`
 }
 
-/** The path after its first `from` segments and the slash that follows them, as the client sent it. */
+/** Returns the path after its first `from` segments and the next slash, as the client sent it. */
 function tail({ path }: RequestTarget, from: number): string {
   let at = 0
   for (let count = 0; count < from; count++) {
@@ -72,7 +72,7 @@ function tail({ path }: RequestTarget, from: number): string {
   return path.slice(at + 1)
 }
 
-/** Fills in `:param`, and `*` as in `/v2/races/*`, with what the client sent, escapes unchanged. */
+/** Replaces `:param`, and `*` as in `/v2/races/*`, with the client's text, escapes unchanged. */
 function compileRewrite(rewrite: string, pattern: PathPattern): (target: RequestTarget) => string {
   const positions = new Map(
     pattern.segments.flatMap((segment, index) =>
@@ -86,7 +86,7 @@ function compileRewrite(rewrite: string, pattern: PathPattern): (target: Request
       const position = part.startsWith(':') ? positions.get(part.slice(1)) : undefined
       return position === undefined ? part : (target.rawSegments[position] as string)
     })
-    // Nothing follows the bare prefix: add no slash that the client did not send.
+    // Nothing follows the prefix, so this adds no slash that the client did not send.
     if (filled.length > 1 && filled.at(-1) === '' && parts.at(-1) === '*' && !target.path.endsWith('/'))
       filled.pop()
     return `/${filled.join('/')}`
@@ -95,7 +95,7 @@ function compileRewrite(rewrite: string, pattern: PathPattern): (target: Request
 
 /** The headers that a route sets and removes (`routes[].headers`). */
 interface HeaderRules {
-  /** The Host for the upstream, if it is not the target's own. */
+  /** The Host for the upstream, if it differs from the target's. */
   readonly upstreamHost: string | undefined
   /** All other changes to the request's headers. */
   readonly requestRules: RequestHeaderRules | undefined
@@ -104,9 +104,9 @@ interface HeaderRules {
 }
 
 interface RequestHeaderRules {
-  /** Names and values alternating. */
+  /** Alternating names and values. */
   readonly set: readonly string[]
-  /** Canonical names, those that are set included: to some upstreams an alias is the same header. */
+  /** Canonical names, including the names in `set`, because some upstreams treat an alias as the same header. */
   readonly remove: ReadonlySet<string>
 }
 
