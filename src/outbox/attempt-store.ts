@@ -1,16 +1,16 @@
-// Records how the attempts at an outbox's rows ended: done, failed for good, or to be tried again.
+// Stores the result of attempts at the rows of an outbox: done, failed permanently, or to be retried.
 import type { Queryable } from '../storage/database.ts'
 
 /** A row that this process may attempt until its lease expires. */
 export interface Lease {
   id: number
-  /** The number of this attempt, from 1; with the id it identifies the lease. */
+  /** The number of this attempt, from 1. Together with the ID it identifies the lease. */
   attempts: number
 }
 
-/** How an attempt ended; `Done` is the status of a row that was sent, `retryAt` is set where another attempt follows. */
+/** How an attempt ended. `Done` is the status of a row that was sent. `retryAt` is set if another attempt follows. */
 export interface AttemptOutcome<Done extends string> {
-  /** What the receiver answered, if it did. */
+  /** The status code of the response, if there was one. */
   responseStatus: number | null
   /** One line for operators, without secrets. */
   error: string | null
@@ -18,26 +18,26 @@ export interface AttemptOutcome<Done extends string> {
 }
 
 export interface AttemptStore<Done extends string> {
-  /** Changes nothing if the lease has expired and another replica has it, or if the row has ended meanwhile. */
+  /** Changes nothing if the lease has expired and another replica has the row, or if the row is already finished. */
   recordAttempt(lease: Lease, outcome: AttemptOutcome<Done>, now: Date): Promise<void>
-  /** Returns a row whose attempt sent nothing, as if it had never been leased. */
+  /** Releases a row whose attempt sent nothing, as if it had never been leased. */
   release(lease: Lease, now: Date): Promise<void>
 }
 
-/** Which rows of an outbox's log are listed. */
+/** A filter for the rows in the log of an outbox. */
 export interface LogFilter<Status extends string> {
   userId?: number | undefined
   status?: Status | undefined
-  /** Only rows older than the one with this id. */
+  /** Only rows older than the row with this ID. */
   before?: number | undefined
   limit: number
 }
 
 /**
  * Every method throws StorageError when the store fails.
- * @param table with the columns `id`, `status` ('pending' until it ends), `attempts` (0 at first, raised by each
- *   lease), `due_at` (when it is attempted next; while it is leased, when the lease expires), `response_status`,
- *   `error` and `finished_at`
+ * @param table with the columns `id`, `status` ('pending' until it is finished), `attempts` (0 at first, increased
+ * by each lease), `due_at` (when the next attempt is due, or when the lease expires), `response_status`, `error`
+ * and `finished_at`
  */
 export function createAttemptStore<Done extends string>(
   database: Queryable,

@@ -1,39 +1,42 @@
-// Works off a table of messages to send: leases due rows, attempts each, polls and wakes. Every replica runs one per table.
+// Sends the messages in an outbox table. It leases due rows, attempts each, and polls or is woken. Every replica
+// has one worker per table.
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface OutboxWorker {
-  /** A row was stored, or room was made: polls now instead of at the next interval. */
+  /** Polls now, because a row was stored or a slot is free. */
   wake(): void
-  /** Leases no more, aborts running attempts after `graceMs`, and resolves when the last one has ended. */
+  /** Stops leasing, aborts running attempts after `graceMs`, and resolves when the last attempt has ended. */
   stop(graceMs: number): Promise<void>
 }
 
 interface OutboxWork<Leased> {
   /**
-   * Each leases due rows of one class, as many as there is room for, in one statement with `for update skip locked`
-   * that counts the attempt and sets when the lease expires (`attempt-store.ts` names the columns). They are called
-   * one after another, and what each returns is attempted at once. A lease must outlast the attempt's own deadline:
-   * when it expires, another replica takes the row for one whose worker has died.
-   * @param running attempts of this worker that have not ended
+   * Each function leases due rows of one class, as many as there is room for. It does so in one statement with `for
+   * update skip locked`, which counts the attempt and sets the expiry of the lease (see the columns in
+   * `attempt-store.ts`). The functions are called one after another, and each returned row is attempted
+   * immediately. A lease must be longer than the deadline of the attempt, because another replica takes the row
+   * after the lease has expired.
+   * @param running number of attempts of this worker that have not ended
    */
   readonly lease: readonly ((running: number) => Promise<readonly Leased[]>)[]
-  /** Whether it is worth polling again at once after a poll that has leased something. */
+  /** Returns whether the worker should poll again immediately after a poll that leased rows. */
   hasRoom(running: number): boolean
   /**
-   * One attempt, and the record of its outcome; `release` in the attempt store where `stopping` has aborted it. It
-   * must end by itself: the worker knows no deadlines. Rejects with StorageError when the outcome cannot be recorded.
+   * Makes one attempt and stores its outcome. If `stopping` aborts the attempt, calls `release` of the attempt
+   * store instead. The attempt must end by itself, because the worker has no deadlines. Rejects with StorageError
+   * if the outcome cannot be stored.
    */
   attempt(leased: Leased, stopping: AbortSignal): Promise<void>
-  /** Called when the store fails, once until it works again; what is leased is leased again when its lease expires. */
+  /** Called once when the store begins to fail. Rows that are leased are leased again after their lease expires. */
   onError(error: unknown): void
 }
 
-/** The poll interval, and the minimum gap even when woken: attempts that end together cause one poll. */
+/** The poll interval, and the minimum time between polls even if woken. Attempts that end together cause one poll. */
 const pollIntervalMs = 1_000
 const minPollGapMs = 50
 
-/** Polls until it is stopped, the first time after a second. */
+/** Polls until it is stopped. The first poll is after one second. */
 export function startOutboxWorker<Leased>({
   lease,
   hasRoom,
@@ -41,13 +44,13 @@ export function startOutboxWorker<Leased>({
   onError,
 }: OutboxWork<Leased>): OutboxWorker {
   const stopping = new AbortController()
-  // Every running attempt adds a listener and removes it, so any number is fine.
+  // Every running attempt adds a listener and removes it, so a high number is expected.
   setMaxListeners(0, stopping.signal)
   const running = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined = setTimeout(poll, pollIntervalMs).unref()
   let currentPoll: Promise<void> | undefined
   let isWoken = false
-  /** The last poll leased some: more may be due as soon as there is room. */
+  /** Whether the last poll leased rows. If so, more rows may be due when there is room. */
   let mayHaveMore = false
   let isFailing = false
   let isStopped = false
@@ -75,13 +78,13 @@ export function startOutboxWorker<Leased>({
     if (!isStopped) timer = setTimeout(poll, pollIntervalMs).unref()
   }
 
-  /** Reports once: a store that is down fails every running attempt. */
+  /** Reports only the first error, because every running attempt fails while the store is down. */
   function onStoreError(error: unknown): void {
     if (!isFailing) onError(error)
     isFailing = true
   }
 
-  /** @returns how many were leased */
+  /** @returns how many rows were leased */
   async function leaseDue(): Promise<number> {
     let count = 0
     for (const leaseClass of lease) {

@@ -1,11 +1,11 @@
-// How long to wait before the next attempt.
+// Calculates the delay before the next attempt.
 
 /**
- * Varies each delay by up to a tenth at random: what failed together is not all tried again at once.
+ * Varies each delay at random by 10 %, so that attempts that failed together are not retried together.
  * @param delaysMs after the first attempt, the second and so on
- * @param attempts made so far
+ * @param attempts number of attempts so far
  * @param random from 0 to 1
- * @param atLeastMs what the receiver asked for; it applies if it is longer
+ * @param atLeastMs the delay that the receiver requested; used if it is longer
  * @returns milliseconds; undefined when no attempt is left
  */
 export function retryDelayMs(
