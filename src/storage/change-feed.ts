@@ -1,13 +1,13 @@
-// Tracks which record changes this process was notified of, and until when it has missed none (CONTRACT §3).
+// Tracks the record changes that this process was notified of, and until when it has missed none.
 import { randomUUID } from 'node:crypto'
 import type { Queryable } from './database.ts'
 
-/** What Postgres notifies of, and when some of it may have been missed. */
+/** Receives the notifications of Postgres, and when some of them may be missed. */
 export interface NotificationHandlers {
   onNotification(channel: string, payload: string): void
-  /** The connection is lost; notifications sent since the last one received may be missed. */
+  /** The connection is lost. Notifications after the last received one may be missed. */
   onLost(): void
-  /** From now on every committed notification is received. */
+  /** From now on, every committed notification is received. */
   onListening(): void
 }
 
@@ -17,24 +17,25 @@ export interface Notifications {
   close(): Promise<void>
 }
 
-/** Listens on a dedicated connection until closed; reconnects when that is lost. */
+/** Listens on a dedicated connection until closed. Reconnects when the connection is lost. */
 export type Listen = (channels: readonly string[], handlers: NotificationHandlers) => Notifications
 
 export interface ChangeFeed {
   /**
-   * Whether every change committed until `maxHeartbeatAgeMs` ago has been notified. Checked on every use of a cache:
-   * while it is false, no cached record may be used.
+   * Returns whether every change that was committed until `maxHeartbeatAgeMs` ago has been notified. Check it on
+   * every use of a cache. While it is false, no cached record may be used.
    */
   isFresh(): boolean
   /**
-   * @param listener receives each change as the trigger words it: `user 1`, `key HASH`
-   * @param onGap called when any record may have changed: everything cached so far must be dropped
+   * @param listener receives each change in the trigger's format, for example `user 1` or `key HASH`
+   * @param onGap called when any record may have changed, so that everything cached must be dropped
    * @returns a function that unsubscribes
    */
   subscribe(listener: (change: string) => void, onGap: () => void): () => void
   /**
-   * Resolves when every change committed so far has been notified here, so that a change takes effect at once where
-   * it was made. Takes a second at most; then the feed is no longer fresh and no cached record is used.
+   * Resolves when this process was notified of every change committed so far. A change then takes effect
+   * immediately in the process that made it. Takes one second at most. After that, the feed is not fresh, and no
+   * cached record is used.
    */
   catchUp(): Promise<void>
   close(): Promise<void>
@@ -42,9 +43,9 @@ export interface ChangeFeed {
 
 interface Dependencies {
   listen: Listen
-  /** The database that commits the changes: heartbeats sent through it are notified after them. */
+  /** The database that commits the changes. Heartbeats sent through it are notified after the changes. */
   database: Queryable
-  /** A monotonic clock: `performance.now()`. */
+  /** A monotonic clock, for example `performance.now()`. */
   now(): number
   /** Called when the feed is lost, and when it is back. */
   onState(state: 'trusted' | 'lost'): void
@@ -57,23 +58,23 @@ const anyPayload = 'all'
 
 const heartbeatIntervalMs = 500
 
-/** How long a heartbeat proves freshness: with a read of the record this is within the 5 s of CONTRACT §3. */
+/** How long a heartbeat proves freshness. Together with the read of a record, a change takes effect within 5 s. */
 const maxHeartbeatAgeMs = 3_000
 
-/** How long a change may take to become visible where it was made. */
+/** The maximum time until a change takes effect in the process that made it. */
 const catchUpTimeoutMs = 1_000
 
 export function createChangeFeed({ listen, database, now, onState }: Dependencies): ChangeFeed {
-  // A channel per process: a hundred replicas must not receive each other's heartbeats.
+  // Each process has its own channel, because a hundred replicas must not receive each other's heartbeats.
   const heartbeatChannel = `peage_heartbeat_${randomUUID().replaceAll('-', '_')}`
   const subscribers = new Set<{ listener: (change: string) => void; onGap: () => void }>()
-  /** Heartbeats not yet received back, in the order they were sent. */
+  /** Heartbeats that were sent and not received, in the order of sending. */
   const pendingHeartbeats = new Map<number, { at: number; onHeard: () => void }>()
   let heartbeatCount = 0
   let isListening = false
   let isSending = false
   let isClosed = false
-  /** When the oldest heartbeat since the last one received was sent or attempted. */
+  /** When the oldest heartbeat since the last received one was sent or attempted. */
   let unansweredSince: number | undefined
   let freshUntil = Number.NEGATIVE_INFINITY
   let lastState: 'trusted' | 'lost' = 'trusted'
@@ -84,7 +85,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     for (const { onGap } of subscribers) onGap()
   }
 
-  /** Drops all caches, so pending heartbeats have nothing left to prove: their waiters resume. */
+  /** Drops all caches. Pending heartbeats then prove nothing, so the code that waits for them resumes. */
   function invalidateAll(): void {
     freshUntil = Number.NEGATIVE_INFINITY
     notifyGap()
@@ -111,7 +112,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
       reportState('lost')
     },
     onListening() {
-      // Drops the caches again: reads of records that began before LISTEN may have missed changes.
+      // Drops the caches again, because reads that began before LISTEN may have missed changes.
       invalidateAll()
       isListening = !isClosed
       unansweredSince = undefined
@@ -123,9 +124,9 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     const heartbeat = pendingHeartbeats.get(sequence)
     if (heartbeat === undefined) return
     unansweredSince = undefined
-    // Changes missed while the feed was not fresh are dropped from the caches before the feed is fresh again.
+    // Drops changes that were missed while the feed was not fresh from the caches, before the feed is fresh again.
     if (!isFresh()) notifyGap()
-    // Earlier heartbeats may arrive later, but everything committed before them has been notified by now.
+    // Earlier heartbeats may still arrive, but everything committed before them has been notified.
     for (const [earlier, { onHeard }] of [...pendingHeartbeats]) {
       if (earlier > sequence) break
       pendingHeartbeats.delete(earlier)
@@ -135,7 +136,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     if (isFresh()) reportState('trusted')
   }
 
-  /** @returns whether it was sent; if that is unknown, the heartbeat is not awaited */
+  /** @returns whether the heartbeat was sent; if that is unknown, the heartbeat is not awaited */
   async function send(onHeard: () => void): Promise<boolean> {
     heartbeatCount += 1
     const sequence = heartbeatCount
@@ -152,7 +153,8 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
 
   async function heartbeat(): Promise<void> {
     if (unansweredSince !== undefined && now() - unansweredSince >= maxHeartbeatAgeMs) {
-      // The connection may be silently dead: only a new one can tell. Without one, the next heartbeat does.
+      // The connection may be dead without an error, so a new one is opened. If that fails too, the next heartbeat
+      // detects it.
       unansweredSince = undefined
       reportState('lost')
       notifications.reconnect()

@@ -1,4 +1,5 @@
-// Indexes on tables that older replicas write to: built beside their work, which a migration cannot, being a transaction.
+// Builds indexes on tables while older replicas write to them. A migration cannot do that, because it is a
+// transaction.
 import type { MigrationLog } from './migrate.ts'
 
 interface IndexClient {
@@ -6,25 +7,26 @@ interface IndexClient {
 }
 
 const indexes: Readonly<Record<string, string>> = {
-  // Operators search users by the beginning of an email, in the order of its bytes (CONTRACT §13).
+  // Operators search users by the beginning of an email, in the order of its bytes.
   users_by_email_bytes: 'users (email collate "C")',
-  // And list what did not arrive, which is rare: without these the whole log is read for it.
+  // Operators also list failed rows, which are rare. Without these indexes, the whole table would be read.
   webhook_deliveries_failed: "webhook_deliveries (id) where status = 'failed'",
   webhook_deliveries_dropped: "webhook_deliveries (id) where status = 'dropped'",
   mails_failed: "mails (id) where status = 'failed'",
 }
 
-/** Builds those that are missing, where no other process writes. */
+/** Builds the missing indexes. No other process may write. */
 export async function buildIndexes(client: IndexClient): Promise<void> {
   for (const [name, definition] of Object.entries(indexes))
     await client.query(`create index if not exists ${name} on ${definition}`)
 }
 
 /**
- * Builds those that are missing while others write. One that cannot be built now (a transaction elsewhere stays open
- * for longer than `waitMs`, or another replica builds it) is left to the next start: without it a search takes longer.
- * @param client on a connection of its own, outside any transaction
- * @throws whatever the client throws where the catalog cannot be read
+ * Builds the missing indexes while other processes write. A build can fail because a transaction stays open for
+ * longer than `waitMs`, or because another replica builds the index. The next start then tries again. Without the
+ * index, searches are slower.
+ * @param client on a separate connection, outside of transactions
+ * @throws the client's error if the catalog cannot be read
  */
 export async function buildIndexesConcurrently(
   client: IndexClient,
@@ -32,14 +34,15 @@ export async function buildIndexesConcurrently(
   waitMs = 5_000,
 ): Promise<void> {
   for (const name of await missingOf(client, Object.keys(indexes))) {
-    // Not waited for: whoever waits for a lock has a snapshot, which the one who builds would wait for.
+    // Does not wait for the lock. A waiting session has a snapshot, and the build in the other session would wait
+    // for it.
     const { rows } = await client.query('select pg_try_advisory_lock(hashtext($1)) as is_ours', [name])
     if (!(rows as { is_ours: boolean }[])[0]?.is_ours) continue
     try {
       if ((await missingOf(client, [name])).length === 0) continue
       await client.query('set statement_timeout = 0')
       await client.query(`set lock_timeout = ${waitMs}`)
-      // What a build that failed has left.
+      // Removes the rest of a failed build.
       await client.query(`drop index concurrently if exists ${name}`)
       await client.query(`create index concurrently ${name} on ${indexes[name]}`)
       log('info', `index ${name} built`)
@@ -54,7 +57,10 @@ export async function buildIndexesConcurrently(
   }
 }
 
-/** Those that are not there by the search_path, as their tables are. A build that failed leaves one that is not valid. */
+/**
+ * Returns the names without a valid index, found by the search_path like the tables. A failed build leaves an
+ * invalid index.
+ */
 async function missingOf(client: IndexClient, names: readonly string[]): Promise<string[]> {
   const { rows } = await client.query(
     `select name from unnest($1::text[]) with ordinality as named (name, position)

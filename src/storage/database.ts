@@ -1,10 +1,10 @@
-// The database as the rest of the program sees it: statements, transactions, and one type of error.
+// Defines the database interface of the program: statements, transactions, and one type of error.
 import { hash } from 'node:crypto'
 
-/** A statement that each connection prepares once, for queries made at nearly every request. */
+/** A statement that each connection prepares once, for queries that nearly every request makes. */
 export interface Prepared {
   readonly text: string
-  /** Derived from the text: behind a pooler, two versions of the program may share one server connection. */
+  /** Derived from the text, because two versions of the program may share a server connection of a pooler. */
   readonly name: string
 }
 
@@ -16,7 +16,7 @@ export function textOf(sql: string | Prepared): string {
   return typeof sql === 'string' ? sql : sql.text
 }
 
-/** Runs one statement at a time. Timestamps are returned as `Date`, `date` as `YYYY-MM-DD`, bigint as number. */
+/** Runs one statement at a time. Returns timestamps as `Date`, `date` as `YYYY-MM-DD`, and bigint as number. */
 export interface Queryable {
   /**
    * Runs one parameterised statement and returns its rows.
@@ -25,19 +25,19 @@ export interface Queryable {
   query<Row extends object>(sql: string | Prepared, values?: readonly unknown[]): Promise<Row[]>
 }
 
-/** Postgres, embedded or a server. */
+/** Postgres, embedded or on a server. */
 export interface Database extends Queryable {
   readonly kind: 'postgres' | 'embedded'
   /**
-   * Runs `work` in one transaction: committed when it resolves, rolled back when it throws. Inside, use only the
-   * given `tx`: on the embedded database any other query would wait forever.
-   * @param options.timeoutMs for each statement, when the default of a second is too short
+   * Runs `work` in one transaction. Commits when it resolves, and rolls back when it throws. Inside, use only the
+   * given `tx`. On the embedded database, any other query would wait forever.
+   * @param options.timeoutMs for each statement, if the default of one second is too short
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs: number }): Promise<T>
   close(): Promise<void>
 }
 
-/** Runs a statement that returns one row for each record it is about. @returns how many */
+/** Runs a statement that returns one row per affected record. @returns the number of rows */
 export async function countRows(
   queryable: Queryable,
   sql: string,
@@ -46,13 +46,13 @@ export async function countRows(
   return (await queryable.query(sql, values)).length
 }
 
-/** Stores something along with a change, in the same transaction: both are stored, or neither. */
+/** Stores something together with a change, in the same transaction. */
 export type TransactionStep = (tx: Queryable) => Promise<void>
 
-/** Whether the store failed, not the one who asked it. */
+/** Returns whether the store caused the error, not the calling code. */
 export const isStorageError = (error: unknown): boolean => error instanceof StorageError
 
-/** The store failed to execute a request; `code` is the SQLSTATE if the server sent one. */
+/** The store failed to execute a statement. `code` is the SQLSTATE if the server sent one. */
 export class StorageError extends Error {
   override readonly name = 'StorageError'
   readonly code: string | undefined

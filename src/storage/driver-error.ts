@@ -1,13 +1,13 @@
-// Converts a driver's error into a StorageError that carries no bound value and no secret.
+// Converts a driver's error into a StorageError without bound values and secrets.
 import { StorageError } from './database.ts'
 
 /**
- * SQLSTATE classes whose messages name objects of the schema or the server, never a bound value: connection,
- * transaction state, authorisation, catalogue, rollback, syntax, resources, limits, state, operator.
+ * SQLSTATE classes whose messages contain names of the schema or the server, but never a bound value. They are
+ * connection, transaction state, authorisation, catalogue, rollback, syntax, resources, limits, state and operator.
  */
 const MESSAGES_WITHOUT_VALUES = /^(08|0A|25|28|3D|3F|40|42|53|54|55|57)/
 
-/** The properties that both drivers (pg, PGlite) set on errors reported by the server. */
+/** The properties that both drivers (pg and PGlite) set on errors of the server. */
 interface ServerError {
   message?: unknown
   code?: unknown
@@ -16,8 +16,8 @@ interface ServerError {
 }
 
 /**
- * Wraps a driver's error. The driver's error object is not attached as the cause: it holds the bound values
- * (`detail`, `where`, PGlite's `params`), and causes are logged.
+ * Wraps a driver's error. The error object is not attached as the cause, because causes are logged. It contains the
+ * bound values (`detail`, `where`, PGlite's `params`).
  */
 export function toStorageError(error: unknown): StorageError {
   if (error instanceof StorageError) return error
@@ -36,11 +36,11 @@ export function toStorageError(error: unknown): StorageError {
 }
 
 function sqlState(code: unknown): string | undefined {
-  // EPIPE and the like are Node's codes, not the server's.
+  // Codes like EPIPE come from Node, not from the server.
   return typeof code === 'string' && /^(?!E[A-Z]{4}$)[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
-/** An error over several addresses (`localhost`) has an empty message; only its code describes it. */
+/** An error for several addresses (`localhost`) has an empty message, and only its code describes it. */
 function withSystemCode(text: string, code: unknown): string {
   return typeof code === 'string' && !text.includes(code) ? `${text} (${code})` : text
 }

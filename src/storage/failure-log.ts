@@ -1,12 +1,12 @@
-// Logs repeated store failures: the first at once, then at most one line a minute with a count.
+// Logs repeated store failures: the first immediately, then at most one line per minute with a count.
 import type { Clock } from '../clock.ts'
 import { createLogThrottle } from '../observability/log-throttle.ts'
 import { StorageError } from './database.ts'
 import { ScriptError } from './redis/redis-scripts.ts'
 
 /**
- * @param text names what failed, and is the same for every failure of its kind
- * @param fields of the line, evaluated only when the line is written
+ * @param text describes the failure, with the same text for every failure of its kind
+ * @param fields additional fields, evaluated only if the line is logged
  */
 export type FailureLog = (text: string, error: unknown, fields?: () => object) => void
 
@@ -16,11 +16,11 @@ interface Dependencies {
 }
 
 /**
- * A store failure is logged with its reason, without a stack, and with the number of failures since the previous
- * line. Any other error is a bug: each one is logged, with its stack.
+ * Creates the log. A store failure is logged with its reason, without a stack, and with the number of failures
+ * since the last line. Any other error is a bug, so each one is logged with its stack.
  */
 export function createFailureLog({ logger, clock }: Dependencies): FailureLog {
-  /** By text and SQLSTATE: an outage must not hide a faulty statement. */
+  /** By text and SQLSTATE, so that an outage does not hide a faulty statement. */
   const throttle = createLogThrottle(clock)
   return (text, error, fields) => {
     if (!(error instanceof StorageError || error instanceof ScriptError)) {

@@ -1,4 +1,4 @@
-// Fixed windows in bounded memory: the rate limiter's counters without Redis.
+// Counts fixed windows in limited memory. The rate limiter uses it without Redis.
 import type { Clock } from '../clock.ts'
 
 export interface MemoryRateLimiter {
@@ -8,11 +8,11 @@ export interface MemoryRateLimiter {
 
 interface Window {
   used: number
-  /** Since the epoch. */
+  /** Milliseconds since the epoch. */
   endsAtMs: number
 }
 
-/** Keys in memory per limiter; beyond it the oldest window is dropped. About 20 MB when full. */
+/** Maximum number of keys per limiter. Above it, the oldest window is dropped. About 20 MB when full. */
 const MAX_KEYS = 100_000
 
 /** @param maxKeys for tests */
@@ -21,13 +21,14 @@ export function createMemoryRateLimiter(
   clock: Clock,
   maxKeys = MAX_KEYS,
 ): MemoryRateLimiter {
-  // In creation order, which is also the order of expiry: all windows of a limiter have the same length.
+  // In the order of creation. This is also the order of expiry, because all windows of a limiter have the same
+  // length.
   const windows = new Map<string, Window>()
 
   function current(key: string): Window {
     const now = clock.now()
     for (const [oldest, { endsAtMs }] of windows) {
-      // A clock that was set back must not keep a window open beyond its length.
+      // If the clock is set back, a window must not stay open beyond its length.
       if (endsAtMs > now && endsAtMs <= now + windowMs) break
       windows.delete(oldest)
     }
@@ -53,7 +54,7 @@ export function createMemoryRateLimiter(
       const found = windows.get(key)
       if (found === undefined) return
       found.used -= 1
-      // A window without a count would only take memory, and a flood of them would drop the windows of others.
+      // A window without a count would only use memory, and many of them would replace other windows.
       if (found.used === 0) windows.delete(key)
     },
   }

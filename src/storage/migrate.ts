@@ -1,4 +1,4 @@
-// Applies the SQL files of `migrations/`, each once, even when several replicas start at the same time.
+// Applies each SQL file of `migrations/` once, even if several replicas start at the same time.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { toStorageError } from './driver-error.ts'
 
-/** Called with one line per applied file, and for the runner's warnings. */
+/** Called with one line per applied file, and for warnings of the runner. */
 export type MigrationLog = (level: 'info' | 'warn', line: string) => void
 
 /** The part of pg's client that node-pg-migrate uses. */
@@ -18,12 +18,12 @@ interface MigrationClient {
 const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
 
 export interface MigrationFile {
-  /** Without `.sql`, as the table of applied migrations has it. */
+  /** Without `.sql`, as in the table of applied migrations. */
   readonly name: string
   readonly sha256: string
 }
 
-/** In the order in which they are applied. */
+/** Returns the files in the order in which they are applied. */
 export function migrationFiles(dir = MIGRATIONS): MigrationFile[] {
   return migrationNames(dir).map(name => {
     const content = readFileSync(join(dir, `${name}.sql`))
@@ -37,11 +37,11 @@ function migrationNames(dir: string): string[] {
 }
 
 /**
- * Applies pending migrations under an advisory lock that is waited for, so that any number of replicas may start at
- * once. Each file is a transaction of its own: one that held two tables could deadlock with a statement of a replica
- * that serves. A file that does not get its table at once (a backup reads it, say) is tried again until it does.
+ * Applies pending migrations. Waits for an advisory lock, so that any number of replicas may start together. Each
+ * file is a separate transaction, because a transaction that locks two tables could deadlock with a statement of an
+ * active replica. If a file cannot lock its table in time, for example during a backup, it is retried until it can.
  * @returns the names of the files that this call applied, oldest first
- * @throws StorageError when a file fails; those before it stay applied
+ * @throws StorageError when a file fails; earlier files stay applied
  */
 export async function runMigrations(
   client: MigrationClient,
@@ -61,13 +61,12 @@ export async function runMigrations(
 }
 
 /**
- * How long a migration waits for a table. Whoever comes after it waits behind it, and a replica of the release before
- * gives up after a second.
+ * How long a migration waits for a table. Later statements wait behind the migration, and a replica of the previous
+ * release gives up after one second.
  */
 const LOCK_TIMEOUT_MS = 300
-/** Those who waited behind it are served meanwhile. */
+/** During this pause, the statements that waited behind the migration are executed. */
 const LOCK_RETRY_MS = 1_000
-/** SQLSTATE lock_not_available. */
 const LOCK_NOT_AVAILABLE = '55P03'
 
 async function applyPending(
@@ -85,14 +84,14 @@ async function applyPending(
       try {
         const result = await client.query(sql, values)
         if (sql === 'BEGIN;') await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
-        // The runner notes each file in the list at the end of its transaction.
+        // At the end of each transaction, the runner inserts the file into the table of applied migrations.
         noted = NOTES_FILE.exec(sql)?.[1] ?? noted
         if (sql === 'COMMIT;') onApplied(noted)
         return result
       } catch (error) {
-        // The runner flattens the driver's error into a text without the SQLSTATE: this keeps the original.
+        // The runner reduces the driver's error to a text without the SQLSTATE. This keeps the original.
         failure ??= error
-        // It leaves the transaction open, in which its lock could not be given back.
+        // The runner leaves the transaction open, and its lock could not be released in it.
         await client.query('rollback').catch(() => {})
         throw error
       }
@@ -101,18 +100,19 @@ async function applyPending(
   try {
     const { schema, names } = await readApplied(watched)
     if (isUpToDate(names, dir)) return 'done'
-    // A role may have one of its own, which would end the wait for another replica's migrations.
+    // The role may have a statement timeout, which would end the wait for another replica's migrations.
     await watched.query('set statement_timeout = 0')
-    // Loaded on demand: it takes a tenth of a start.
+    // Loaded on demand, because it takes a tenth of the start time.
     const { runner } = await import('node-pg-migrate')
     await runner({
-      // The runner's type asks for pg's whole client; it calls only this method.
+      // The runner's type requires pg's whole client, but the runner calls only this method.
       dbClient: watched as never,
       dir,
       direction: 'up',
       migrationsTable: 'peage_migrations',
       migrationsSchema: schema,
-      // It goes by the time in the session's zone, which may have changed since the file before: `isUpToDate` has looked.
+      // This check compares times in the session's time zone, which may change between files. `isUpToDate` has
+      // checked the order.
       checkOrder: false,
       advisoryLockMode: 'wait',
       singleTransaction: false,
@@ -127,19 +127,20 @@ async function applyPending(
   }
 }
 
-/** The statement with which the runner notes a file that it has applied. */
+/** The statement with which the runner stores the name of an applied file. */
 const NOTES_FILE = /^INSERT INTO .*peage_migrations" \(name, run_on\) VALUES \('(.+?)'/
 
 interface Applied {
-  /** Of the list; where it will be made, if there is none yet. */
+  /** The schema of the table of applied migrations, or the schema in which it will be created. */
   readonly schema: string
   /** In the order in which they were applied. */
   readonly names: readonly string[]
 }
 
 /**
- * The list is found by the search_path, as the tables are. Older releases kept it in `public`, wherever the tables
- * were: there it stays. A migration that another replica has not committed yet is not seen; the runner waits for it.
+ * Reads the applied migrations. Their table is found by the search_path, like all tables. Older releases always
+ * kept it in `public`, and it stays there. A migration that another replica has not committed is not visible, but
+ * the runner waits for it.
  */
 async function readApplied(client: MigrationClient): Promise<Applied> {
   const [found] = (await client.query(findListSql)).rows as { schema: string | null; list: string | null }[]
@@ -157,7 +158,7 @@ const findListSql = `
          ) as list) found
          left join pg_class c on c.oid = found.list left join pg_namespace n on n.oid = c.relnamespace`
 
-/** Whether nothing is left to apply. @throws an error for operators where files were applied in another order */
+/** Returns whether no migration is pending. @throws an error for operators if files were applied in another order */
 function isUpToDate(applied: readonly string[], dir: string): boolean {
   const files = migrationNames(dir)
   for (const [i, name] of applied.slice(0, files.length).entries()) {

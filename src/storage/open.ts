@@ -1,4 +1,4 @@
-// Opens the configured stores: the only place where embedded and production setups differ.
+// Opens the configured stores. Only this file distinguishes embedded and production setups.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { StorageGauges } from '../observability/metrics/gauges.ts'
@@ -19,29 +19,28 @@ interface Logger {
   warn(fields: object, text: string): void
 }
 
-/** Each resolves to whether the store responds now; a rejection counts as false. */
+/** Each check resolves to whether the store responds now. A rejection counts as false. */
 export interface StoreChecks {
   postgres(): Promise<boolean>
-  /** Absent where no Redis is configured. */
+  /** Absent if no Redis is configured. */
   redis: (() => Promise<boolean>) | undefined
 }
 
 export interface Storage {
   readonly database: Database
-  /** Receives the notifications of the database's triggers. */
   readonly listen: Listen
   /** Redis; `undefined` if none is configured. */
   readonly scriptRunner: ScriptRunner | undefined
-  /** Replicas that share Redis share a limit of the same name. */
+  /** Replicas that share Redis also share the limits with the same name. */
   readonly createRateLimiter: CreateRateLimiter
   readonly checks: StoreChecks
-  /** The state of the stores as known here, without querying them. */
+  /** The known state of the stores, without a query. */
   readonly gauges: StorageGauges
-  /** Applies pending migrations; safe when many replicas run it at once. @returns the names applied */
+  /** Applies pending migrations. Many replicas may call it at once. @returns the names of the applied migrations */
   migrate(): Promise<string[]>
   /**
-   * Opens the pool's connections, so that the first burst of requests need not wait for them. Connections that
-   * Postgres has no room for are opened on demand, with a warning in the log. Never rejects.
+   * Opens the connections of the pool, so that the first burst of requests does not wait for them. If Postgres has
+   * no room for a connection, a warning is logged, and the connection is opened on demand. Never rejects.
    */
   warmUp(): Promise<void>
   /** Closes the connections and releases the data folder. */
@@ -52,21 +51,23 @@ interface Dependencies {
   logger: Logger
   failureLog: FailureLog
   clock: Clock
-  /** Wraps every query of the stores. */
+  /** Adds a span to every query of the stores. */
   spans?: StoreSpans | undefined
 }
 
 /** Opens the embedded database of a data folder. */
 export type OpenFolder = (dir: string) => Promise<EmbeddedDatabase>
 
-/** How long a start waits for Redis before it continues without. */
+/** How long a start waits for Redis before it continues without Redis. */
 const REDIS_START_TIMEOUT_MS = 1_000
 
 /**
- * Opens the stores. A Redis that is down is used once it is up; a Postgres that is down fails the first statement
- * (`migrate`).
- * @throws DataDirLocked when another process holds the data folder, DataDirOfAnotherPostgres; StorageError when it
- *   cannot be opened; ScriptError when Redis refuses the configured database
+ * Opens the stores. If Redis is down, it is used when it is up again. If Postgres is down, the first statement
+ * fails (`migrate`).
+ * @throws DataDirLocked when another process has locked the data folder
+ * @throws DataDirOfAnotherPostgres when another major version of Postgres wrote the data folder
+ * @throws StorageError when the data folder cannot be opened
+ * @throws ScriptError when Redis refuses the configured database
  */
 export async function openStorage(
   { storage }: Pick<Config, 'storage'>,
@@ -79,7 +80,7 @@ export async function openStorage(
   try {
     return await withRedis(storage, opened, dependencies)
   } catch (error) {
-    // An open database would keep its folder locked, and the process alive.
+    // An open database would keep the folder locked and the process running.
     await opened.database.close()
     throw error
   }
@@ -117,7 +118,7 @@ async function withRedis(
     scriptRunner,
     createRateLimiter: (name, limit) => createRateLimiter(name, limit, { clock, scriptRunner, onFailure }),
     checks: {
-      // A database that only reads cannot record a use or a login.
+      // A read-only database cannot store a use or a login.
       postgres: async () =>
         (await database.query("select 1 where current_setting('transaction_read_only') = 'off'")).length ===
         1,
@@ -142,7 +143,7 @@ async function withRedis(
   }
 }
 
-// Each store's package is loaded only where that store is configured.
+// The package of a store is loaded only if the store is configured.
 
 async function openProductionDatabase(
   { postgres: url, postgres_listen, pool }: Config['storage'],
@@ -167,7 +168,7 @@ async function openProductionDatabase(
         return database.close()
       },
     },
-    // Another address may be down while Postgres is up.
+    // If the listener has another address, it may be down while Postgres is up.
     listen: postgresListener(postgres_listen || url, postgres_listen === '' ? state : undefined),
   }
 }
@@ -182,7 +183,7 @@ export async function openDataFolder(dir: string): Promise<EmbeddedDatabase> {
   return openEmbedded({ dir })
 }
 
-/** One span per statement; none for begin, commit and rollback. */
+/** Adds one span per statement, but none for begin, commit and rollback. */
 function tracedDatabase<D extends Database>(database: D, spans: StoreSpans): D {
   const traced = (queryable: Queryable): Queryable => ({
     query: (sql, values) => spans.statement(textOf(sql), () => queryable.query(sql, values)),

@@ -1,4 +1,4 @@
-// Deletes expired records periodically, in small batches that block no other statement for long.
+// Deletes expired records periodically, in small batches that do not block other statements for long.
 import type { Clock } from '../clock.ts'
 
 interface Pruner {
@@ -15,7 +15,7 @@ interface Dependencies {
   /** Deletes up to `limit` records. @returns how many were deleted */
   pruneBatch(now: Date, limit: number): Promise<number>
   clock: Clock
-  /** Called when a round fails; the next one runs at its usual time. */
+  /** Called when a round fails. The next round runs at its regular time. */
   onError: (error: unknown) => void
 }
 

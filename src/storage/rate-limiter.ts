@@ -1,4 +1,5 @@
-// Rate limits in fixed windows: counted in Redis; in memory without Redis or while it is down.
+// Implements rate limits in fixed windows. They are counted in Redis, or in memory if Redis is not configured or
+// down.
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
@@ -7,9 +8,9 @@ import { createMemoryRateLimiter, type MemoryRateLimiter } from './memory-rate-l
 import { defineScript, type Script, type ScriptRunner } from './redis/redis-scripts.ts'
 
 export interface RateLimiter {
-  /** Consumes one slot of the key; of N concurrent calls exactly `limit` are allowed. Never throws, never hangs. */
+  /** Uses one slot of the key. Exactly `limit` of N concurrent calls are allowed. Never throws and never hangs. */
   consume(key: string): Promise<RateLimitResult>
-  /** Refunds one allowed `consume`, for calls that turn out not to count (a login that succeeded). */
+  /** Refunds one allowed `consume` that should not count, for example after a successful login. */
   refund(key: string): Promise<void>
 }
 
@@ -27,13 +28,12 @@ export type RateLimiters = Readonly<Record<RateLimiterName, RateLimiter>>
 
 interface Dependencies {
   clock: Clock
-  /** Absent without Redis. */
   scriptRunner?: ScriptRunner | undefined
-  /** Called at each call that memory counted because Redis failed. */
+  /** Called for each call that was counted in memory because Redis failed. */
   onFailure?: ((error: unknown) => void) | undefined
 }
 
-/** Creates the limiter of a name; `null` turns the limit off. */
+/** Creates the limiter with a name. `null` turns the limit off. */
 export type CreateRateLimiter = (name: string, limit: Limit | null) => RateLimiter
 
 export function createRateLimiters(
@@ -58,7 +58,7 @@ export const limitNames: Readonly<Record<RateLimiterName, LimitNames>> = {
   bad_keys: { policy: 'bad_keys', key: 'auth.rate_limits.bad_keys' },
 }
 
-/** @param name part of the keys in Redis: replicas share the limit, two limits do not */
+/** @param name part of the keys in Redis, so that replicas share the limit and different limits do not */
 export function createRateLimiter(
   name: string,
   limit: Limit | null,
@@ -68,7 +68,7 @@ export function createRateLimiter(
   const { limit: most, windowMs } = limit
   const memory = createMemoryRateLimiter(limit, clock)
 
-  /** @returns undefined without Redis, and when it fails */
+  /** @returns undefined without Redis, or if Redis fails */
   async function inRedis(script: Script, key: string, args: readonly number[]): Promise<unknown> {
     try {
       return await scriptRunner?.run(script, `peage:limit:${name}:${key}`, args)
@@ -78,7 +78,7 @@ export function createRateLimiter(
     }
   }
 
-  // Slots that memory counted while Redis was down are not carried over when it returns: a limit may then double.
+  // Slots that were counted in memory while Redis was down are not transferred to Redis. A limit may then double.
   return {
     async consume(longKey) {
       const key = shortKey(longKey)
@@ -107,12 +107,12 @@ function toResult(
   return { allowed, limit, windowMs, remaining, resetSeconds: Math.max(1, Math.ceil(resetMs / 1000)) }
 }
 
-/** A key is as long as the client chooses: an email is not yet known to be one. */
+/** Limits the length of a key, because a client chooses it. An email, for example, is not validated yet. */
 function shortKey(key: string): string {
   return key.length <= 64 ? key : `#${hash('sha256', key, 'base64url')}`
 }
 
-/** A refused call is not counted: its count would outlast the refunds. */
+/** A refused call is not counted, because its count would outlast the refunds. */
 const CONSUME = defineScript(
   'take_place',
   `

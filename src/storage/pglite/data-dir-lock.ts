@@ -1,10 +1,9 @@
-// Locks a data folder for one process: two processes on one PGlite folder silently lose rows.
+// Locks a data folder for one process, because two processes on one PGlite folder silently lose rows.
 import { randomUUID } from 'node:crypto'
 import { readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Another running process holds the folder. */
 export class DataDirLocked extends Error {
   override readonly name = 'DataDirLocked'
   readonly pid: number
@@ -18,16 +17,17 @@ export class DataDirLocked extends Error {
   }
 }
 
-/** How long an empty lock file is honoured: its writer died within microseconds of creating it. */
+/** How long an empty lock file is respected. A process writes its lock within microseconds after creating the file. */
 const EMPTY_LOCK_TTL_MS = 1_000
-/** How long a process waits for another one that is taking over the same stale lock. */
+/** How long a process waits for another process that takes over the same stale lock. */
 const TAKEOVER_TIMEOUT_MS = 5_000
 
 /**
- * Acquires `<dir>/peage.lock`; a lock whose process is gone is taken over. A process is identified by its pid and
- * start time, so that a reused pid (process 1 of every container) does not hold the folder forever.
- * @returns `release` gives the folder up; a second call does nothing
- * @throws DataDirLocked when its process is alive
+ * Acquires `<dir>/peage.lock`. If the process of an existing lock has ended, its lock is taken over. A process is
+ * identified by its pid and start time. A reused pid (process 1 of every container) then does not lock the folder
+ * forever.
+ * @returns `release` releases the folder; a second call has no effect
+ * @throws DataDirLocked if the process of the lock is running
  */
 export async function lockDataDir(dir: string): Promise<{ release(): Promise<void> }> {
   const file = join(dir, 'peage.lock')
@@ -41,10 +41,10 @@ export async function lockDataDir(dir: string): Promise<{ release(): Promise<voi
 }
 
 /**
- * Creates `file`, or replaces it when its process is gone. Deleting a stale file would race: a second process could
- * delete the first one's new lock. So only the holder of `<file>.takeover` may replace it, by renaming that file over
- * it, and only if it is still the stale file that was found. If that holder dies, its file is taken over in the same
- * way.
+ * Creates `file`, or replaces it if its process has ended. It does not delete a stale file, because a second
+ * process could then delete the new lock of the first. Only the owner of `<file>.takeover` may replace the stale
+ * file. It renames its own file over the stale file, after a check that the stale file is unchanged. If that owner
+ * dies, its file is taken over in the same way.
  */
 async function acquire(file: string, mine: string, dir: string): Promise<void> {
   const deadline = Date.now() + TAKEOVER_TIMEOUT_MS
@@ -52,7 +52,7 @@ async function acquire(file: string, mine: string, dir: string): Promise<void> {
     if (create(file, mine)) return
     const theirs = read(file)
     if (theirs === undefined) {
-      // Released meanwhile, or a link to a place that does not exist, which stays.
+      // The file was released in between, or is a broken link, which stays.
       if (Date.now() > deadline)
         throw Object.assign(new Error(`${file} is a broken link`), { code: 'EEXIST' })
       await sleep(10)
@@ -78,7 +78,7 @@ async function acquire(file: string, mine: string, dir: string): Promise<void> {
 
 interface Owner {
   pid: number
-  /** Absent on systems that do not report it. */
+  /** Absent if the system does not report it. */
   started?: string
 }
 
@@ -122,20 +122,23 @@ function isAlive({ pid, started }: Owner): boolean {
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // EPERM: it is alive, under another user.
+    // EPERM means that the process is running, as another user.
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
   }
   const now = processStart(pid)
   return now !== 'ended' && (started === undefined || now === undefined || now === started)
 }
 
-/** The boot id and the process' start in clock ticks since boot (proc(5): field 22, after the command's `)`). */
+/**
+ * Returns the boot ID and the start of the process in clock ticks since boot (proc(5), field 22, after the `)` of
+ * the command).
+ */
 function processStart(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [state, ticks] = [fields[0], fields[19]]
-    // A zombie: killed, but not yet reaped by its parent.
+    // A zombie was killed, but its parent has not waited for it.
     if (state === 'Z' || state === 'X') return 'ended'
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}:${ticks}`
   } catch {

@@ -1,16 +1,16 @@
-// Makes and checks the folders of an embedded database before Postgres opens them.
+// Creates and checks the folders of an embedded database before Postgres opens them.
 import { readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** A folder cannot be made or used; the message is a clause for a sentence about the data folder. */
+/** A folder cannot be created or used. The message is a clause for a sentence about the data folder. */
 export class UnusableFolder extends Error {
   override readonly name = 'UnusableFolder'
 }
 
 /**
- * Makes `dir` and the folders above it. Node's `mkdir` with `recursive` would retry without end in `/proc`, which exists and
- * refuses new folders with ENOENT.
+ * Creates `dir` and its parents. Node's recursive `mkdir` would retry forever in `/proc`, which exists and refuses
+ * new folders with ENOENT.
  * @throws UnusableFolder
  */
 export async function makeFolder(dir: string): Promise<void> {
@@ -22,10 +22,10 @@ export async function makeFolder(dir: string): Promise<void> {
   try {
     await mkdir(dir, { mode: 0o700 })
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have created it in between.
     if (kindOf(dir) === 'folder') return
     const { code = 'unknown' } = error as NodeJS.ErrnoException
-    // A link to a place that does not exist.
+    // The path is a broken link.
     if (code === 'EEXIST') throw new UnusableFolder(`${dir} is not a folder`)
     throw new UnusableFolder(`${parent} accepts no new folder: ${code}`)
   }
@@ -50,23 +50,22 @@ const emptyFolders = [
 ]
 
 /**
- * Makes the empty folders of a database again: object stores, git and some archives restore no empty folder.
- * @param database the folder with `PG_VERSION` in it
+ * Creates the empty folders of a database again, because object stores, git and some archives do not keep them.
+ * @param database the folder that contains `PG_VERSION`
  * @throws UnusableFolder
  */
 export async function restoreEmptyFolders(database: string): Promise<void> {
   if (kindOf(database) === 'other') throw new UnusableFolder(`${database} is not a folder`)
   if (kindOf(join(database, 'PG_VERSION')) === undefined) return
   for (const name of emptyFolders) {
-    // The copy did not lose a folder that is never empty. Postgres reports such a loss itself.
+    // If a folder that is never empty is missing, the copy is damaged, and Postgres reports that.
     if (kindOf(dirname(join(database, name))) === 'folder') await makeFolder(join(database, name))
   }
 }
 
-/** The major version of PGlite's Postgres. PGlite would end in the middle of opening the files of another one. */
+/** The major version of PGlite's Postgres. PGlite would crash while it opens files of another version. */
 const major = '18'
 
-/** The folder was written by another major version of Postgres. */
 export class DataDirOfAnotherPostgres extends Error {
   override readonly name = 'DataDirOfAnotherPostgres'
 
@@ -79,8 +78,8 @@ export class DataDirOfAnotherPostgres extends Error {
 }
 
 /**
- * A folder without a version, or with something else in its place, is left for Postgres to judge.
- * @param dir the data folder; the database is in its `postgres/`, if it was made already
+ * Checks the version of the folder. Without a valid version, Postgres itself must check the folder.
+ * @param dir the data folder; the database is in its `postgres/`, if it exists
  * @throws DataDirOfAnotherPostgres
  */
 export function refuseAnotherPostgres(dir: string): void {
@@ -93,7 +92,7 @@ export function refuseAnotherPostgres(dir: string): void {
   if (/^\d+$/.test(version) && version !== major) throw new DataDirOfAnotherPostgres(dir, version)
 }
 
-/** Undefined if nothing has that name. */
+/** Returns undefined if nothing exists at the path. */
 function kindOf(path: string): 'folder' | 'other' | undefined {
   try {
     return statSync(path).isDirectory() ? 'folder' : 'other'

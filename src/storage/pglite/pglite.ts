@@ -1,4 +1,4 @@
-// The embedded database: PGlite in a folder (or in memory, for tests), behind the Database interface.
+// Opens the embedded database: PGlite in a folder, or in memory for tests, with the Database interface.
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,27 +20,28 @@ import { unpackPrepared } from './prepared-folder.ts'
 import { pgliteModule } from './wasm-module.ts'
 
 export interface EmbeddedOptions {
-  /** The data folder; the database lives in its `postgres/`. Absent or `memory://`: in memory. */
+  /** The data folder; the database is in its `postgres/`. If absent or `memory://`, the database is in memory. */
   dir?: string | undefined
-  /** A dumped data folder to start from; in memory only. */
+  /** A dumped data folder to start from, in memory only. */
   snapshot?: Blob | undefined
 }
 
 export interface EmbeddedDatabase extends Database {
   readonly kind: 'embedded'
-  /** Applies pending migrations; must run before any other query. @returns the names applied */
+  /** Applies pending migrations. Call it before any other query. @returns the names of the applied migrations */
   migrate(log?: MigrationLog): Promise<string[]>
   readonly listen: Listen
-  /** The whole database as a tar archive, for `snapshot`. */
+  /** Returns the whole database as a tar archive, for `snapshot`. */
   dump(): Promise<Blob>
 }
 
 /**
- * Opens the embedded database and holds its folder's lock until `close`. Statements run one at a time. Committed data
- * survives a kill of the process (PGlite writes before it responds: `relaxedDurability` stays false), but not a power
- * loss (it does not fsync).
- * @throws DataDirLocked when another process holds the folder; DataDirOfAnotherPostgres; an error for operators where it
- * cannot be written to
+ * Opens the embedded database, and keeps its folder locked until `close`. Statements run one at a time. Committed
+ * data survives a kill of the process, because `relaxedDurability` is false and PGlite writes before it responds.
+ * It does not survive a power loss, because PGlite does not call fsync.
+ * @throws DataDirLocked when another process has locked the folder
+ * @throws DataDirOfAnotherPostgres when another major version of Postgres wrote the folder
+ * @throws an error for operators when the folder is not writable
  */
 export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
   if (dir === undefined || dir === 'memory://') {
@@ -79,11 +80,13 @@ function unwritable(dir: string, error: unknown): Error {
 
 interface Opened {
   pglite: PGlite
-  /** The migrations that came with the folder, if this is the first start. */
+  /** The migrations that the prepared folder contains, at the first start. */
   prepared: readonly string[]
 }
 
-/** Created under another name, then renamed: a first start that is killed must not leave half a database. */
+/**
+ * Creates the folder under another name and renames it, because a killed first start must not leave half a database.
+ */
 async function openFolder(dir: string): Promise<Opened> {
   const folder = join(dir, 'postgres')
   if (existsSync(folder)) {
@@ -101,7 +104,7 @@ async function openFolder(dir: string): Promise<Opened> {
   return { pglite: await open({ dataDir: folder }), prepared: prepared ?? [] }
 }
 
-/** 8 MB hold what is used of a small installation's tables; the default of 128 MB would all become resident. */
+/** 8 MB contain the used part of a small installation's tables. The default of 128 MB would all become resident. */
 const SETTINGS = ['-c', 'shared_buffers=8MB']
 
 function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite> {
@@ -109,7 +112,7 @@ function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite
     ...options,
     relaxedDurability: false,
     pgliteWasmModule: pgliteModule(),
-    // Files of 1 MB each in place of 16.
+    // The size of a log file in MB, instead of 16.
     initDbStartParams: ['--wal-segsize=1'],
     startParams: [...PGlite.defaultStartParams, ...SETTINGS],
     parsers: { [types.INT8]: Number, [types.DATE]: value => value },
@@ -167,7 +170,7 @@ function queryable(runner: Pick<PGlite, 'query'>): Queryable {
   }
 }
 
-/** Inside one process no notification is lost. */
+/** Inside one process, no notification is lost. */
 function listenerOf(pglite: PGlite): Listen {
   return (channels, { onNotification, onLost, onListening }) => {
     const listening = Promise.all(
@@ -184,7 +187,7 @@ function listenerOf(pglite: PGlite): Listen {
   }
 }
 
-/** The client for the migration runner: files with several statements need `exec`. */
+/** Returns the client for the migration runner. Files with several statements need `exec`. */
 function migrationClient(pglite: PGlite) {
   return {
     async query(sql: string, values?: unknown[]) {

@@ -1,4 +1,4 @@
-// A data folder that the build has made and migrated: unpacked at a first start, which `initdb` would take seconds for.
+// Unpacks a migrated data folder of the build at a first start. `initdb` would take seconds.
 import { readFileSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,29 +6,32 @@ import { brotliDecompressSync } from 'node:zlib'
 import { type MigrationFile, migrationFiles } from '../migrate.ts'
 import { pgliteDigest } from './wasm-module.ts'
 
-/** The first line, as JSON. What follows is the content of all files, one after the other, compressed by Brotli. */
+/**
+ * The first line of the file, as JSON. After it come the contents of all files, one after another, compressed with
+ * Brotli.
+ */
 export interface PreparedHead {
-  /** Of the PGlite that wrote the folder: another one may not read it. */
+  /** The digest of the PGlite that wrote the folder. Another PGlite may be unable to read it. */
   readonly pgliteDigest: string
-  /** Those that are applied. */
+  /** The applied migrations. */
   readonly migrations: readonly MigrationFile[]
-  /** Parents come before what is in them. */
+  /** Parents come before their children. */
   readonly folders: readonly string[]
   readonly files: readonly { readonly path: string; readonly sizeBytes: number }[]
 }
 
-/** `npm run build` writes it. The path is the same from `src/` and from `dist/`. */
+/** `npm run build` writes this file. The path is the same from `src/` and from `dist/`. */
 const PREPARED = new URL('../../../dist/storage/pglite/prepared-database', import.meta.url)
 
-/** How many files are written at a time. */
+/** How many files are written at the same time. */
 const LANES = 16
 
 /**
- * Unpacks the prepared folder into `target`, which is created, and has it all on the disk when it resolves. Two
- * databases that come of it share Postgres' system identifier, which only replication looks at, and no secret: every
- * table but the list of migrations is empty.
- * @returns the names of the migrations that are applied in it; undefined if there is none, or if it was made by another
- * PGlite or from other migrations than these
+ * Unpacks the prepared folder into `target`, which it creates. When it resolves, everything is on the disk. All
+ * databases from this folder have the same Postgres system identifier, which only replication uses. They share no
+ * secret, because every table except the list of migrations is empty.
+ * @returns the names of the applied migrations; undefined if there is no prepared folder, or if its PGlite or its
+ * migrations differ
  */
 export async function unpackPrepared(target: string, prepared = PREPARED): Promise<string[] | undefined> {
   const packed = readIfThere(prepared)
@@ -53,7 +56,10 @@ export async function unpackPrepared(target: string, prepared = PREPARED): Promi
   return head.migrations.map(({ name }) => name)
 }
 
-/** Newer migrations than the folder has are applied to it later; one that has changed since would be missed. */
+/**
+ * Returns whether PGlite and the migrations match. Newer migrations are applied later, but a changed migration would
+ * never be applied.
+ */
 function isOurs({ pgliteDigest: digest, migrations }: PreparedHead): boolean {
   const present = migrationFiles()
   return (

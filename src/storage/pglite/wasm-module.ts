@@ -1,16 +1,16 @@
-// PGlite's WebAssembly, compiled once for each process.
+// Compiles PGlite's WebAssembly once per process.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 let compiled: WebAssembly.Module | undefined
 
-/** The module that all databases of this process share. */
+/** Returns the module that all databases of this process share. */
 export function pgliteModule(): WebAssembly.Module {
   compiled ??= new WebAssembly.Module(readFileSync(wasmFile()))
   return compiled
 }
 
-/** Tells this Postgres from any other, whatever its version is called. */
+/** Returns a digest that identifies this build of Postgres, independent of its version number. */
 export function pgliteDigest(): string {
   return createHash('sha256').update(readFileSync(wasmFile())).digest('hex')
 }

@@ -1,4 +1,5 @@
-// The part of Node's global that is used here; @types/node 20 leaves it to the browser's types, which the console has.
+// Declares the used part of Node's global `WebAssembly`. @types/node 20 relies on the browser's types, which only
+// the console has.
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array)

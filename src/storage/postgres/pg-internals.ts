@@ -1,8 +1,9 @@
-// Every use of a private part of pg: docs/dev/private-parts.md lists their reasons and tests.
+// Contains every use of a private part of pg. docs/dev/private-parts.md lists the reasons and tests.
 import { Client, Pool, type PoolConfig, type QueryConfig } from 'pg'
 
 /**
- * Limits the time of one statement. pg reads `query_timeout` of a statement too, but documents only the pool's.
+ * Limits the time of one statement. pg also reads `query_timeout` of a statement, but documents only the option of
+ * the pool.
  *
  * Can go when pg documents it. https://github.com/brianc/node-postgres/pull/2655
  */
@@ -16,12 +17,12 @@ export function withTimeout<Statement extends QueryConfig>(
 const MAX_OPENING = 2
 
 /**
- * Creates a pool that opens at most two connections at once. A server starts a process for each connection, and a
- * server that has just restarted cannot start all of them in time: every attempt would time out, be repeated, and delay
- * the others again. pg reads `options.max` before it opens a connection, so the limit is zero while two are opening.
+ * Creates a pool that opens at most two connections at once. A server starts a process for each connection. After a
+ * restart, it cannot start all of them in time. Every attempt would time out, be repeated, and delay the others
+ * again. pg reads `options.max` before it opens a connection, so the limit is zero while two connections are opening.
  *
  * Can go when pg limits the connections that it opens at once. https://github.com/brianc/node-postgres/issues/3081
- * @param config `max`: the most connections that the pool may have
+ * @param config `max` is the maximum number of connections
  */
 export function createPool(config: PoolConfig & { max: number }): Pool {
   let opening = 0
@@ -41,11 +42,11 @@ export function createPool(config: PoolConfig & { max: number }): Pool {
   }
 
   const pool = new Pool({ ...config, Client: CountedClient })
-  // A request to a full pool waits in its queue, where a released connection serves it too.
+  // A request to a full pool waits in its queue, which also gets released connections.
   Object.defineProperty(pool.options, 'max', { get: () => (opening < MAX_OPENING ? config.max : 0) })
   pool.on('connect', openNext)
 
-  /** Opens one more connection for the requests in the queue. Releasing it hands it to the first of them. */
+  /** Opens one more connection for the requests in the queue. Its release gives it to the first of them. */
   function openNext(): void {
     if (pool.waitingCount === 0 || pool.totalCount >= config.max) return
     pool.connect().then(

@@ -1,4 +1,5 @@
-// Receives notifications from a Postgres server over a dedicated connection, and reconnects when it is lost.
+// Receives notifications from a Postgres server on a dedicated connection, and reconnects when the connection is
+// lost.
 import { Socket } from 'node:net'
 import { Client } from 'pg'
 import type { Listen } from '../change-feed.ts'
@@ -8,7 +9,7 @@ import type { PostgresState } from './postgres-state.ts'
 const reconnectDelayMs = 250
 
 /**
- * @param url a direct address: a transaction pooler does not support LISTEN (`storage.postgres_listen`)
+ * @param url a direct address, because a transaction pooler does not support LISTEN (`storage.postgres_listen`)
  * @param state receives every attempt to listen
  */
 export function postgresListener(url: string, state?: PostgresState): Listen {
@@ -31,13 +32,13 @@ export function postgresListener(url: string, state?: PostgresState): Listen {
           stream: () => socket,
         })
       } catch {
-        // A certificate file named in the address cannot be read now.
+        // A certificate file in the address is unreadable now.
         handlers.onLost()
         scheduleReconnect()
         return
       }
       current = socket
-      // A lost connection emits an error, then an end, or only one of them.
+      // A lost connection emits an error, an end, or both.
       const onLost = () => onConnectionLost(socket)
       client.on('error', onLost).on('end', onLost)
       client.on('notification', ({ channel, payload }) => {
@@ -68,7 +69,7 @@ export function postgresListener(url: string, state?: PostgresState): Listen {
     function onConnectionLost(socket: Socket): void {
       if (socket !== current) return
       current = undefined
-      // A server that is cut off would never complete an orderly close.
+      // An unreachable server would never complete a regular close.
       socket.destroy()
       handlers.onLost()
       scheduleReconnect()

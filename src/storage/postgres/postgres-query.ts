@@ -1,19 +1,22 @@
-// Runs statements on pooled connections: each is watched meanwhile, and destroyed unless it is clean afterwards.
+// Runs statements on pooled connections. A connection that is not clean afterwards is destroyed.
 import type { Pool, PoolClient, QueryResult } from 'pg'
 import { type Prepared, type Queryable, StorageError, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 import { withTimeout } from './pg-internals.ts'
 
-/** Together with the connection time, a request with storage down gets its response within 2 s (CONTRACT §4). */
+/** Together with the connection timeout, a request gets its response within 2 s while storage is down. */
 export const STATEMENT_TIMEOUT_MS = 1_000
 
-/** SQLSTATEs: prepared statement missing, duplicate, or prepared before a migration changed its result types. */
+/**
+ * SQLSTATEs for a prepared statement that is missing, a duplicate, or older than a migration that changed its
+ * result types.
+ */
 const UNPREPARED_STATES = new Set(['26000', '42P05', '0A000'])
 
-/** SQLSTATE read_only_sql_transaction: a session keeps the setting that it began with. */
+/** SQLSTATE read_only_sql_transaction. A session keeps the setting with which it began. */
 export const READ_ONLY = '25006'
 
-/** A single statement on a connection of its own: the path of most database queries. */
+/** Runs a single statement on its own connection. Most database queries use this path. */
 export function createQuery(pool: Pool): Queryable['query'] {
   let mayPrepare = true
   return async <Row extends object>(sql: string | Prepared, values?: readonly unknown[]) => {
@@ -23,7 +26,7 @@ export function createQuery(pool: Pool): Queryable['query'] {
     try {
       return await run(sql)
     } catch (error) {
-      // A transaction pooler hands out another connection each time. The failed statement has changed nothing.
+      // A transaction pooler provides another connection each time. The failed statement has changed nothing.
       if (!(error instanceof StorageError && UNPREPARED_STATES.has(error.code ?? ''))) throw error
       mayPrepare = false
       return run(sql.text)
@@ -31,7 +34,7 @@ export function createQuery(pool: Pool): Queryable['query'] {
   }
 }
 
-/** Checks out a client for `work`. A client that may be busy, in a transaction or broken is destroyed, not reused. */
+/** Checks out a client for `work`. A client that may be busy, broken or in a transaction is destroyed, not reused. */
 export async function withClient<T>(pool: Pool, work: (client: CheckedOutClient) => Promise<T>): Promise<T> {
   let client: PoolClient
   try {
@@ -40,7 +43,8 @@ export async function withClient<T>(pool: Pool, work: (client: CheckedOutClient)
     throw toStorageError(error)
   }
   const checkedOut: CheckedOutClient = { client, isLost: false }
-  // The pool handles errors of idle clients only: a terminated backend of a busy one would end the process.
+  // The pool handles errors of idle clients only. If the server ends a busy connection, the error would end the
+  // process.
   const onLost = () => {
     checkedOut.isLost = true
   }
@@ -55,7 +59,7 @@ export async function withClient<T>(pool: Pool, work: (client: CheckedOutClient)
 
 export interface CheckedOutClient {
   readonly client: PoolClient
-  /** The connection is not to be used again: gone, a response outstanding on it, or its session may not write. */
+  /** The connection must not be reused, because it is lost, still waits for a response, or has a read-only session. */
   isLost: boolean
 }
 
@@ -82,8 +86,9 @@ export async function query<Row extends object>(
 }
 
 /**
- * Whether the statement may still be running. No SQLSTATE: the error is not the server's, and a response may still
- * arrive. Class 57: the server timed out or is shutting down, and a rollback would only add another wait.
+ * Returns whether the statement may still be running. Without a SQLSTATE, the error is not from the server, and a
+ * response may still arrive. With class 57, the server timed out or shuts down, and a rollback would only add another
+ * wait.
  */
 function isUnanswered({ code }: StorageError): boolean {
   return code === undefined || code.startsWith('57')

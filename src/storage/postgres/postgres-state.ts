@@ -1,22 +1,22 @@
-// Whether Postgres responds, from the results of what the gateway asks it anyway.
+// Determines whether Postgres responds, from the results of the gateway's regular queries.
 import type { StateLog } from '../../observability/state-log.ts'
 import { StorageError } from '../database.ts'
 
 export interface PostgresState {
-  /** Notes how a query or a connection ends. @returns the same promise */
+  /** Observes the result of a query or a connection. @returns the same promise */
   observe<T>(work: Promise<T>): Promise<T>
 }
 
 interface Options {
   log: StateLog
-  /** A monotonic clock: `performance.now()`. */
+  /** A monotonic clock, for example `performance.now()`. */
   now(): number
 }
 
-/** One lost connection is replaced within this time. */
+/** A single lost connection is replaced within this time. */
 const confirmMs = 1_000
 
-/** Postgres is down when nothing has succeeded for a second and the connection is what fails. */
+/** Reports Postgres as down if nothing has succeeded for one second and the connection is what fails. */
 export function createPostgresState({ log, now }: Options): PostgresState {
   let succeededAtMs = Number.NEGATIVE_INFINITY
   let failingSinceMs: number | undefined
@@ -43,8 +43,9 @@ export function createPostgresState({ log, now }: Options): PostgresState {
 }
 
 /**
- * SQLSTATEs of a server that refuses the connection: 08 connection, 28 authorization, 3D unknown database, 57P shutdown
- * and start, 53300 no connection left, 25006 a standby. Without a SQLSTATE there was no response.
+ * Returns whether the error concerns the connection. These SQLSTATEs mean that the server refuses it: 08 connection,
+ * 28 authorization, 3D unknown database, 57P shutdown and start, 53300 too many connections, 25006 standby. Without a
+ * SQLSTATE, there was no response.
  */
 function isOfConnection(error: unknown): error is StorageError {
   return error instanceof StorageError && /^(08|28|3D|57P|53300|25006)|^$/.test(error.code ?? '')

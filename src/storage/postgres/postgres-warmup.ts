@@ -1,9 +1,9 @@
-// Opens a pool's connections ahead of the requests: opening one can take as long as a request's connection timeout.
+// Opens the connections of a pool in advance, because opening one can take as long as a request's connection timeout.
 import type { Pool } from 'pg'
 import { toStorageError } from '../driver-error.ts'
 import { type CheckedOutClient, query, withClient } from './postgres-query.ts'
 
-/** No further connection is started after this time. */
+/** After this time, no further connection is started. */
 const WARMUP_TIMEOUT_MS = 5_000
 
 /** Leaves room for operators and for processes that start later. Every role may read both values. */
@@ -11,25 +11,24 @@ const HAS_ROOM = `select sum(numbackends) < 0.75 * current_setting('max_connecti
                     from pg_stat_database`
 
 export interface WarmupResult {
-  /** Connections in the pool now. */
   readonly open: number
-  /** Why there are no more; undefined if all are open. */
+  /** Why there are no more connections; undefined if all are open. */
   readonly reason: string | undefined
 }
 
 /**
- * Opens connections one after the other, because a busy server would be late with all of them at once, until three
- * quarters of the server's `max_connections` are in use. The pool's idle timeout closes unused ones. Never rejects;
- * takes 6.5 s at most.
+ * Opens connections one after another, because a busy server would be too slow for all at once. Stops when three
+ * quarters of the server's `max_connections` are in use. The pool's idle timeout closes unused connections. Never
+ * rejects, and takes less than 7 s.
  * @param maxConnections the pool's limit
  */
 export async function warmUp(pool: Pool, maxConnections: number): Promise<WarmupResult> {
   const deadline = performance.now() + WARMUP_TIMEOUT_MS
-  // Retries a connection that timed out, but a server that is down is not retried without end.
+  // Retries connections that timed out, but limits the attempts if the server is down.
   let tries = 2 * maxConnections
   let lateReason = ''
 
-  /** Holds each connection until the last is open: the pool would otherwise hand out the same one again. */
+  /** Keeps each connection until the last is open. Otherwise the pool would return the same one again. */
   async function openNext(): Promise<string | undefined> {
     if (pool.totalCount >= maxConnections) return undefined
     if (performance.now() > deadline) return `not done within ${WARMUP_TIMEOUT_MS / 1_000} s${lateReason}`

@@ -1,4 +1,5 @@
-// The production database: a connection pool to a Postgres server that never hangs and never ends the process.
+// Opens the production database, a pool of connections to a Postgres server. It never hangs and never ends the
+// process.
 import { Client, type CustomTypesConfig, type PoolClient, types } from 'pg'
 import type { PoolState } from '../../observability/metrics/gauges.ts'
 import { buildIndexesConcurrently } from '../concurrent-indexes.ts'
@@ -21,7 +22,7 @@ interface PostgresOptions {
   /** `postgres://` or `postgresql://`, with libpq's parameters. */
   url: string
   maxConnections: number
-  /** Called when an idle connection is lost; the pool opens another when one is needed. */
+  /** Called when an idle connection is lost. The pool opens another when it needs one. */
   onError(error: StorageError): void
   /** Receives every query and transaction. */
   state?: PostgresState | undefined
@@ -30,25 +31,32 @@ interface PostgresOptions {
 export interface PostgresDatabase extends Database {
   readonly kind: 'postgres'
   poolState(): PoolState
-  /** Opens all connections ahead of the requests, as far as the server has room. Never rejects. */
+  /** Opens all connections in advance, as far as the server has room. Never rejects. */
   warmUp(): Promise<WarmupResult>
-  /** Applies pending migrations on a dedicated connection without timeouts. @returns the names applied */
+  /**
+   * Applies pending migrations on a dedicated connection without timeouts. @returns the names of the applied
+   * migrations
+   */
   migrate(log?: MigrationLog): Promise<string[]>
 }
 
-/** For a pool slot or a new connection. With the statement after it, storage down takes under 2 s (CONTRACT §4). */
+/**
+ * For a pool slot or a new connection. Together with the statement, it limits a request to 2 s while storage is down.
+ */
 const CONNECT_TIMEOUT_MS = 500
-/** The server gives up first, where it can: its error tells that it is up, and what it waited for. */
+/**
+ * The server times out earlier, if it responds at all. Its error shows that the server is up, and what it waited
+ * for.
+ */
 const SERVER_LEAD_MS = 100
-/** For the first statement of a new connection, which comes between the two. */
+/** For the first statement of a new connection, between connecting and the query. */
 const VERIFY_TIMEOUT_MS = 400
-/** Requests within a minute of a start, or of the previous burst, find the connections open. */
+/** Connections stay open for a minute after a start or a burst of requests. */
 const IDLE_TIMEOUT_MS = 60_000
 const STANDBY = 'database: the server is a standby, which takes no writes'
-/** SQLSTATE in_failed_sql_transaction. */
 const FAILED_TRANSACTION = '25P02'
 
-/** Creates the pool; connects on first use. Every failure is a StorageError, within 1.9 s a statement. */
+/** Creates the pool, and connects on first use. Every failure is a StorageError, within 1.9 s per statement. */
 export function openPostgres({ url, maxConnections, onError, state }: PostgresOptions): PostgresDatabase {
   const pool = createPool({
     connectionString: url,
@@ -62,10 +70,10 @@ export function openPostgres({ url, maxConnections, onError, state }: PostgresOp
     types: typeParsers,
     verify: refuseStandby,
   })
-  // Without a listener a lost idle connection would end the process.
+  // Without a listener, a lost idle connection would end the process.
   pool.on('error', error => onError(toStorageError(error)))
-  // A server may end a connection in the packet that opens it. The pool listens no more by then, and the caller that
-  // waits for the client not yet: the error would end the process.
+  // A server may end a connection in the packet that opens it. At that time, neither the pool nor the waiting code
+  // has a listener, so the error would end the process.
   pool.on('connect', client => client.on('error', () => {}))
   const runQuery = createQuery(pool)
   const observe: PostgresState['observe'] = work => state?.observe(work) ?? work
@@ -91,8 +99,8 @@ export function openPostgres({ url, maxConnections, onError, state }: PostgresOp
 }
 
 /**
- * After a fail-over the name may lead to the former primary for a while, which is a standby by then: it would take no
- * write, and answer reads with what was true before.
+ * Refuses a standby. After a failover, the name may lead to the former primary for a while, which is now a standby.
+ * It rejects writes, and its reads return old data.
  */
 function refuseStandby(client: PoolClient, done: (error?: Error) => void): void {
   const statement = withTimeout({ text: 'select pg_is_in_recovery() as is_standby' }, VERIFY_TIMEOUT_MS)
@@ -120,18 +128,21 @@ async function runTransaction<T>(
         (await query<Row>(checkedOut, textOf(sql), values, timeoutMs)).rows,
     })
   } catch (error) {
-    // A failed rollback is harmless: the client is then destroyed, and the server rolls back.
+    // A failed rollback is harmless, because the client is then destroyed and the server rolls back.
     if (!checkedOut.isLost) await query(checkedOut, 'rollback').catch(() => {})
     throw error
   }
-  // When `work` has swallowed an error, the server responds to COMMIT with a rollback and no error.
+  // If `work` caught an error of a statement, the server responds to COMMIT with a rollback, not with an error.
   const { command } = await query(checkedOut, 'commit')
   if (command === 'ROLLBACK')
     throw new StorageError('database: transaction rolled back', FAILED_TRANSACTION, undefined)
   return result
 }
 
-/** A migration may take longer than a request's timeout, and the wait for the advisory lock longer still. */
+/**
+ * Uses a separate connection, because a migration and the wait for its advisory lock may take longer than the
+ * timeout of a request.
+ */
 async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<string[]> {
   let client: Client | undefined
   try {
@@ -154,7 +165,7 @@ async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<
   }
 }
 
-/** What statements and the driver rely on, and the server, the database or the role may have otherwise. */
+/** Refuses settings of the server, the database or the role that statements and the driver do not support. */
 async function refuseSettings(client: Client): Promise<void> {
   const { rows } = await client.query<{ name: string; value: string; needed: string }>(
     `select name, current_setting(name) as value, needed
@@ -168,7 +179,7 @@ async function refuseSettings(client: Client): Promise<void> {
 
 const { INT8, DATE } = types.builtins
 
-/** Ids are within 2^53 (CONTRACT §8); dates stay text, since a `Date` carries a time zone. Others: pg's default. */
+/** IDs are within 2^53. Dates stay text, because a `Date` has a time zone. Other types use pg's default. */
 const typeParsers: CustomTypesConfig = {
   getTypeParser: (oid, format) => {
     if (format !== 'binary' && oid === INT8) return Number

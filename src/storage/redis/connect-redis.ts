@@ -1,30 +1,31 @@
-// Connects to one server, to the one that Sentinels name, or to a Cluster; fails fast and reconnects by itself.
+// Connects to one Redis server, to the server that Sentinels report, or to a Cluster. Fails fast, and reconnects by
+// itself.
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 
 /** `redis://` or `rediss://` addresses. */
 export type RedisAddress = string | { cluster: string[] } | { sentinels: string[]; name: string }
 
-/** How long until the server counts as down, at start and after a loss. */
+/** After this time without a connection, the server counts as down. */
 const connectTimeoutMs = 1_000
 
 /**
- * Queues nothing without a connection, and sends nothing twice. No `commandTimeout`: a Cluster attempts a command
- * several times, and a deadline must cover all attempts.
+ * Queues nothing without a connection, and sends nothing twice. There is no `commandTimeout`, because a Cluster
+ * tries a command several times, and a deadline must include all attempts.
  */
 const failFast = {
   connectTimeout: connectTimeoutMs,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  // Tears down a silently dead connection and opens another.
+  // Closes a connection that is dead without an error, and opens another.
   socketTimeout: 2_000,
 } satisfies RedisOptions
 
 const backoff = (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 2_000)
 
-/** Between two attempts to find the primary from a server that says it is a replica. */
+/** Minimum time between two attempts to leave a server that has become a replica. */
 const leaveReplicaMs = 2_000
 
-/** @param onReplica told why, before a connection to a server that has become a replica is given up */
+/** @param onReplica called with the reason before a connection to a new replica is closed */
 export function connectRedis(
   address: RedisAddress,
   onReplica: (reason: string) => void = () => {},
@@ -44,7 +45,7 @@ export function connectRedis(
     sentinels: nodes,
     sentinelRetryStrategy: backoff,
     sentinelCommandTimeout: connectTimeoutMs,
-    // The credentials in the Sentinels' addresses also apply to the server that they name.
+    // The credentials in the Sentinels' addresses also apply to the server that they report.
     username,
     password,
     sentinelUsername: username,
@@ -54,13 +55,14 @@ export function connectRedis(
 }
 
 /**
- * After a fail-over the address leads to another server, or the Sentinels name one, while the former primary keeps our
- * connection open and refuses every script. It may also be the only one there is, so this is not done at each refusal.
+ * Reconnects when a server has become a replica. After a failover, the address leads to another server, but the
+ * former primary keeps the connection open and refuses every script. It may also be the only server, so the gateway
+ * does not reconnect at each refusal.
  */
 function leaveReplicas(onReplica: (reason: string) => void): (error: Error) => boolean {
   let leftAt = Number.NEGATIVE_INFINITY
   return ({ message }) => {
-    // Redis 6 wraps what a script was refused in an error of its own.
+    // Redis 6 wraps the error of a refused script in its own error.
     if (!message.includes('READONLY') || performance.now() - leftAt < leaveReplicaMs) return false
     leftAt = performance.now()
     onReplica(message)
@@ -75,12 +77,15 @@ function connectCluster(addresses: readonly string[]): Cluster {
     clusterRetryStrategy: backoff,
     slotsRefreshTimeout: connectTimeoutMs,
     redisOptions: { ...failFast, username, password, ...(isTls ? { tls: {} } : {}) },
-    // Certificates are issued for names, so names must not be resolved before TLS sees them.
+    // Certificates contain names, so names must not be resolved before TLS uses them.
     ...(isTls ? { dnsLookup: (host, callback) => callback(null, host) } : {}),
   })
 }
 
-/** Credentials come from the first address that has a password; one `rediss://` makes all connections TLS. */
+/**
+ * Parses the addresses. The credentials come from the first address with a password. One `rediss://` address
+ * enables TLS for all connections.
+ */
 function parse(addresses: readonly string[], defaultPort: number) {
   const urls = addresses.map(address => new URL(address))
   const { username = '', password = '' } = urls.find(url => url.password !== '') ?? {}

@@ -1,4 +1,4 @@
-// Runs scripts by their SHA-1, several in one pipeline: one write and one read for all of them.
+// Runs scripts by their SHA-1, several in one pipeline, with one write and one read for all of them.
 import { type Cluster, Redis } from 'ioredis'
 import type { Script } from './redis-scripts.ts'
 
@@ -8,12 +8,12 @@ export interface ScriptCall {
   readonly args: readonly (string | number)[]
 }
 
-/** Resolves when all have settled, with one result per call in their order: a call that failed is a rejected promise. */
+/** Resolves when all calls have settled, with one result per call, in order. A failed call is a rejected promise. */
 export async function evaluateAll(
   client: Redis | Cluster,
   calls: readonly ScriptCall[],
 ): Promise<Promise<unknown>[]> {
-  // On a Cluster each goes to the node of its key.
+  // On a Cluster, each call goes to the node of its key.
   const isPipelined = calls.length > 1 && client instanceof Redis
   const results = isPipelined
     ? await evaluatePipelined(client, calls)
@@ -22,7 +22,7 @@ export async function evaluateAll(
   return results
 }
 
-/** One call for all keys; on a Cluster one for each, since each may be on another node. */
+/** Makes one call for all keys. On a Cluster, makes one call per key, because keys may be on different nodes. */
 export async function evaluateForAll(
   client: Redis | Cluster,
   script: Script,
@@ -47,7 +47,7 @@ async function evaluatePipelined(client: Redis, calls: readonly ScriptCall[]): P
   })
 }
 
-/** Sends the source where the server does not have it: it was restarted or replaced. */
+/** Sends the source if the server does not have the script, for example after a restart. */
 async function orEval(client: Redis | Cluster, { script, keys, args }: ScriptCall, reply: Promise<unknown>) {
   try {
     return await reply

@@ -1,4 +1,5 @@
-// Redis behind the ScriptRunner interface: knows whether it answers, and lets no request wait for one that does not.
+// Implements the ScriptRunner interface with Redis. It tracks whether Redis responds, so that no request waits
+// while Redis is down.
 import { Redis, ReplyError } from 'ioredis'
 import { createBatches } from '../../async/batches.ts'
 import { connectRedis, type RedisAddress } from './connect-redis.ts'
@@ -11,18 +12,18 @@ export interface RedisHooks {
   onDown?(reason: string): void
 }
 
-/** The longest that a guard waits for Redis (CONTRACT §4: storage down is never a hang). */
+/** The maximum time that a guard waits for Redis, so that no request hangs. */
 const COMMAND_TIMEOUT_MS = 150
-/** Scripts wait no longer than this, of that time, for a pipeline that is slow. */
+/** The part of that time for which scripts wait for a slow pipeline. */
 const MAX_PIPELINE_WAIT_MS = 5
-/** Bounds one write to Redis; a longer pipeline costs no less per script. */
+/** Limits one write to Redis. In a longer pipeline, a script does not cost less. */
 const MAX_SCRIPTS_IN_PIPELINE = 100
-/** Between two checks of a server that is down. */
+/** The interval between checks of a server that is down. */
 const CHECK_INTERVAL_MS = 500
 
 /**
- * Uses every command of the gateway's scripts, on a key under their prefix. A server may answer PING and still refuse
- * scripts, for example for a user without the right to run them, as a replica, or without free memory.
+ * Uses every command of the gateway's scripts, on a key with their prefix. A server may reply to PING and still
+ * refuse scripts. For example, the user may lack the right, the server may be a replica, or its memory may be full.
  */
 const CHECK = defineScript(
   'check_redis',
@@ -38,9 +39,9 @@ return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}
 const CHECK_KEY = 'peage:limit:check'
 
 /**
- * Connects in the background and retries forever; a server that is down at start is used once it is up. After a
- * command without a response, or a check that fails, only occasional checks are sent until one succeeds. While Redis
- * is known to be down, no request waits the 150 ms.
+ * Connects in the background and retries forever. If a server is down at the start, it is used when it is up. After
+ * a command without a response, or a failed check, only occasional checks are sent until one succeeds. During that
+ * time, no request waits the 150 ms.
  */
 export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
   /** Whether the last check of this connection succeeded, and nothing has timed out since. */
@@ -95,7 +96,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
     } catch (error) {
       if (error instanceof ScriptError) return false
       const isReply = error instanceof ReplyError
-      // The reason of a lost connection is known already.
+      // The reason of a lost connection is already stored.
       markUnfit(isReply || !(client instanceof Redis) ? messageOf(error) : lastError)
       if (isReply) for (const resume of waiting) resume()
       return false
@@ -108,7 +109,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
     return true
   }
 
-  /** After a refused SELECT, ioredis uses database 0. */
+  /** Selects the database again, because ioredis uses database 0 after a refused SELECT. */
   async function selectDatabase(): Promise<void> {
     if (!(client instanceof Redis) || !database) return
     try {
@@ -126,7 +127,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       return await work()
     } catch (error) {
       if (error instanceof ScriptError) throw error
-      // An error may concern one key only, or every script: a check decides.
+      // An error may concern one key or every script, so a check decides.
       void check()
       throw new ScriptError(`redis: ${messageOf(error)}`)
     }
@@ -143,7 +144,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
     void check()
   })
   client.on('close', reportState)
-  // Without a listener ioredis writes to the console.
+  // Without a listener, ioredis writes to the console.
   client.on('error', (error: Error) => {
     lastError = error.message
   })
