@@ -1,17 +1,17 @@
-// The secret of a webhook: generated and signed with as Standard Webhooks has it, and sealed if `auth.key_secret` is set
-// (https://github.com/standard-webhooks/standard-webhooks).
+// Generates the secret of a webhook and signs with it, according to Standard Webhooks. Encrypts it if
+// `auth.key_secret` is set. https://github.com/standard-webhooks/standard-webhooks
 import { createHmac } from 'node:crypto'
 import type { Column } from '../identity/sealed-column-store.ts'
 import { isSealed, type Sealer } from '../identity/sealer.ts'
 
 export interface WebhookSecrets {
-  /** The form to store. */
+  /** Returns the form to store. */
   seal(secret: string, userId: number): string
-  /** The form to sign with; undefined if it was sealed under another `auth.key_secret`. */
+  /** Returns the form to sign with; undefined if it was encrypted with another `auth.key_secret`. */
   unseal(stored: string, userId: number): string | undefined
 }
 
-/** @param sealer undefined unless `auth.key_secret` is set */
+/** @param sealer undefined if `auth.key_secret` is not set */
 export function createWebhookSecrets(sealer: Sealer | undefined): WebhookSecrets {
   return {
     seal: (secret, userId) => sealer?.seal(secret, contextOf(userId)) ?? secret,
@@ -19,7 +19,7 @@ export function createWebhookSecrets(sealer: Sealer | undefined): WebhookSecrets
   }
 }
 
-/** The columns of the secrets; `peage keys reseal` reseals them all. */
+/** The columns of the secrets. `peage keys reseal` encrypts them again. */
 export const secretColumns: readonly Column[] = ['secret', 'secret_before'].map(column => ({
   table: 'webhooks',
   key: 'user_id',
@@ -35,7 +35,7 @@ function contextOf(userId: number | string): string {
 const secretPrefix = 'whsec_'
 
 /**
- * `whsec_` and the base64 of 24 random bytes.
+ * Returns `whsec_` and the base64 of 24 random bytes.
  * @param random `randomBytes` of `node:crypto`
  */
 export function generateSecret(random: (size: number) => Buffer): string {
@@ -43,9 +43,10 @@ export function generateSecret(random: (size: number) => Buffer): string {
 }
 
 /**
- * One signature of `webhook-signature`, which separates several by spaces; the key is the secret's decoded bytes.
+ * Returns one signature for `webhook-signature`. That header separates several signatures by spaces. The key is the
+ * decoded bytes of the secret.
  * @param id the value of `webhook-id`
- * @param timestampSeconds since the epoch, the value of `webhook-timestamp`: an integer
+ * @param timestampSeconds seconds since the epoch, the value of `webhook-timestamp`; an integer
  * @param body exactly as sent
  */
 export function signDelivery(secret: string, id: string, timestampSeconds: number, body: string): string {
@@ -54,8 +55,8 @@ export function signDelivery(secret: string, id: string, timestampSeconds: numbe
 }
 
 /**
- * The headers of Standard Webhooks.
- * @param id the same for every attempt at a message
+ * Returns the headers of Standard Webhooks.
+ * @param id the same for every attempt of a message
  * @param signingSecrets each adds a signature, in order
  */
 export function webhookHeaders(

@@ -1,4 +1,4 @@
-// Assembles the delivery of alerts, once per host.
+// Sets up the delivery of alerts, once per host.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Sealer } from '../identity/sealer.ts'
@@ -20,7 +20,7 @@ type Settings = Config['webhooks']
 interface Dependencies {
   storage: Pick<Storage, 'database'>
   stores: { readonly webhooks: WebhookStore }
-  /** Undefined unless `auth.key_secret` is set. */
+  /** Undefined if `auth.key_secret` is not set. */
   sealer: Sealer | undefined
   clock: Clock
   failureLog: FailureLog
@@ -34,13 +34,13 @@ interface AlertSettings extends SendSettings {
 export interface AlertService {
   readonly alerts: Alerts
   readonly deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
-  /** @param graceMs for running deliveries */
+  /** @param graceMs time for running deliveries */
   stop(graceMs: number): Promise<void>
 }
 
 /**
- * Delivers alerts, and prunes expired deliveries, alerts and replaced secrets.
- * @param settings of the moment; a delivery is sent by the settings under which it begins
+ * Delivers alerts, and deletes old deliveries, alerts and replaced secrets.
+ * @param settings returns the current settings; a delivery keeps the settings with which it begins
  * @param outcomes counts attempts
  */
 export function createAlertService(
@@ -88,7 +88,7 @@ export function createAlertService(
   }
 }
 
-/** Call once for each configuration, because it opens a resolver. */
+/** Call this once for each configuration, because it opens a resolver. */
 export function alertSettingsOf({
   allow_private_networks: allowPrivate,
   timeout: timeoutMs,

@@ -1,4 +1,4 @@
-// The records of webhooks: at most one per user.
+// Stores the webhooks, with at most one per user.
 import type { CoalescingQueue } from '../async/coalescing-queue.ts'
 import { countRows, type Database, type Queryable, type TransactionStep } from '../storage/database.ts'
 import { changeOfUser, lockUser } from '../users/user-record-store.ts'
@@ -8,16 +8,16 @@ interface NewWebhook {
   url: string
   /** `host:port`. */
   receiver: string
-  /** As stored: sealed if `auth.key_secret` is set. */
+  /** As stored: encrypted if `auth.key_secret` is set. */
   secret: string
 }
 
 export interface WebhookStore {
   /**
-   * Replaces the user's webhook and takes over its pending deliveries. If the URL is unchanged, deliveries are also
+   * Replaces the user's webhook and keeps its pending deliveries. If the URL is unchanged, deliveries are also
    * signed with the previous secret for 24 hours.
-   * @param precondition run once the user is locked; what it throws leaves everything as it was
-   * @returns when it was registered; `user_gone` when no active user has this id
+   * @param precondition run after the user is locked; if it throws, nothing changes
+   * @returns when the webhook was registered; `user_gone` if no active user has this ID
    */
   put(
     userId: number,
@@ -27,7 +27,8 @@ export interface WebhookStore {
   ): Promise<Date | 'user_gone'>
   /**
    * Removes the user's webhook, and drops its pending deliveries.
-   * @param inTransaction stored with it @returns whether the user exists, where `inTransaction` is given
+   * @param inTransaction stored in the same transaction
+   * @returns whether the user exists, if `inTransaction` is given
    */
   remove(userId: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   /** Clears up to `limit` previous secrets that have expired at `now`. @returns how many were cleared */
@@ -36,7 +37,8 @@ export interface WebhookStore {
 
 /**
  * Every method throws StorageError when the store fails.
- * @param perUser waiting for a user's row lock occupies a connection: in the queue only one call of a user waits so
+ * @param perUser lets only one call per user wait for the lock of the user's row, because each waiting call uses a
+ * connection
  */
 export function createWebhookStore(database: Database, perUser: CoalescingQueue<number>): WebhookStore {
   return {
@@ -97,7 +99,7 @@ async function putWebhook(
 
 /**
  * Removes the user's webhook, and drops its pending deliveries.
- * @param registration if given, only where the webhook was not registered again since
+ * @param registration if given, the webhook is removed only if it was not registered again since
  */
 export async function removeWebhook(
   queryable: Queryable,

@@ -1,4 +1,4 @@
-// A user's webhook, for its owner's endpoints: one per user, replaced as a whole (CONTRACT §5).
+// Manages a user's webhook for the endpoints. A user has at most one, which is replaced as a whole.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
@@ -13,7 +13,7 @@ import type { WebhookStore } from './webhook-store.ts'
 interface RegisteredWebhook {
   /** As the user wrote it. */
   url: string
-  /** `whsec_…`; only this response shows it. */
+  /** `whsec_…`. Only this response contains it. */
   secret: string
   created_at: Date
 }
@@ -21,14 +21,15 @@ interface RegisteredWebhook {
 export interface Webhooks {
   /**
    * Replaces the user's webhook, with a new secret.
-   * @param url the body's member, of any type
-   * @param precondition run once the user is locked; what it throws leaves everything as it was
-   * @throws Refusal `webhook_url_invalid`; `user_not_found` when the user was deleted or deactivated in the meantime
+   * @param url the value in the body, of any type
+   * @param precondition run after the user is locked; if it throws, nothing changes
+   * @throws Refusal `webhook_url_invalid`
+   * @throws Refusal `user_not_found` if the user was deleted or deactivated in between
    * @throws StorageError
    */
   register(userId: number, url: unknown, precondition: TransactionStep): Promise<RegisteredWebhook>
   /**
-   * Removes the user's webhook and drops its pending deliveries; does nothing if there is none.
+   * Removes the user's webhook and drops its pending deliveries. Does nothing if there is none.
    * @throws StorageError
    */
   remove(userId: number): Promise<void>
@@ -36,7 +37,7 @@ export interface Webhooks {
 
 interface Dependencies {
   stores: { readonly webhooks: WebhookStore }
-  /** Undefined unless `auth.key_secret` is set. */
+  /** Undefined if `auth.key_secret` is not set. */
   sealer: Sealer | undefined
   clock: Clock
 }
@@ -70,7 +71,7 @@ export function createWebhooks(
   }
 }
 
-/** `host:port`, the same for all URLs of one server. */
+/** Returns `host:port`, which is the same for all URLs of one server. */
 function receiverOf(url: URL): string {
   return `${hostOf(url)}:${url.port || '443'}`
 }

@@ -1,12 +1,13 @@
-// Decides which addresses are on the public Internet, and so may receive users' webhooks (CONTRACT §5).
+// Decides which addresses are on the public Internet and may receive users' webhooks.
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { embeddedIPv4 } from '../../http/embedded-ipv4.ts'
 
 /**
- * Whether an address is global unicast, by IANA's special-purpose registries. IPv4 embedded in IPv6 (mapped, NAT64,
- * 6to4, Teredo, ISATAP) is public only if every embedded address is; text that is no address is not public.
- * @param address as sockets and name servers write it: dotted decimal, or IPv6 without brackets
+ * Returns whether an address is global unicast, according to IANA's special-purpose registries. IPv6 with embedded
+ * IPv4 (mapped, NAT64, 6to4, Teredo, ISATAP) is public only if every embedded address is public. Invalid text is not
+ * public.
+ * @param address in the format of sockets and name servers: dotted decimal, or IPv6 without brackets
  */
 export function isPublic(address: string): boolean {
   switch (isIP(address)) {
@@ -20,14 +21,14 @@ export function isPublic(address: string): boolean {
   }
 }
 
-/** Azure's VMs reach their host agent, and its secrets, at this otherwise ordinary public address. */
+/** Azure VMs reach their host agent, and its secrets, at this address. It is an ordinary public address otherwise. */
 const azureHost = '168.63.129.16'
 
 function isPublicIPv4(address: ipaddr.IPv4): boolean {
   return address.range() === 'unicast' && address.toString() !== azureHost
 }
 
-/** What IANA has allocated for unicast; the library also reports unallocated space as unicast. */
+/** The unicast space that IANA has allocated. The library also reports unallocated space as unicast. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
 function isPublicIPv6(address: ipaddr.IPv6): boolean {

@@ -1,4 +1,4 @@
-// Resolves a webhook's host and checks that its addresses are allowed: at registration and again at each delivery.
+// Resolves a webhook's host and checks that its addresses are allowed, at registration and again at each delivery.
 import { lookup, Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { isPublic } from './public-address.ts'
@@ -6,7 +6,7 @@ import { hostOf } from './webhook-url.ts'
 
 type Destination =
   | { readonly kind: 'found'; readonly addresses: readonly string[] }
-  /** At this moment; such a webhook may still be registered (CONTRACT §5). */
+  /** The name has no address at this moment. The webhook may still be registered. */
   | { readonly kind: 'unresolved' }
   /** `address` is an address of the host that is not public. */
   | { readonly kind: 'forbidden'; readonly address: string }
@@ -18,7 +18,8 @@ export interface DestinationRules {
 }
 
 /**
- * A single non-public address forbids the host: otherwise the name server would choose which one is connected to.
+ * Finds the addresses of the host. A single non-public address makes the host forbidden. Otherwise its name server
+ * could choose which address the gateway connects to.
  * @param url as returned by `parseWebhookUrl`
  */
 export async function findDestination(
@@ -32,25 +33,25 @@ export async function findDestination(
   return forbidden === undefined ? { kind: 'found', addresses } : { kind: 'forbidden', address: forbidden }
 }
 
-/** All addresses of a name in punycode; every kind of failure is `unresolved`. Settles within 2 s. */
+/** Returns all addresses of a name in punycode. Every failure is `unresolved`. Settles within 2 s. */
 export type Resolve = (name: string) => Promise<readonly string[] | 'unresolved'>
 
 interface ResolverOptions {
   /** `webhooks.allow_private_networks`. */
   readonly allowPrivate: boolean
-  /** Name servers as `address[:port]`; default: the system's. */
+  /** Name servers as `address[:port]`, by default the system's. */
   readonly servers?: readonly string[]
 }
 
-/** For a whole lookup, and for the first of c-ares' two attempts. */
+/** Timeouts for a whole lookup, and for the first of c-ares' two attempts. */
 const lookupTimeoutMs = 2_000
 const firstTryTimeoutMs = 700
 
 /**
- * A user chooses the name, so its name server may be silent on purpose. `dns.lookup` would hold a thread of libuv's pool
- * meanwhile, and would delay password hashes and the look-ups of upstreams. The gateway therefore asks the name servers
- * itself, and the hosts file does not count. With `allowPrivate` the operator trusts the users, and the system's look-up
- * finds the names of the hosts file and of search domains.
+ * Creates a resolver. A user chooses the name, so its name server may delay on purpose. `dns.lookup` would then
+ * block a thread of libuv's pool. That would delay password hashes and the lookups of upstreams. So the gateway
+ * queries the name servers itself, without the hosts file. With `allowPrivate`, the operator trusts the users. The
+ * system's lookup then also finds names in the hosts file and in search domains.
  */
 export function createResolver(options: ResolverOptions): Resolve {
   const { allowPrivate, servers } = options
@@ -61,9 +62,9 @@ export function createResolver(options: ResolverOptions): Resolve {
   const resolver = new Resolver({ timeout: firstTryTimeoutMs, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
   return async name => {
-    // RFC 6761 §6.3: must not be sent to a name server.
+    // These names must not be sent to a name server (RFC 6761 §6.3).
     if (/(?:^|\.)localhost$/.test(name)) return ['127.0.0.1', '::1']
-    // The record types fail independently: many names have only one, and some servers support only one.
+    // The record types fail independently. Many names have only one type, and some servers support only one.
     const answers = await Promise.all([
       addressesOrNone(resolver.resolve4(name)),
       addressesOrNone(resolver.resolve6(name)),
@@ -72,7 +73,7 @@ export function createResolver(options: ResolverOptions): Resolve {
   }
 }
 
-/** One look-up of a name at a time: those of a name that hangs would take all threads of the pool. */
+/** Runs one lookup per name at a time. Otherwise a name whose lookup hangs would occupy all threads of the pool. */
 function createSystemLookup(): (name: string) => Promise<string[]> {
   const running = new Map<string, Promise<string[]>>()
   return name => {
@@ -90,7 +91,7 @@ function orUnresolved(addresses: readonly string[]): readonly string[] | 'unreso
   return addresses.length === 0 ? 'unresolved' : addresses
 }
 
-/** Empty when it fails or takes too long. */
+/** Returns an empty list if the lookup fails or takes too long. */
 function addressesOrNone(lookup: Promise<string[]>): Promise<string[]> {
   return new Promise(resolve => {
     const timer = setTimeout(() => resolve([]), lookupTimeoutMs)

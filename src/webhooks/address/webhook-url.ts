@@ -1,4 +1,4 @@
-// Validates the URLs that users register as webhooks: the raw string first, then the parsed URL (CONTRACT §5).
+// Validates the URLs that users register as webhooks: first the raw string, then the parsed URL.
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
 import { isPublic } from './public-address.ts'
@@ -6,16 +6,16 @@ import { isPublic } from './public-address.ts'
 /** In code points, as Postgres counts them. */
 const maxUrlCharacters = 2_048
 
-/** The WHATWG parser repairs `https:x`, `https:\\x`, `https:///x` and `h%6fst`; a valid URL must need no repair. */
+/** The WHATWG parser repairs `https:x`, `https:\\x`, `https:///x` and `h%6fst`. A valid URL must need no repair. */
 const authorityPattern = /^https:\/\/([^/?#\\@%]+)(?=[/?#]|$)/i
 
-/** The parser strips or percent-encodes these, so the stored URL would differ from the requested one. */
+/** The parser removes or percent-encodes these, so the stored URL would differ from the requested URL. */
 const alteredByParser = /[\s\p{Cc}\\]/u
 
 /**
- * Parses a webhook's URL. The URL is stored and returned as written; the result serves for checking and connecting.
- * Resolves no names: see `findDestination`.
- * @param options.allowPrivate `webhooks.allow_private_networks`: lifts the rules on addresses and `localhost`
+ * Parses a webhook's URL. The URL is stored and returned as the user wrote it. The result is for checks and for
+ * connecting. It resolves no names (see `findDestination`).
+ * @param options.allowPrivate `webhooks.allow_private_networks`, which lifts the rules on addresses and `localhost`
  */
 export function parseWebhookUrl(raw: unknown, options: { readonly allowPrivate: boolean }): URL | 'invalid' {
   if (typeof raw !== 'string' || !isWithinMaxLength(raw) || alteredByParser.test(raw) || !raw.isWellFormed())
@@ -28,12 +28,15 @@ export function parseWebhookUrl(raw: unknown, options: { readonly allowPrivate: 
   return isAllowed && url.port !== '0' ? url : 'invalid'
 }
 
-/** The host without IPv6 brackets: a name in lower case and punycode, or an address. */
+/** Returns the host without IPv6 brackets: a name in lower case and punycode, or an address. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
 
-/** Not by `URL.canParse`: once V8 has compiled its caller, Node 20 and 22 answer false to `https://bücher.example`. */
+/**
+ * Does not use `URL.canParse`. On Node 20 and 22, it returns false for `https://bücher.example` after V8 has
+ * compiled its caller.
+ */
 function parseUrl(raw: string): URL | undefined {
   try {
     return new URL(raw)
@@ -49,12 +52,14 @@ function isWithinMaxLength(raw: string): boolean {
   )
 }
 
-/** Checked before parsing, which strips the dot of `8.8.8.8.`. IDNA adds three more dots to ASCII's. */
+/**
+ * Checked before parsing, because the parser removes the last dot of `8.8.8.8.`. IDNA has three more dots than ASCII.
+ */
 function endsInDot(authority: string): boolean {
   return /[.\u3002\uff0e\uff61](?::[0-9]*)?$/.test(authority)
 }
 
-/** The lengths of RFC 1035 §2.3.4, which the parser leaves to the resolver, and punycode that it does not check. */
+/** Checks the lengths of RFC 1035 §2.3.4 and the punycode, because the parser checks neither. */
 function isValidHost(hostname: string): boolean {
   if (hostname.startsWith('[')) return true
   return hostname.length <= 253 && hostname.split('.').every(isValidLabel)
@@ -65,7 +70,10 @@ function isValidLabel(label: string): boolean {
   return !label.startsWith('xn--') || isPunycode(label)
 }
 
-/** Punycode that does not decode is answered with nothing by Node 20 and 22, and with itself by 24 and later. */
+/**
+ * Returns whether punycode can be decoded. If it cannot, Node 20 and 22 return an empty text, and Node 24 and later
+ * return the label.
+ */
 function isPunycode(label: string): boolean {
   const decoded = domainToUnicode(label)
   return decoded !== label && domainToASCII(decoded) === label

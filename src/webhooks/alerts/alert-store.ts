@@ -1,8 +1,7 @@
-// Stores an alert and its deliveries in one statement (CONTRACT §7).
+// Stores an alert and its deliveries in one statement.
 import { countRows, type Database, type TransactionStep } from '../../storage/database.ts'
 
 interface Alert {
-  /** A UUID. */
   id: string
   type: string
   /** The request body, exactly as sent. */
@@ -11,9 +10,9 @@ interface Alert {
 
 export interface AlertStore {
   /**
-   * Queues a delivery to every active pro user's webhook, or to one user's.
-   * @param inTransaction stored with the alert
-   * @returns how many; `user_unknown` when no such user exists
+   * Queues a delivery to the webhook of every active pro user, or of one user.
+   * @param inTransaction stored in the same transaction as the alert
+   * @returns the number of deliveries; `user_unknown` if the user does not exist
    */
   queue(
     alert: Alert,
@@ -22,7 +21,7 @@ export interface AlertStore {
     inTransaction?: TransactionStep,
   ): Promise<number | 'user_unknown'>
   /**
-   * Deletes up to `limit` alerts created before `before` that no delivery refers to.
+   * Deletes up to `limit` alerts created before `before` that have no deliveries.
    * @returns how many were deleted
    */
   prune(before: Date, limit: number): Promise<number>
@@ -37,7 +36,7 @@ export function createAlertStore(database: Database): AlertStore {
     queue: ({ id, type, body }, userId, now, inTransaction) =>
       database.transaction(
         async tx => {
-          // Locked first: a deletion that comes meanwhile waits, and then finds the delivery that goes with the user.
+          // The user is locked first. A concurrent deletion waits, and then also deletes the delivery.
           const isKnown =
             userId === undefined ||
             (await tx.query('select from users where id = $1 for key share', [userId])).length > 0
@@ -50,8 +49,8 @@ export function createAlertStore(database: Database): AlertStore {
         { timeoutMs: statementTimeoutMs },
       ),
 
-    // One lookup of the oldest remaining delivery covers all alerts. The hour's margin: ids rise with age only as
-    // closely as the replicas' clocks agree.
+    // One lookup of the oldest remaining delivery is enough for all alerts. The margin of one hour is for
+    // differences between the clocks of replicas, which affect the order of IDs.
     prune: (before, limit) =>
       countRows(
         database,

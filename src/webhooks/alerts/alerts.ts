@@ -1,4 +1,5 @@
-// Emits alerts for downstream services: stored with a delivery per receiver, sent in the background (CONTRACT §7).
+// Emits alerts for downstream services. An alert is stored with one delivery per receiver, and sent in the
+// background.
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -7,22 +8,23 @@ import type { AlertStore } from './alert-store.ts'
 
 interface NewAlert {
   type: string
-  /** Any JSON value, `null` too; undefined is sent as `{}`. */
+  /** Any JSON value, including `null`. Undefined is sent as `{}`. */
   data: unknown
-  /** Undefined: every active pro user. */
+  /** Undefined for every active pro user. */
   userId: number | undefined
 }
 
 export interface Alerts {
   /**
-   * @param inTransaction stored with the alert
-   * @returns how many deliveries were queued; `user_unknown` when no such user exists
-   * @throws Refusal `request_invalid` when the data is nested too deeply to serialize; StorageError
+   * @param inTransaction stored in the same transaction as the alert
+   * @returns how many deliveries were queued; `user_unknown` if the user does not exist
+   * @throws Refusal `request_invalid` if the data is nested too deeply to serialize
+   * @throws StorageError
    */
   emit(alert: NewAlert, inTransaction: TransactionStep): Promise<number | 'user_unknown'>
 }
 
-/** @param onQueued called as soon as a delivery is queued */
+/** @param onQueued called when a delivery is queued */
 export function createAlerts(store: AlertStore, clock: Clock, onQueued: () => void): Alerts {
   return {
     async emit({ type, data = {}, userId }, inTransaction) {
@@ -35,7 +37,10 @@ export function createAlerts(store: AlertStore, clock: Clock, onQueued: () => vo
   }
 }
 
-/** Parsed data may still be too deep: `JSON.stringify` exhausts the stack long before `JSON.parse` does. */
+/**
+ * Parsed data may be too deep to serialize, because `JSON.stringify` exhausts the stack long before `JSON.parse`
+ * does.
+ */
 function serialize(body: object): string {
   try {
     return JSON.stringify(body)

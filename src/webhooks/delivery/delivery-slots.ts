@@ -4,38 +4,41 @@ export type SlotClass = 'normal' | 'slow'
 
 interface Slot {
   /**
-   * The receiver has not responded for a while: moves the delivery to the slow class, also past its limit. How far is
-   * bounded all the same: the normal slots let through no more than their number in that while, and attempts time out.
-   * @returns whether other deliveries may be waiting for the slot it leaves
+   * Moves the delivery to the slow class, because the receiver has not responded for a while. The class may then
+   * exceed its limit. The excess is limited, because attempts time out, and because the normal slots limit how many
+   * deliveries can be moved in that time.
+   * @returns whether other deliveries may be waiting for the slot that became free
    */
   moveToSlow(): boolean
   /**
    * @param isSlow whether the receiver responded late or not at all
-   * @returns whether other deliveries may be waiting for the slot it leaves
+   * @returns whether other deliveries may be waiting for the slot that became free
    */
   release(isSlow: boolean): boolean
 }
 
 interface DeliverySlots {
   readonly perReceiver: number
-  /** How many more deliveries the class admits; below 0 where more were moved to it. */
+  /** Returns how many more deliveries the class admits. It is below 0 if too many were moved to the class. */
   freeSlots(slotClass: SlotClass): number
-  /** Occupies a slot. */
   acquire(receiver: string, slotClass: SlotClass): Slot
-  /** Receivers with running deliveries, and how many more each may have. */
+  /** Returns the receivers with running deliveries, and how many more each may have. */
   busyReceivers(): Map<string, number>
-  /** Receivers known to be slow. */
+  /** Returns the receivers that were slow. */
   slowReceivers(): string[]
 }
 
 export interface SlotLimits {
   normal: number
-  /** Of leases for receivers known to be slow. */
+  /** The limit for leases of slow receivers. */
   slow: number
   perReceiver: number
 }
 
-/** Receivers remembered as slow; the oldest is dropped first, and takes a normal slot when it hangs again. */
+/**
+ * The maximum number of slow receivers in memory. The oldest is dropped first. It uses a normal slot when it hangs
+ * again.
+ */
 const maxSlowReceivers = 10_000
 
 export function createDeliverySlots(limits: SlotLimits): DeliverySlots {

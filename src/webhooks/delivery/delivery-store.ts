@@ -1,4 +1,4 @@
-// The delivery records: attempt outcomes and the delivery log.
+// Stores the deliveries: the outcomes of attempts, and the delivery log.
 import {
   type AttemptOutcome,
   type AttemptStore,
@@ -23,7 +23,7 @@ export interface Delivery {
   response_status: number | null
   error: string | null
   created_at: Date
-  /** Set while it is pending. */
+  /** Set while the delivery is pending. */
   next_attempt_at: Date | null
   finished_at: Date | null
 }
@@ -32,22 +32,22 @@ export type RetryOutcome = 'due' | 'over' | 'unknown'
 
 export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   /**
-   * Records an attempt after which the receiver wants no more, and removes the webhook that it was sent to, unless that
-   * was registered again since.
+   * Records the last attempt for a receiver that wants no more deliveries, and removes its webhook. If the webhook
+   * was registered again since, it is kept.
    */
   recordLast(delivery: LeasedDelivery, outcome: AttemptOutcome<'delivered'>, now: Date): Promise<void>
   /**
-   * Makes a delivery that waits or has failed due now, for the webhook that its user has now; a failed one gets this
-   * one attempt. Changes nothing while an attempt is under way: that one is it.
-   * @param inTransaction stored with the change, where the outcome is `due`
-   * @returns `over` if it was delivered or dropped, or the user is no longer pro, no longer active, or without a
-   * webhook: the lease would drop it
+   * Makes a pending or failed delivery due now, for the user's current webhook. A failed delivery gets one attempt.
+   * Changes nothing while an attempt is running, because that attempt is the retry.
+   * @param inTransaction stored with the change, if the outcome is `due`
+   * @returns `over` if it was delivered or dropped, or if the lease would drop it because the user is not pro, not
+   * active, or has no webhook
    */
   retryNow(id: number, now: Date, inTransaction: (userId: number) => TransactionStep): Promise<RetryOutcome>
-  /** Newest first. */
+  /** Returns the deliveries, newest first. */
   list(filter: LogFilter<DeliveryStatus>): Promise<Delivery[]>
   /**
-   * Of the oldest `limit` finished deliveries, deletes those created before `before`.
+   * Examines the oldest `limit` finished deliveries, and deletes those that were created before `before`.
    * @returns how many were deleted
    */
   prune(before: Date, limit: number): Promise<number>
@@ -61,7 +61,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
 
     recordLast: (delivery, outcome, now) =>
       database.transaction(async tx => {
-        // First the user, then the delivery, as a registration locks them: the two cannot deadlock.
+        // Locks the user before the delivery, like a registration, so that the two cannot deadlock.
         await lockUser(tx, delivery.user_id)
         await createAttemptStore(tx, 'webhook_deliveries').recordAttempt(delivery, outcome, now)
         await removeWebhook(tx, delivery.user_id, now, delivery.registration)
@@ -89,7 +89,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
-    // Ordered by id, which rises with age: an index on the age would cost one more write per delivery.
+    // Ordered by ID, which increases with age. An index on the age would cost one more write per delivery.
     prune: (before, limit) =>
       countRows(
         database,

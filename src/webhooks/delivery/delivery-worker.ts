@@ -1,4 +1,4 @@
-// Sends due deliveries, bounded per receiver, and judges the answers.
+// Sends due deliveries, with limits per receiver, and evaluates the responses.
 import type { Clock } from '../../clock.ts'
 import type { DeliveryOutcomes } from '../../observability/metrics/counters.ts'
 import { type OutboxWorker, startOutboxWorker } from '../../outbox/outbox-worker.ts'
@@ -18,27 +18,27 @@ export interface SendSettings {
 interface Dependencies {
   deliveries: Pick<DeliveryStore, 'lease' | 'recordAttempt' | 'recordLast' | 'release'>
   secrets: WebhookSecrets
-  /** The current settings; an attempt keeps those it was leased under. */
+  /** Returns the current settings. An attempt keeps the settings with which it was leased. */
   sendSettings(): SendSettings
   clock: Clock
-  /** From 0 to 1. */
+  /** A number from 0 to 1. */
   random(): number
-  /** Counts attempts as they end. */
+  /** Counts attempts when they end. */
   outcomes: DeliveryOutcomes
-  /** Called when the store fails; leased deliveries are leased again after their lease expires. */
+  /** Called when the store fails. Leased deliveries are leased again after their lease expires. */
   onError(error: unknown): void
 }
 
-/** A socket that waits for a response costs little, and receivers that respond at once never need many. */
+/** A socket that waits for a response costs little. Receivers that respond immediately never need many slots. */
 const slotLimits: SlotLimits = { normal: 32, slow: 128, perReceiver: 4 }
 
-/** A receiver that has not responded by then is slow. */
+/** A receiver that has not responded after this time is slow. */
 const slowAfterMs = 1_000
 
-/** How long a lease outlasts the attempt; then another replica sends what a dead one had leased (CONTRACT §5). */
+/** How much longer a lease is than the attempt. After that, another replica sends what a dead replica had leased. */
 const leaseMarginMs = 15_000
 
-/** What an attempt needs to know of its lease: it keeps the settings that it was leased under. */
+/** A leased delivery, with the settings at the time of the lease. */
 interface Leased {
   readonly delivery: LeasedDelivery
   readonly slotClass: SlotClass
@@ -91,7 +91,7 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
     await record(delivery, attemptOutcome, new Date(clock.now()))
   }
 
-  /** A poll passes over deliveries without a free slot, so a slot that was waited for polls again. */
+  /** Polls again if a slot became free that other deliveries may need. A poll skips deliveries without a free slot. */
   function wakeIf(mayHaveWaiting: boolean): void {
     if (mayHaveWaiting) worker.wake()
   }
@@ -102,7 +102,8 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
     if (secret === undefined) {
       return { kind: 'failed', reason: 'secret', message: 'the secret was sealed under another key_secret' }
     }
-    // An unreadable previous secret costs only its own signature: receivers should verify with the current secret.
+    // If the previous secret cannot be decrypted, only its own signature is missing. Receivers should verify with
+    // the current secret.
     const previousSecret = secret_before === null ? undefined : secrets.unseal(secret_before, user_id)
     const signingSecrets = previousSecret === undefined ? [secret] : [secret, previousSecret]
     const headers = webhookHeaders(
@@ -117,7 +118,7 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
   return worker
 }
 
-/** The `webhook-id` of an alert to a user, by which its receiver detects a repeated delivery. */
+/** Returns the `webhook-id` of an alert to a user. Receivers use it to detect repeated deliveries. */
 export function messageId(alertId: string, userId: number): string {
   return `msg_${alertId.replaceAll('-', '')}_${userId}`
 }

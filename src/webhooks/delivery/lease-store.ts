@@ -1,4 +1,4 @@
-// Finds and leases due deliveries in a statement that takes as long for a hundred thousand pending as for ten.
+// Finds and leases due deliveries. The statement takes as long for a hundred thousand pending deliveries as for ten.
 import { prepared, type Queryable } from '../../storage/database.ts'
 import type { SlotClass } from './delivery-slots.ts'
 
@@ -7,16 +7,16 @@ export interface LeasedDelivery {
   id: number
   alert_id: string
   user_id: number
-  /** The number of this attempt, from 1; with the id it identifies the lease. */
+  /** The number of this attempt, from 1. Together with the ID it identifies the lease. */
   attempts: number
   body: string
   url: string
   receiver: string
-  /** As stored; `secret_before` is the previous secret while deliveries are still signed with it too. */
+  /** As stored. `secret_before` is the previous secret, while deliveries are also signed with it. */
   secret: string
   secret_before: string | null
   registration: number
-  /** An operator asked for this one attempt of a delivery that had failed. */
+  /** An operator requested this single attempt of a failed delivery. */
   is_last: boolean
 }
 
@@ -26,7 +26,7 @@ export interface LeaseRequest {
   perReceiver: number
   /** Receivers with running deliveries, and how many more each may have. */
   busyReceivers: ReadonlyMap<string, number>
-  /** Slow receivers: class `slow` leases for these alone, `normal` for all others. */
+  /** Slow receivers. Class `slow` leases only for these, and class `normal` for all others. */
   slowReceivers: readonly string[]
   slotClass: SlotClass
   now: Date
@@ -36,20 +36,23 @@ export interface LeaseRequest {
 
 export interface LeaseStore {
   /**
-   * Leases due deliveries, the longest due first, and drops those of users that are no longer pro, no longer active,
-   * or without a webhook. Deletes those of a user who was deleted while the alert was stored. Concurrent callers get
+   * Leases due deliveries, the longest due first. Drops deliveries of users that are not pro, not active, or have
+   * no webhook. Deletes deliveries of a user who was deleted while the alert was stored. Concurrent callers get
    * different deliveries.
    * @throws StorageError
    */
   lease(request: LeaseRequest): Promise<LeasedDelivery[]>
 }
 
-/** Due deliveries examined, the longest due first, and receivers examined when those do not suffice. */
+/**
+ * How many due deliveries are examined, the longest due first. If these are not enough, how many receivers are
+ * examined.
+ */
 const headDeliveries = 64
 const walkReceivers = 500
 
 export function createLeaseStore(database: Queryable): LeaseStore {
-  /** The receiver after which the next walk begins, so that every receiver has its turn however many there are. */
+  /** The receiver after which the next walk begins, so that every receiver gets its turn. */
   let lastWalkedReceiver = ''
   return {
     async lease({ limit, perReceiver, busyReceivers, slowReceivers, slotClass, now, leaseUntil }) {
@@ -64,7 +67,7 @@ export function createLeaseStore(database: Queryable): LeaseStore {
         perReceiver,
         [...busyReceivers.keys()],
         [...busyReceivers.values()],
-        // The normal class excludes these receivers; the slow class is limited to them.
+        // The normal class excludes these receivers. The slow class is limited to them.
         slotClass === 'slow'
           ? slowReceivers.filter(receiver => !fullReceivers.includes(receiver))
           : [...slowReceivers, ...fullReceivers],
@@ -81,16 +84,16 @@ export function createLeaseStore(database: Queryable): LeaseStore {
   }
 }
 
-/** Asked first: at most polls nothing is due, and to plan the statement below takes Postgres ten times as long as this. */
+/** Runs first, because at most polls nothing is due. Postgres needs ten times as long to plan the statement below. */
 const firstDueSql = prepared(`
   select id from webhook_deliveries
    where status = 'pending' and due_at <= $1::timestamptz
    order by due_at, id limit 1`)
 
-// `head` and `walk` step from row to row and from receiver to receiver explicitly: a plain LIMIT reads and sorts the
-// whole backlog as long as the planner's statistics predate it. The walk runs only when the head is full of
-// deliveries that must wait. Rows are locked before they are ranked, because one query cannot do both.
-// `secret_before` counts only when it belongs to this registration: a replica of the previous release replaces a
+// `head` and `walk` explicitly step from row to row and from receiver to receiver. A plain LIMIT reads and sorts
+// the whole backlog while the planner's statistics are outdated. The walk runs only if the head is full of
+// deliveries that must wait. Rows are locked before they are ranked, because one query cannot do both. The value of
+// `secret_before` counts only if it belongs to this registration. A replica of the previous release replaces a
 // webhook without clearing it.
 const leaseSql = `
   with recursive head as (

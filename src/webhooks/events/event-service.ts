@@ -1,4 +1,4 @@
-// Sends events to the service that the operator chose, once per host, and prunes those that have ended.
+// Sends events to the operator's service, once per host, and deletes old events.
 import type { Clock } from '../../clock.ts'
 import type { Config, EventsConfig } from '../../config/sections/schema.ts'
 import { createLogThrottle } from '../../observability/log-throttle.ts'
@@ -13,51 +13,53 @@ import { webhookHeaders } from '../webhook-secret.ts'
 import { createEventStore, type LeasedEvent } from './event-store.ts'
 
 export interface EventSettings {
-  /** Undefined where no service is told: what is stored stays where it is. */
+  /** Undefined if no service receives events. Stored events then stay in the database. */
   readonly events?: EventsConfig | undefined
   readonly webhooks: Pick<Config['webhooks'], 'timeout' | 'retention'>
 }
 
 export interface EventService {
-  /** Polls now. */
   wake(): void
-  /** @param graceMs for running attempts */
+  /** @param graceMs time for running attempts */
   stop(graceMs: number): Promise<void>
 }
 
 interface Dependencies {
   database: Database
   clock: Clock
-  /** From 0 to 1. */
+  /** A number from 0 to 1. */
   random(): number
-  /** Counts attempts as they end. */
+  /** Counts attempts when they end. */
   outcomes: DeliveryOutcomes
-  /** @param what could not be done */
+  /** @param what the action that failed */
   onError(what: string, error: unknown): void
   /**
-   * Called when the service did not take an event, at most once a minute.
-   * @param problem in one line: `status 500`, or what came in the place of an answer
-   * @param failures since the last call, this one included
+   * Called when the service did not accept an event, at most once per minute.
+   * @param problem one line: `status 500`, or what happened instead of a response
+   * @param failures number of failures since the last call, including this one
    */
   onNotTaken(problem: string, failures: number): void
-  /** PEM; trusted instead of the system's CAs. */
+  /** In PEM format. Trusted instead of the system's CAs. */
   ca?: string | undefined
 }
 
-/** Attempts under way at once; all go to one service, and each is of another user. */
+/** Maximum number of running attempts. All go to one service, and each is for a different user. */
 const maxRunning = 32
 
-/** How long a lease outlasts the attempt, as with alerts; then another replica sends what a dead one had leased. */
+/**
+ * How much longer a lease is than the attempt, as with alerts. After that, another replica sends what a dead
+ * replica had leased.
+ */
 const leaseMarginMs = 15_000
 
-/** What an attempt keeps of the settings that it was leased under. */
+/** A leased event, with the settings at the time of the lease. */
 interface Leased {
   readonly event: LeasedEvent
   readonly target: EventsConfig
   readonly send: Send
 }
 
-/** @param settings returns the active settings; an event is sent by the settings under which it was leased */
+/** @param settings returns the active settings; an event is sent with the settings at the time of its lease */
 export function createEventService(settings: () => EventSettings, dependencies: Dependencies): EventService {
   const { database, clock, outcomes } = dependencies
   const store = createEventStore(database)

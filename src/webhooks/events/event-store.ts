@@ -1,4 +1,5 @@
-// The events on their way to the service: stored with the change, leased, and recorded, in order for each user.
+// Stores the events for the service, in the transaction of the change. Events of a user are leased and recorded in
+// order.
 import {
   type AttemptOutcome,
   type AttemptStore,
@@ -15,7 +16,6 @@ export interface NewEvent {
 }
 
 export interface LeasedEvent extends Lease {
-  /** A UUID. */
   message_id: string
   user_id: number
   body: string
@@ -23,24 +23,24 @@ export interface LeasedEvent extends Lease {
 
 export interface EventStore extends Pick<AttemptStore<'delivered'>, 'release'> {
   /**
-   * Leases due events, the longest due first; of one user only the oldest that has not ended. Concurrent callers get
-   * different events.
+   * Leases due events, the longest due first. For each user, leases only the oldest unfinished event. Concurrent
+   * callers get different events.
    */
   lease(limit: number, now: Date, leaseUntil: Date): Promise<LeasedEvent[]>
   /**
-   * As the outbox records attempts; where the event has ended, the next one of its user is due, and that of a deleted
-   * user is gone.
+   * Records an attempt as the outbox does. If the event is finished, the next event of its user becomes due. If the
+   * user was deleted, the event is deleted too.
    */
   recordAttempt(
     leased: Lease & Pick<LeasedEvent, 'user_id'>,
     outcome: AttemptOutcome<'delivered'>,
     now: Date,
   ): Promise<void>
-  /** Deletes up to `limit` events that ended before `before`. @returns how many were deleted */
+  /** Deletes up to `limit` events that were finished before `before`. @returns how many were deleted */
   prune(before: Date, limit: number): Promise<number>
   /**
-   * For a gateway that tells no service any more: deletes up to `limit` pending events of users who have none since
-   * `before`. @returns how many were deleted
+   * For a gateway that no longer sends events. Deletes up to `limit` pending events of users that have no event
+   * since `before`. @returns how many were deleted
    */
   pruneUnsent(before: Date, limit: number): Promise<number>
 }
@@ -108,9 +108,9 @@ export function createEventStore(database: Database): EventStore {
 }
 
 /**
- * Waits for a change of the user that is being committed, and keeps the next one waiting: a change holds its user's
- * row from before it stores its events. Otherwise an event stored just now, behind one that ends just now, would wait
- * for ever for its turn. The row of a deleted user is gone, and no event can follow.
+ * Waits until a running change of the user is committed, and makes the next change wait. A change locks its user's
+ * row before it stores its events. Otherwise a new event could miss the end of the previous event, and would never
+ * become due. If the user was deleted, there is no row, and no event can follow.
  * @returns whether the user exists
  */
 async function lockUser(tx: Queryable, userId: number): Promise<boolean> {
@@ -118,13 +118,13 @@ async function lockUser(tx: Queryable, userId: number): Promise<boolean> {
   return rows.length > 0
 }
 
-/** A deletion leaves what is still to be sent, and no longer than that (CONTRACT §12, "Account"). */
+/** After a user is deleted, only the events that are still to be sent remain. */
 const forgetEndedSql = `delete from events where user_id = $1 and status <> 'pending'`
 
 /**
- * Stores events in the transaction of the changes that they tell of, in this order. An event is due at once, unless an
- * older one of its user has not ended.
- * @param tx has changed each of these users, and so holds their rows
+ * Stores events in the transaction of their changes, in this order. An event is due immediately, unless an older
+ * event of its user is unfinished.
+ * @param tx has changed each of these users, so it has locked their rows
  * @throws StorageError
  */
 export async function storeEvents(tx: Queryable, events: readonly NewEvent[], now: Date): Promise<void> {

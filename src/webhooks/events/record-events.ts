@@ -1,10 +1,10 @@
-// Stores what a service is to be told of users, in the transaction of the change itself (CONTRACT §12).
+// Stores the events about a change of users, in the transaction of the change.
 import type { Clock } from '../../clock.ts'
 import type { EventsConfig } from '../../config/sections/schema.ts'
 import type { RecordUserChanges, UserChange } from '../../users/user-change.ts'
 import { storeEvents } from './event-store.ts'
 
-/** @param settings of the moment; undefined if no service receives events */
+/** @param settings returns the current settings; undefined if no service receives events */
 export function createEventRecorder(
   settings: () => Pick<EventsConfig, 'types'> | undefined,
   clock: Clock,

@@ -1,4 +1,4 @@
-// Opens a connection to a checked address: to the address itself, so that no name is resolved again.
+// Connects to a checked address, without resolving the name again.
 import { once } from 'node:events'
 import { connect as connectTcp, isIP, isIPv6, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
@@ -7,28 +7,28 @@ import { isPublic } from '../address/public-address.ts'
 interface ConnectOptions {
   readonly addresses: readonly string[]
   readonly port: number
-  /** The host that the certificate must be for, without brackets. */
+  /** The host name in the certificate, without brackets. */
   readonly host: string
   readonly isTls: boolean
   readonly allowPrivate: boolean
-  /** For all addresses together; `signal` enforces it. */
+  /** For all addresses together. `signal` enforces it. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** PEM; trusted instead of the system's CAs. */
+  /** In PEM format. Trusted instead of the system's CAs. */
   readonly ca?: string | undefined
 }
 
-/** Bounds a host with many addresses: a webhook must not make the gateway probe a hundred of them. */
+/** Limits hosts with many addresses, so that a webhook cannot make the gateway probe a hundred addresses. */
 const maxAddressesTried = 4
 
 /**
- * The caller must destroy the socket.
- * @throws SendFailure `address`, `connection`, `tls`; any error once `signal` is aborted
+ * Connects. The caller must destroy the socket.
+ * @throws SendFailure `address`, `connection` or `tls`; any error after `signal` is aborted
  */
 export async function connect(options: ConnectOptions): Promise<Socket> {
   const socket = await connectToOne(options)
   try {
-    // Checked before anything is written: what counts is the actual peer address, not the requested one.
+    // Checks the actual peer address before anything is written, because it may differ from the requested address.
     const { remoteAddress } = socket
     if (remoteAddress === undefined) throw new SendFailure('connection', 'closed as soon as it was open')
     if (!options.allowPrivate && !isPublic(remoteAddress)) {
@@ -41,12 +41,12 @@ export async function connect(options: ConnectOptions): Promise<Socket> {
   }
 }
 
-/** Falls through to the next address: unreachable IPv6 is common. */
+/** Tries the next address after a failure, because unreachable IPv6 is frequent. */
 async function connectToOne({ addresses, port, timeoutMs, signal }: ConnectOptions): Promise<Socket> {
   const candidates = interleaveFamilies(addresses).slice(0, maxAddressesTried)
   for (const [index, host] of candidates.entries()) {
     const socket = ignoringErrors(connectTcp({ host, port }))
-    // The last one gets the remaining time.
+    // The last address gets the remaining time.
     if (index < candidates.length - 1)
       socket.setTimeout(timeoutMs / candidates.length, () => socket.destroy(new Error('silent')))
     try {
@@ -70,7 +70,7 @@ async function startTls(socket: Socket, { host, ca, signal }: ConnectOptions): P
       // An IP address is matched against the certificate, and must not be sent as SNI (RFC 6066 §3).
       ...(isIP(host) === 0 ? { servername: host } : { host }),
       ALPNProtocols: ['http/1.1'],
-      // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED would otherwise decide.
+      // Explicit, because otherwise NODE_TLS_REJECT_UNAUTHORIZED would decide.
       rejectUnauthorized: true,
       ...(ca !== undefined && { ca }),
     }),
@@ -84,12 +84,12 @@ async function startTls(socket: Socket, { host, ca, signal }: ConnectOptions): P
   }
 }
 
-/** An unhandled socket error, even after the delivery, would end the process. */
+/** An unhandled socket error would end the process, even after the delivery. */
 function ignoringErrors<S extends Socket>(socket: S): S {
   return socket.on('error', () => {})
 }
 
-/** Alternates the families (RFC 8305 §4), IPv4 first: missing IPv6 is not always reported at once. */
+/** Alternates the families (RFC 8305 §4), with IPv4 first, because missing IPv6 is not always reported immediately. */
 function interleaveFamilies(addresses: readonly string[]): string[] {
   const ipv6 = addresses.filter(isIPv6)
   const ipv4 = addresses.filter(address => !isIPv6(address))
@@ -99,11 +99,16 @@ function interleaveFamilies(addresses: readonly string[]): string[] {
 }
 
 /**
- * Why a delivery got no response, in words for the delivery log.
- * `secret`: the stored secret cannot be unsealed · `timeout`: not finished within `webhooks.timeout` · `unresolved`:
- * no name server returned an address · `address`: the host is, or resolves to, one that CONTRACT §5 refuses ·
- * `connection`: refused, unreachable or broken off · `tls`: failed handshake, or a certificate for another host or of
- * an untrusted CA · `answer`: not HTTP, or a response head over 16 KiB · `aborted`: by the caller's signal.
+ * Why a delivery got no response, for the delivery log.
+ *
+ * - `secret`: the stored secret cannot be decrypted
+ * - `timeout`: not finished within `webhooks.timeout`
+ * - `unresolved`: no address from any name server
+ * - `address`: the host has a forbidden address
+ * - `connection`: refused, unreachable or interrupted
+ * - `tls`: failed handshake, or a certificate for another host or of an untrusted CA
+ * - `answer`: no valid HTTP response, or a response head over 16 KiB
+ * - `aborted`: aborted by the caller's signal
  */
 export type FailureReason =
   | 'secret'
@@ -124,7 +129,9 @@ export class SendFailure extends Error {
   }
 }
 
-/** One short line that fits a table and a terminal: certificates and responses put text of their own into errors. */
+/**
+ * Returns one short line for tables and terminals, because certificates and responses add their own text to errors.
+ */
 export function describeError(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
   const words = [code, message].filter(word => typeof word === 'string' && word !== '')

@@ -1,13 +1,13 @@
-// What a receiver's response makes of a message: delivered, failed, or to be tried again (RFC 9110 §10.2.3: Retry-After).
+// Evaluates a receiver's response to a message: delivered, failed, or to be retried.
 import { parseDuration } from '../../config/formats/units.ts'
 import type { AttemptOutcome } from '../../outbox/attempt-store.ts'
 import { retryDelayMs } from '../../outbox/retry-delay.ts'
 import type { SendOutcome } from './send.ts'
 
 /**
- * @param attempts made so far, this one included; `is_last` where no other follows whatever the schedule has left
+ * @param attempts number of attempts so far, including this one; with `is_last`, no attempt follows
  * @param random from 0 to 1
- * @param nowMs since the epoch
+ * @param nowMs milliseconds since the epoch
  */
 export function outcomeOf(
   outcome: SendOutcome,
@@ -32,16 +32,18 @@ export function outcomeOf(
   }
 }
 
-/** After the first attempt, the second and so on: about three days, as Standard Webhooks recommends. */
+/**
+ * Delays after the first attempt, the second and so on. They total about three days, as Standard Webhooks recommends.
+ */
 export const retryDelaysMs = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map(parseDuration)
 
-/** A receiver may postpone a delivery, but not indefinitely. */
+/** A receiver may postpone a delivery, but not forever. */
 const maxRetryAfterMs = 24 * 60 * 60_000
 
-/** `delay-seconds`: digits only. */
+/** `delay-seconds`, which has digits only. */
 const delaySecondsPattern = /^[0-9]+$/
 
-/** `HTTP-date`: IMF-fixdate, then the two obsolete forms that recipients must still accept (RFC 9110 §5.6.7). */
+/** `HTTP-date`: IMF-fixdate, then the two obsolete formats that recipients must accept (RFC 9110 §5.6.7). */
 const httpDatePatterns = [
   /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/,
   /^[A-Z][a-z]{5,8}, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT$/,
@@ -49,10 +51,10 @@ const httpDatePatterns = [
 const asctimePattern = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/
 
 /**
- * Parses the Retry-After header of a receiver's response.
- * @param field the header's value
- * @param nowMs since the epoch, by our own clock; a date is compared with it
- * @returns milliseconds from now, a day at most; 0 when the value is invalid or the date is past
+ * Parses the Retry-After header of a receiver's response (RFC 9110 §10.2.3).
+ * @param field the value of the header
+ * @param nowMs milliseconds since the epoch, by the gateway's clock; a date is compared with it
+ * @returns milliseconds from now, at most one day; 0 if the value is invalid or the date has passed
  */
 export function parseRetryAfterMs(field: string, nowMs: number): number {
   const value = field.trim()
@@ -63,6 +65,6 @@ export function parseRetryAfterMs(field: string, nowMs: number): number {
 
 function parseHttpDateMs(value: string): number {
   if (httpDatePatterns.some(form => form.test(value))) return Date.parse(value)
-  // An asctime date names no zone; it is in UTC.
+  // An asctime date has no zone, and is in UTC.
   return asctimePattern.test(value) ? Date.parse(`${value} GMT`) : Number.NaN
 }

@@ -1,4 +1,4 @@
-// Sends one delivery: one POST to one webhook, to a checked address, over a connection of its own.
+// Sends one delivery: one POST to one webhook, to a checked address, on a separate connection.
 import type { Socket } from 'node:net'
 import { Client, type Dispatcher, errors } from 'undici'
 import { findDestination, type Resolve } from '../address/resolve.ts'
@@ -9,25 +9,27 @@ export interface SenderOptions {
   readonly resolve: Resolve
   /** `webhooks.allow_private_networks`. */
   readonly allowPrivate: boolean
-  /** `webhooks.timeout`: from the name lookup to the end of the response. */
+  /** `webhooks.timeout`, from the name lookup to the end of the response. */
   readonly timeoutMs: number
-  /** PEM; trusted instead of the system's CAs. */
+  /** In PEM format. Trusted instead of the system's CAs. */
   readonly ca?: string | undefined
-  /** The URL is the operator's, who may also write `http://`: the rules for users' URLs do not apply. */
+  /** The URL is from the operator, so the rules for users' URLs do not apply. It may be `http://`. */
   readonly isTrusted?: boolean
 }
 
 interface SendRequest {
-  /** As stored. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Aborts the delivery, as `aborted`. */
+  /** Aborts the delivery, with the reason `aborted`. */
   readonly signal?: AbortSignal
 }
 
 export type SendOutcome =
-  /** The final status; redirects are not followed. `retryAfter` is the raw header; undefined when sent twice. */
+  /**
+   * The final status. Redirects are not followed. `retryAfter` is the raw header; undefined if the header was sent
+   * twice.
+   */
   | { readonly kind: 'answered'; readonly status: number; readonly retryAfter?: string | undefined }
   /** `message` is one line of at most 200 characters, for operators. */
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string }
@@ -35,7 +37,7 @@ export type SendOutcome =
 /** Never rejects, and leaves no connection open. */
 export type Send = (request: SendRequest) => Promise<SendOutcome>
 
-/** Only the status counts, but some receivers undo their work when the connection closes too early. */
+/** Only the status counts, but some receivers undo their work if the connection closes too early. */
 const maxResponseHeadBytes = 16 * 1024
 const maxResponseBodyBytes = 64 * 1024
 
@@ -58,7 +60,7 @@ async function attempt(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const { allowPrivate, timeoutMs, ca, isTrusted } = options
-  // Checked again: the URL may have been stored under laxer settings.
+  // Checked again, because the URL may have been stored with less strict settings.
   const url = isTrusted ? new URL(request.url) : parseWebhookUrl(request.url, { allowPrivate })
   if (url === 'invalid') throw new SendFailure('address', 'not an address for webhooks')
   const destination = await unlessAborted(findDestination(url, options), signal)
@@ -87,7 +89,8 @@ async function post(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const client = new Client(url.origin, {
-    // undici would resolve names itself and connect to literal addresses unchecked: it only gets this connection.
+    // undici would resolve names itself and connect to literal addresses without a check. So it receives only this
+    // connection.
     connect: (_options, callback) =>
       process.nextTick(() =>
         socket.destroyed ? callback(new Error('the connection was closed'), null) : callback(null, socket),
@@ -117,7 +120,10 @@ async function post(
   }
 }
 
-/** A body that breaks off changes nothing; one that does not end in time means a hanging receiver: `timeout`. */
+/**
+ * Reads the body. An interrupted body changes nothing. If the body does not end in time, the receiver hangs, and
+ * the result is `timeout`.
+ */
 async function drainResponse(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
   let readBytes = 0
   try {
@@ -142,7 +148,10 @@ function isInvalidResponse(error: unknown): boolean {
   return kinds.some(kind => error instanceof kind)
 }
 
-/** Not `AbortSignal.any` and `.timeout`: Node 20 leaks the former's sources and may collect the latter early. */
+/**
+ * Does not use `AbortSignal.any` and `.timeout`. Node 20 leaks the sources of `any`, and may collect `timeout`
+ * signals too early.
+ */
 function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined) {
   const controller = new AbortController()
   const abort = () => controller.abort(new SendFailure('aborted', 'ended by its sender'))
