@@ -1,16 +1,16 @@
-// The kinds of mails: those that carry a code, and notices.
+// Defines the kinds of mails: mails with a code, and notices.
 
-/** Mails that carry a code, by the code's purpose. */
+/** Mails with a code, by the purpose of the code. */
 const codeKinds = ['reset', 'verify', 'email'] as const
 
-/** Mails that only tell something; `mail.notices: false` sends none. */
+/** Mails that only inform. `mail.notices: false` disables them. */
 const noticeKinds = [
   'password_changed',
   'email_changed',
   'account_deleted',
-  /** To the present address: a change to another one was asked for. */
+  /** Sent to the current address, because a change to another address was requested. */
   'email_change_requested',
-  /** To the owner of an address that somebody else wanted for their account. */
+  /** Sent to the owner of an address that another user requested. */
   'email_taken',
 ] as const
 

@@ -1,4 +1,4 @@
-// Stores mails to be sent, in the transaction of what they tell; a request never waits for an SMTP server.
+// Stores mails in the transaction of the change, so that a request never waits for an SMTP server.
 import type { Clock } from '../clock.ts'
 import { isMailbox } from '../config/formats/mailbox.ts'
 import type { Queryable } from '../storage/database.ts'
@@ -7,7 +7,7 @@ import { insertMail } from './mail-store.ts'
 
 interface MailTo {
   readonly userId: number
-  /** The one recipient. */
+  /** The only recipient. */
   readonly address: string
 }
 
@@ -17,18 +17,21 @@ export type NewMail =
 
 export interface MailQueue {
   /**
-   * Stores one mail, whatever the configuration says of its kind. An address that is not one mailbox of RFC 5321 gets
-   * none (CONTRACT §12). Call `wake` once it is committed.
+   * Stores one mail, independent of the configuration. If the address is not one mailbox of RFC 5321, nothing is
+   * stored. Call `wake` after the transaction is committed.
    * @throws StorageError
    */
   add(tx: Queryable, mail: NewMail): Promise<void>
-  /** Mails were committed: they are sent now, if this process sends them, and otherwise within a second. */
+  /**
+   * Call this after mails were committed. This process sends them now, or another process sends them within one
+   * second.
+   */
   wake(): void
-  /** Has `wake` call `listener`. @returns a function that ends it */
+  /** Makes `wake` call `listener`. @returns a function that removes the listener */
   onWake(listener: () => void): () => void
 }
 
-/** No mail is tried for longer (CONTRACT §12). */
+/** A mail is given up after this time. */
 const maxAgeMs = 24 * 60 * 60_000
 
 export function createMailQueue(clock: Clock): MailQueue {

@@ -1,4 +1,5 @@
-// Assembles the sending of mails, once per host: settings that a reload replaces, the worker, the log, pruning.
+// Sets up the sending of mails, once per host: the settings, which a reload replaces, the worker, the log and the
+// pruner.
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { isSameValue } from '../config/same-value.ts'
@@ -18,7 +19,7 @@ import type { SmtpFailure, SmtpStep } from './sending/smtp-failure.ts'
 
 export interface MailService {
   readonly mails: Pick<MailStore, 'list'>
-  /** @param graceMs for running attempts */
+  /** @param graceMs time for running attempts */
   stop(graceMs: number): Promise<void>
 }
 
@@ -35,7 +36,7 @@ interface Dependencies {
 const retentionMs = 30 * 24 * 60 * 60_000
 
 /**
- * @param settings of the moment; while they are undefined, no mail is sent, and mails that are due wait
+ * @param settings returns the current settings; while it returns undefined, no mail is sent and due mails wait
  * @param outcomes counts attempts
  */
 export function createMailService(
@@ -91,7 +92,10 @@ export function createMailService(
   }
 }
 
-/** `check` has read the files; what is wrong with them since then must not keep codes from being sent. */
+/**
+ * Reads the templates. `check` has already read the files, and later problems with them must not prevent the
+ * sending of codes.
+ */
 function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templates {
   if (folder === undefined) return noTemplates
   try {
@@ -102,7 +106,7 @@ function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templat
   }
 }
 
-/** Before the conversation is about a mail; a later reply may quote the mail. */
+/** The steps before the conversation is about a mail. Later replies may quote the mail. */
 const stepsBeforeMail: ReadonlySet<SmtpStep> = new Set([
   'name',
   'connect',
@@ -112,7 +116,7 @@ const stepsBeforeMail: ReadonlySet<SmtpStep> = new Set([
   'login',
 ])
 
-/** The first failure of a step at once, then at most one line a minute with a count. */
+/** Logs the first failure of a step immediately, then at most one line per minute with a count. */
 function createFailedMailLog(logger: Logger, clock: Clock) {
   const throttle = createLogThrottle(clock)
   return ({ id, kind }: LeasedMail, { step, replyCode, message }: SmtpFailure): void => {

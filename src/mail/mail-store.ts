@@ -1,4 +1,4 @@
-// The records of mails: stored with what they tell, leased to be sent, and the log of how each ended.
+// Stores the mails: pending mails, which are leased for sending, and the log of finished mails.
 import { type AttemptStore, createAttemptStore, type Lease, type LogFilter } from '../outbox/attempt-store.ts'
 import { countRows, type Database, type Queryable } from '../storage/database.ts'
 import type { MailKind } from './mail-kind.ts'
@@ -14,7 +14,7 @@ interface NewRow {
   readonly now: Date
 }
 
-/** Stores a mail that is due at once. @throws StorageError */
+/** Stores a mail that is due immediately. @throws StorageError */
 export async function insertMail(
   tx: Queryable,
   { userId, kind, address, codeId, expiresAt, now }: NewRow,
@@ -32,7 +32,7 @@ export interface LeasedMail extends Lease {
   kind: MailKind
   address: string
   code_id: string | null
-  /** When it is given up. */
+  /** When the mail is given up. */
   expires_at: Date
   created_at: Date
 }
@@ -46,7 +46,7 @@ export interface Mail {
   status: MailStatus
   attempts: number
   created_at: Date
-  /** Set while it is pending. */
+  /** Set while the mail is pending. */
   due_at: Date | null
   sent_at: Date | null
 }
@@ -54,10 +54,10 @@ export interface Mail {
 export interface MailStore extends AttemptStore<'sent'> {
   /** Leases due mails, the longest due first. Concurrent callers get different mails. */
   lease(request: { limit: number; now: Date; leaseUntil: Date }): Promise<LeasedMail[]>
-  /** Newest first. */
+  /** Returns the mails, newest first. */
   list(filter: LogFilter<MailStatus>): Promise<Mail[]>
   /**
-   * Of the oldest `limit` mails, deletes those created before `before`.
+   * Examines the oldest `limit` mails, and deletes those that were created before `before`.
    * @returns how many were deleted
    */
   prune(before: Date, limit: number): Promise<number>
@@ -94,7 +94,7 @@ export function createMailStore(database: Database): MailStore {
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
-    // Ordered by id, which rises with age: an index on the age would cost one more write per mail.
+    // Ordered by ID, which increases with age. An index on the age would cost one more write per mail.
     prune: (before, limit) =>
       countRows(
         database,

@@ -1,4 +1,4 @@
-// Sends due mails. Every replica runs one: a lease gives each mail to one replica at a time.
+// Sends due mails. Every replica has one worker. A lease gives each mail to one replica at a time.
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
@@ -18,7 +18,10 @@ export interface SendSettings extends ComposeSettings {
   readonly sender: MailSender
 }
 
-/** @returns undefined if the code of this id is void or expired; throws StorageError */
+/**
+ * @returns undefined if the code with this ID is void or expired
+ * @throws StorageError
+ */
 export type ReadMailedCode = (
   id: string,
   now: Date,
@@ -27,30 +30,33 @@ export type ReadMailedCode = (
 interface Dependencies {
   mails: Pick<MailStore, 'lease' | 'recordAttempt' | 'release'>
   readCode: ReadMailedCode
-  /** The current settings; an attempt keeps those it began with. Undefined: mails wait. */
+  /** Returns the current settings. An attempt keeps the settings with which it began. If undefined, mails wait. */
   sendSettings(): SendSettings | undefined
   clock: Clock
-  /** From 0 to 1. */
+  /** A number from 0 to 1. */
   random(): number
   outcomes: Pick<MailOutcomes, 'count'>
   onStoreError(error: unknown): void
   onFailure(mail: LeasedMail, failure: SmtpFailure): void
 }
 
-/** Leased at once: more than there are connections, so that none of them waits for the next poll. */
+/**
+ * The maximum number of leased mails. It is higher than the number of connections, so that no connection waits for
+ * the next poll.
+ */
 const maxLeased = 64
 
 /**
- * An attempt ends after so long, and its lease a little later. A mail in flight at a crash is taken up again within
- * 90 s (CONTRACT §12): the lease and one poll.
+ * The time limit of an attempt. Its lease ends a little later. If the process crashes during an attempt, the mail
+ * is retried within 90 s, after the lease and one poll.
  */
 export const attemptMs = 60_000
 const leaseMs = 75_000
 
-/** After the first attempt, the second and so on; `expires_at` ends it after a day at the latest. */
+/** Delays after the first attempt, the second and so on. `expires_at` ends the retries after one day at the latest. */
 const retryDelaysMs = ['30s', '2m', '10m', '1h', ...Array<string>(6).fill('4h')].map(parseDuration)
 
-/** Between tries to record an outcome: they end before the lease of an attempt that was not slow. */
+/** Delays between attempts to store an outcome. They end before the lease of an attempt that was not slow. */
 const recordRetriesMs = [100, 1_000, 3_000, 10_000]
 
 export function startMailWorker(dependencies: Dependencies): OutboxWorker {
@@ -73,7 +79,10 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     await record(mail, outcome, now, stopping)
   }
 
-  /** A mail that was sent and is not recorded is sent again: a store that is away for a moment is waited for. */
+  /**
+   * Stores the outcome. A mail that was sent without a stored outcome would be sent again, so this waits for a
+   * store that is down for a short time.
+   */
   async function record(
     mail: LeasedMail,
     outcome: AttemptOutcome<'sent'>,
@@ -93,7 +102,7 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     await mails.recordAttempt(mail, outcome, now)
   }
 
-  /** @returns `unsent` where nothing was tried: the mail stays due */
+  /** @returns `unsent` if nothing was attempted; the mail then stays due */
   async function send(
     mail: LeasedMail,
     settings: SendSettings,
@@ -152,7 +161,7 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
   })
 }
 
-/** A Message-ID that is the same at every attempt, and does not reveal how many mails were sent. */
+/** Returns a Message-ID that is the same at every attempt, and does not reveal how many mails were sent. */
 function messageIdOf(id: number, createdAt: Date, from: Sender): string {
   const digest = createHash('sha256').update(`${id} ${createdAt.getTime()} ${from.address}`).digest('hex')
   return `<${digest.slice(0, 32)}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`
@@ -172,7 +181,7 @@ async function withDeadline<T>(stopping: AbortSignal, work: (signal: AbortSignal
   }
 }
 
-/** A server may quote the text that it refuses. */
+/** Removes the code from an error, because a server may quote the text that it rejects. */
 function withoutCode(error: string, code: CodeAndToken | undefined): string {
   if (code === undefined) return error
   return error.replaceAll(code.token, '…').replaceAll(code.code, '…')

@@ -1,4 +1,4 @@
-// Tells users by mail what has happened to their account, whoever did it (CONTRACT §12, "Mail").
+// Informs users by mail of changes to their account.
 import type { MailConfig } from '../config/sections/schema.ts'
 import type { Queryable } from '../storage/database.ts'
 import type { RecordUserChanges, UserChange } from '../users/user-change.ts'
@@ -6,8 +6,9 @@ import type { NoticeKind } from './mail-kind.ts'
 import type { MailQueue } from './mail-queue.ts'
 
 /**
- * Stores notices in the transaction of the change. They are outside the limits, or the limits would mute them.
- * @param settings of the moment; undefined if no mails are sent
+ * Stores notices in the transaction of the change. They do not count against limits, because a limit could suppress
+ * them.
+ * @param settings returns the current settings; undefined if no mails are sent
  */
 export function createNoticeRecorder(
   settings: () => Pick<MailConfig, 'notices'> | undefined,
@@ -28,7 +29,7 @@ function noticeOf(change: UserChange): { kind: NoticeKind; address: string } | u
   switch (change.type) {
     case 'user.password_changed':
       return { kind: 'password_changed', address: change.user.email }
-    // To the address before: whoever took the account over reads the new one.
+    // Sent to the previous address, because an attacker who took over the account reads the new one.
     case 'user.email_changed':
       return { kind: 'email_changed', address: change.previousEmail }
     case 'user.deleted':

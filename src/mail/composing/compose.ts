@@ -1,4 +1,4 @@
-// Subject and text of one mail. Links are of the configuration alone, never of a request's Host.
+// Composes the subject and text of one mail. Links come only from the configuration, never from a request's Host.
 import type { MailConfig } from '../../config/sections/schema.ts'
 import { type CodeKind, isNoticeKind, type MailKind } from '../mail-kind.ts'
 import { escapeHtml, fill, type Templates } from './templates.ts'
@@ -14,19 +14,19 @@ export interface ComposeSettings extends Pick<MailConfig, 'product' | 'contact' 
   readonly templates: Templates
 }
 
-/** What a mail carries: either proves that it was read. */
+/** The code and the token of a mail. Either proves that the mail was read. */
 export interface CodeAndToken {
   /** 8 digits. */
   readonly code: string
-  /** 64 characters of base64url: the row's id, and 256 bits that depend on the secret key. */
+  /** 64 characters of base64url: the ID of the row, and 256 bits that depend on the secret key. */
   readonly token: string
 }
 
 interface MailContent {
   readonly kind: MailKind
-  /** The one recipient. */
+  /** The only recipient. */
   readonly address: string
-  /** Of a mail that carries a code. */
+  /** Set for a mail with a code. */
   readonly code?: (CodeAndToken & { readonly goodForMs: number }) | undefined
 }
 
@@ -56,7 +56,7 @@ export function compose(
   }
 }
 
-/** A token is base64url: it needs no encoding in any part of a URL. */
+/** A token is base64url, which needs no encoding in any part of a URL. */
 function linkOf(kind: CodeKind, token: string, links: MailConfig['links']): string {
   return links[kind]?.replaceAll('{token}', token) ?? ''
 }

@@ -1,4 +1,5 @@
-// Operators' own texts: `reset.txt`, `verify.txt`, `email.txt`, `notice.txt` of a folder, each with or without `.html`.
+// Reads the operator's mail templates from a folder: `reset.txt`, `verify.txt`, `email.txt` and `notice.txt`, each
+// optionally with `.html`.
 import { join } from 'node:path'
 import { inUtf8, maxValueBytes, readLimited } from '../../config/read-file.ts'
 import type { CodeKind } from '../mail-kind.ts'
@@ -7,7 +8,7 @@ import type { Values } from './texts.ts'
 export type TemplateName = CodeKind | 'notice'
 
 interface Template {
-  /** The first line, where it begins with `Subject:`. */
+  /** The rest of the first line, if that line begins with `Subject:`. */
   readonly subject?: string
   readonly text?: string
   readonly html?: string
@@ -15,7 +16,7 @@ interface Template {
 
 export type Templates = Readonly<Record<TemplateName, Template>>
 
-/** @throws the error that keeps one of the files from being read; a file that is not there is none */
+/** @throws the error if a file is unreadable; a missing file is allowed */
 export function readTemplates(folder: string): Templates {
   const read = (name: TemplateName): Template => {
     const text = readIfThere(join(folder, `${name}.txt`))
@@ -41,7 +42,7 @@ function takeSubject(file: string): Template {
   return subject === undefined ? { text: file } : { subject: subject.trim(), text: rest }
 }
 
-/** Fills in the values, each placeholder once: a value is not read for placeholders. */
+/** Replaces each placeholder once. Placeholders inside a value are not replaced. */
 export function fill(
   template: string,
   values: Values,
@@ -53,7 +54,7 @@ export function fill(
   )
 }
 
-/** For text and quoted attributes. */
+/** Escapes text for use in text and in quoted attributes. */
 export function escapeHtml(value: string): string {
   const escapes: Record<string, string> = {
     '&': '&amp;',

@@ -1,20 +1,21 @@
-// The texts of mails without a template, in French and English: short, plain, and without the address of another user.
+// Contains the texts of mails without a template, in French and English. They never contain the address of another
+// user.
 import type { MailConfig } from '../../config/sections/schema.ts'
 import type { CodeKind, MailKind, NoticeKind } from '../mail-kind.ts'
 
-/** What is filled into a text. */
+/** The values for the placeholders of a text. */
 export interface Values {
   readonly code: string
   readonly token: string
-  /** Empty where none is configured. */
+  /** Empty if no link is configured. */
   readonly link: string
-  /** The mail's own address. */
+  /** The address of the recipient. */
   readonly email: string
   readonly minutes: string
-  /** What a notice says; empty in mails with a code. */
+  /** The text of a notice; empty in mails with a code. */
   readonly notice: string
   readonly product: string
-  /** Where to ask; empty where none is configured. */
+  /** The contact for questions; empty if none is configured. */
   readonly contact: string
 }
 
@@ -124,7 +125,7 @@ function inEnglish(minutes: string): string {
   return `${count} ${unit}${count > 1 ? 's' : ''}`
 }
 
-/** Rounded down from two hours and two days on: nobody counts the rest. */
+/** Rounds down from two hours and from two days on, because the rest does not matter. */
 function largestUnit(minutes: number): { count: number; unit: 'minute' | 'hour' | 'day' } {
   if (minutes >= 2 * 24 * 60) return { count: Math.floor(minutes / 24 / 60), unit: 'day' }
   if (minutes >= 2 * 60) return { count: Math.floor(minutes / 60), unit: 'hour' }

@@ -1,4 +1,4 @@
-// What sends mails: an SMTP server, or the log.
+// Defines the interface for sending mails through an SMTP server or to the log.
 import type { Sender } from '../../config/formats/mail.ts'
 import type { MailText } from '../composing/compose.ts'
 import type { MailKind } from '../mail-kind.ts'
@@ -8,21 +8,22 @@ export interface OutgoingMail extends MailText {
   readonly from: Sender
   /** One mailbox of RFC 5321. */
   readonly to: string
-  /** The same at every attempt: receivers can drop a mail that came twice. */
+  /** The same at every attempt, so that receivers can drop a duplicate. */
   readonly messageId: string
   readonly date: Date
 }
 
 export interface MailSender {
   /**
-   * @param signal of the attempt's deadline: cuts the connection
-   * @throws SmtpFailure; NoConnectionFree before anything was done
+   * @param signal the deadline of the attempt; when it aborts, the connection is closed
+   * @throws SmtpFailure
+   * @throws NoConnectionFree before anything was sent
    */
   send(mail: OutgoingMail, signal: AbortSignal): Promise<void>
   close(): void
 }
 
-/** All connections were in use for too long. */
+/** All connections were busy for too long. */
 export class NoConnectionFree extends Error {
   override readonly name = 'NoConnectionFree'
 }

@@ -1,9 +1,9 @@
-// Opens what sends mails. The SMTP library is loaded with the first mail: a gateway that sends none never loads it.
+// Opens the mail sender. The SMTP library is loaded with the first mail, so a gateway without mails never loads it.
 import type { Logger } from 'pino'
 import type { SmtpServer } from '../../config/formats/mail.ts'
 import type { MailSender } from './mail-sender.ts'
 
-/** A mail that has waited so long for a free connection goes back to the queue, with most of its lease left. */
+/** A mail that waits longer for a free connection goes back to the queue, with most of its lease left. */
 const maxWaitMs = 20_000
 
 export function openMailSender(smtp: SmtpServer | 'log', logger: Logger): MailSender {

@@ -1,6 +1,7 @@
-// Why a mail was not sent: at which step of the conversation, what the server said, and whether trying again can help.
+// Describes why a mail was not sent. It has the step of the conversation, the server's reply, and whether a retry
+// can help.
 
-/** In the order of the conversation. `connection` is one that ended or stood still anywhere in it. */
+/** In the order of the conversation. `connection` means that the connection ended or stalled at any step. */
 export type SmtpStep =
   | 'name'
   | 'connect'
@@ -17,7 +18,7 @@ export type SmtpStep =
 export class SmtpFailure extends Error {
   override readonly name = 'SmtpFailure'
   readonly step: SmtpStep
-  /** The server's reply code, if it was a reply that ended the attempt. */
+  /** The reply code of the server, if a reply ended the attempt. */
   readonly replyCode: number | undefined
 
   constructor(step: SmtpStep, message: string, replyCode?: number) {
@@ -27,8 +28,8 @@ export class SmtpFailure extends Error {
   }
 
   /**
-   * A 5xx to recipient or text is about this mail. One at greeting, TLS, login or sender is about the relay or its
-   * settings, which somebody may mend: it is tried again (CONTRACT §12).
+   * Returns whether a retry cannot help. A 5xx reply at `recipient` or `text` concerns this mail. At another step it
+   * concerns the relay or its settings, which an operator may fix, so the mail is retried.
    */
   get isPermanent(): boolean {
     const isOfThisMail = this.step === 'recipient' || this.step === 'text'
@@ -36,16 +37,16 @@ export class SmtpFailure extends Error {
   }
 }
 
-/** What nodemailer and node:net tell of an error. */
+/** The properties of errors of nodemailer and node:net. */
 interface ConnectionError extends NodeJS.ErrnoException {
   readonly command?: string
   readonly response?: string
   readonly responseCode?: number
-  /** Of the system's or TLS's error that it stands for. */
+  /** The code of the original system or TLS error. */
   readonly originalCode?: string
 }
 
-/** @param isReady whether the conversation had come as far as the login */
+/** @param isReady whether the conversation has reached the login */
 export function toSmtpFailure(error: unknown, isReady: boolean): SmtpFailure {
   if (error instanceof SmtpFailure) return error
   const { command = '', code = '', message, response, responseCode, originalCode } = error as ConnectionError
@@ -76,7 +77,7 @@ function isCertificateCode(code: string): boolean {
   return /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|ALTNAME|CA_|SIGNATURE/.test(code)
 }
 
-/** A login's reply may repeat what was sent to it, so its text is left out. */
+/** Omits the text of a login reply, because it may repeat the credentials. */
 function describe(step: SmtpStep, message: string, response: string | undefined): string {
   if (response === undefined) return oneLine(message)
   const [code = ''] = /^\d{3}( \d\.\d{1,3}\.\d{1,3})?/.exec(response) ?? []

@@ -1,4 +1,4 @@
-// Sends mails over a few connections to one server, which stay open between mails that follow each other.
+// Sends mails over a few connections to one server. The connections stay open between mails in quick succession.
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { createSemaphore } from '../../async/semaphore.ts'
 import type { SmtpServer } from '../../config/formats/mail.ts'
@@ -6,10 +6,10 @@ import { type MailSender, NoConnectionFree, type OutgoingMail } from './mail-sen
 import { openSession, type SmtpSession } from './smtp-session.ts'
 
 const maxConnections = 10
-/** Relays close connections on which too much was sent, some with an error. */
+/** Relays close connections after too many mails, some with an error. */
 const maxMailsPerConnection = 50
 const maxIdleMs = 5_000
-/** A connection idle for longer is asked for a sign of life before it is used. */
+/** A connection that was idle for longer is tested before it is used. */
 const trustedIdleMs = 500
 
 interface Idle {
@@ -19,7 +19,7 @@ interface Idle {
   readonly timer: NodeJS.Timeout
 }
 
-/** @param waitMs for a free connection */
+/** @param waitMs maximum wait for a free connection */
 export function createSmtpSender(server: SmtpServer, waitMs: number): MailSender {
   const idle: Idle[] = []
   let isClosed = false
@@ -66,7 +66,7 @@ export function createSmtpSender(server: SmtpServer, waitMs: number): MailSender
           await session.send(mail.from.address, mail.to, message, signal)
           release(session, mails + 1)
         } catch (error) {
-          // A refused mail leaves the conversation where the server thinks it is: begin a new one.
+          // After a rejected mail, the state of the conversation is unknown, so a new connection is opened.
           session.quit()
           throw error
         }
@@ -81,7 +81,7 @@ export function createSmtpSender(server: SmtpServer, waitMs: number): MailSender
   }
 }
 
-/** Made of objects, so that no text of ours or a user's is parsed as a header. */
+/** Built from objects, so that no text is parsed as a header. */
 function buildMessage({ from, to, subject, text, html, messageId, date }: OutgoingMail): Promise<Buffer> {
   const composer = new MailComposer({
     from: { name: from.name, address: from.address },
@@ -91,7 +91,7 @@ function buildMessage({ from, to, subject, text, html, messageId, date }: Outgoi
     ...(html === undefined ? {} : { html }),
     messageId,
     date,
-    // RFC 3834: automatic replies, for example holiday notices, do not answer it.
+    // Prevents automatic replies, for example holiday notices (RFC 3834).
     headers: { 'Auto-Submitted': 'auto-generated' },
     disableFileAccess: true,
     disableUrlAccess: true,

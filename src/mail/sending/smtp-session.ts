@@ -1,4 +1,5 @@
-// One connection to an SMTP server: opened, encrypted and checked, logged in, and good for many mails one after another.
+// A session is one connection to an SMTP server. It is encrypted, verified and logged in, and can send many mails
+// one after another.
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
@@ -6,25 +7,29 @@ import type { SmtpServer } from '../../config/formats/mail.ts'
 import { SmtpFailure, toSmtpFailure } from './smtp-failure.ts'
 
 export interface SmtpSession {
-  /** @param to the one recipient @throws SmtpFailure; the session can be used again unless `isOpen` is false */
+  /**
+   * @param to the only recipient
+   * @throws SmtpFailure; the session is still usable if `isOpen` is true
+   */
   send(from: string, to: string, message: Buffer, signal: AbortSignal): Promise<void>
-  /** Asks the server whether it is still there. */
+  /** Checks whether the server still responds. */
   isAlive(signal: AbortSignal): Promise<boolean>
   readonly isOpen: boolean
-  /** Says goodbye. */
+  /** Ends the session with QUIT. */
   quit(): void
-  /** Cuts the connection. */
+  /** Closes the connection immediately. */
   destroy(): void
 }
 
-/** An attempt has a deadline of its own; these only keep the library from waiting for longer. */
+/** An attempt has its own deadline. These timeouts only prevent the library from waiting longer. */
 const libraryTimeoutMs = 60_000
 
 /** @throws SmtpFailure */
 export async function openSession(server: SmtpServer, signal: AbortSignal): Promise<SmtpSession> {
   const socket = await openSocket(server, signal)
   const connection = new SMTPConnection({
-    // The library asks name servers itself and caches the addresses for minutes. `net.connect` asks the system.
+    // The library would query name servers itself and cache the addresses for minutes. `net.connect` uses the
+    // system's lookup.
     connection: socket,
     host: server.host,
     port: server.port,
@@ -47,7 +52,7 @@ export async function openSession(server: SmtpServer, signal: AbortSignal): Prom
   let isReady = false
   let lost: unknown
   let isClosed = false
-  /** Every error of the connection rejects what runs on it. */
+  /** Rejects the running step. Every error of the connection calls it. */
   let rejectRunning: ((error: unknown) => void) | undefined
   connection.on('error', error => {
     lost = error
@@ -58,7 +63,7 @@ export async function openSession(server: SmtpServer, signal: AbortSignal): Prom
     rejectRunning?.(lost ?? new SmtpFailure('connection', 'the server closed the connection'))
   })
 
-  /** Runs one step; when `signal` aborts it, the connection is cut: what it was about to do must not happen later. */
+  /** Runs one step. If `abort` aborts, the connection is closed, because the step must not complete later. */
   async function run(step: (done: (error?: unknown) => void) => void, abort: AbortSignal): Promise<void> {
     const onAbort = () => {
       rejectRunning?.(new SmtpFailure('deadline', 'the server took too long'))
@@ -90,7 +95,7 @@ export async function openSession(server: SmtpServer, signal: AbortSignal): Prom
     isReady = true
     const { credentials } = server
     if (credentials !== undefined) {
-      // Without it the relay would refuse each recipient, and their mails would have failed for good.
+      // Without a login, the relay would reject each recipient, and the mails would fail permanently.
       if (!connection.allowsAuth) throw new SmtpFailure('login', 'the server offers no login')
       const { user, password } = credentials
       await run(done => connection.login({ user, pass: password }, done), signal)
