@@ -1,13 +1,13 @@
-// Groups calls: those made while a batch is under way go together in the next.
+// Groups calls into batches. Calls made while a batch is running go together into the next batch.
 
 interface Options<Item, Result> {
-  /** Of one batch; more wait for the batch after it. */
+  /** Maximum of one batch. Further items wait for the batch after it. */
   maxItems: number
-  /** Whether both may be in one batch; where not, the later one opens the next. */
+  /** Whether both items may be in one batch. If not, the later item starts the next batch. */
   areAlike?(first: Item, later: Item): boolean
-  /** A batch that takes longer than this does not hold up the next: the two then run side by side. */
+  /** If a batch takes longer than this, the next batch starts too, and both run at the same time. */
   maxWaitMs: number
-  /** Returns or resolves with one result for each item, in their order; fails for the items of this batch alone. */
+  /** Returns or resolves with one result per item, in order. A failure applies only to the items of this batch. */
   run(items: readonly [Item, ...Item[]]): Promise<readonly (Result | PromiseLike<Result>)[]>
 }
 
@@ -18,13 +18,15 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * A call that finds no batch under way starts one: at once if the last batch had one call, else when the event loop has read
- * every ready socket, together with the calls that those bring. Calls that wait for a batch start theirs likewise at its end.
+ * Creates a function that adds calls to batches. A call without a running batch starts one. If the last batch had
+ * one call, the new batch starts immediately. Otherwise it starts after the event loop has read every ready socket,
+ * together with the calls that those sockets bring. Waiting calls start their batch in the same way when the
+ * running batch ends.
  */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options
   let waiting: Waiting<Item, Result>[] = []
-  /** The batch that the next one waits for. */
+  /** The batch for which the next batch waits. */
   let underWay: object | undefined
   let overdue: NodeJS.Timeout | undefined
   let wasOfSeveral = false

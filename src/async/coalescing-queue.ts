@@ -1,13 +1,15 @@
-// Runs one task at a time per key, and gives those that wait an outcome that is already known.
+// Runs one task at a time per key, and gives waiting tasks an outcome that is already certain.
 
 /**
- * A thousand tasks for one key cost one connection, and a few runs instead of one each.
- * A task waits for the previous tasks of its key. Two outcomes spare waiting tasks their run:
- * - A result `gone` is the result of all that waited when its run began. A later task may find a new thing under the key.
- * - An error that is shared, for example of an unavailable store, is the error of all that wait.
+ * A queue with one connection and a few runs for a thousand tasks of one key. A task waits for the previous tasks
+ * of its key. Two outcomes also apply to waiting tasks, without a run:
+ *
+ * - A result `gone` applies to all tasks that were waiting when its run began. A later task may find something new
+ *   under the key.
+ * - A shared error, for example of an unavailable store, applies to all waiting tasks.
  */
 export interface CoalescingQueue<Key> {
-  /** All tasks of one key have results of one type. */
+  /** All tasks of one key have results of the same type. */
   run<T>(key: Key, work: () => Promise<T>): Promise<T>
 }
 
@@ -16,9 +18,9 @@ interface Waiting {
   end(outcome: Promise<never> | 'gone'): void
 }
 
-/** @param isShared whether an error concerns all that wait, and not only the task that met it */
+/** @param isShared whether an error applies to all waiting tasks, and not only to the task that received it */
 export function createCoalescingQueue<Key>(isShared: (error: unknown) => boolean): CoalescingQueue<Key> {
-  /** The waiting tasks, by the keys whose work is under way. */
+  /** The waiting tasks, by the keys with a running task. */
   const queues = new Map<Key, Waiting[]>()
 
   async function runNow<T>(key: Key, queue: Waiting[], work: () => Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
-// Steps that may wait but mostly need not: for a request with a cached identity, promises cost more than the guards.
+// Chains steps that rarely wait. For a request with a cached identity, promises would cost more than the guards.
 
 export type MaybePromise<T> = T | Promise<T>
 
-/** Calls `next` synchronously if the value is already there. */
+/** Calls `next` synchronously if the value is not a promise. */
 export function chain<T, U>(value: MaybePromise<T>, next: (value: T) => MaybePromise<U>): MaybePromise<U> {
   return value instanceof Promise ? value.then(next) : next(value)
 }

@@ -1,12 +1,12 @@
-// Rounds the duration of work up to a multiple of 100 ms, so that the duration does not show what the work did.
+// Rounds the duration of work up to a multiple of 100 ms, so that the duration does not reveal what the work did.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Longer than a few statements take. */
+/** A few statements take less than this. */
 const stepMs = 100
 
 /**
- * Resolves or rejects as `work` does, at the first multiple of 100 ms after the call. Different work takes the same time,
- * as long as none takes longer than 100 ms.
+ * Resolves or rejects like `work`, at the first multiple of 100 ms after the call. Different work takes the same
+ * time, if all of it takes less than 100 ms.
  */
 export async function roundUpDuration<T>(work: () => Promise<T>): Promise<T> {
   const start = performance.now()

@@ -1,18 +1,18 @@
-// Bounds how many have a share of what is scarce, how many wait for one, and for how long.
+// Limits how many tasks run at once, how many wait, and how long they wait.
 
 export interface SemaphoreOptions {
-  /** Tasks running at once. */
+  /** The maximum number of running tasks. */
   concurrency: number
-  /** Tasks waiting for a slot. */
+  /** The maximum number of waiting tasks. */
   queue: number
-  /** The longest a task waits, in milliseconds. */
+  /** The maximum wait in milliseconds. */
   wait: number
 }
 
 interface Semaphore {
   /**
    * Runs `task` when a slot is free, first come first served.
-   * @throws the error from `refuse`, when the queue is full or the wait is over
+   * @throws the error of `refuse` if the queue is full or the wait is too long
    */
   run<T>(task: () => Promise<T>): Promise<T>
 }
@@ -40,18 +40,21 @@ export function createSemaphore(
 
 export interface WaitingLine<T> {
   length(): number
-  /** @param refuse creates the error for one that gets no share within `waitMs` */
+  /** @param refuse creates the error for a member that gets no share within `waitMs` */
   join(
     waitMs: number,
     refuse: () => Error,
   ): {
-    /** Rejects when the wait is over, or with the error that its owner leaves with. */
+    /** Rejects when the wait ends without a share, or with the error of `leave`. */
     share: Promise<T>
     leave(error: Error): void
   }
-  /** Hands a share to the first in line, directly, so that no newcomer overtakes. @returns false if the line is empty */
+  /**
+   * Gives a share directly to the first in line, so that no newcomer overtakes it. @returns false if the line is
+   * empty
+   */
   serve(share: T): boolean
-  /** Empties the line: every member leaves with this error. */
+  /** Empties the line. Every member leaves with this error. */
   dismiss(error: Error): void
 }
 

@@ -1,7 +1,7 @@
-// Polls for changes: reports each new content once, when two polls in a row have found it.
+// Polls for changes. It reports each new content once, when two polls in a row have found it.
 
 interface Options {
-  /** The content or what stands for it; `undefined` if there is nothing to compare, as if not polled. Never rejects. */
+  /** Returns the content or a value that represents it; `undefined` if there is nothing to compare. Never rejects. */
   read(): string | undefined | Promise<string | undefined>
   inUse(): string | undefined
   intervalMs: number
@@ -9,8 +9,8 @@ interface Options {
 }
 
 /**
- * Polls rather than watches for events: an editor renames the file, Kubernetes swaps a symlink two folders up, a
- * network file system sends no events. Two polls must agree: a half-written file may look complete.
+ * Polls instead of watching for events. An editor renames the file, Kubernetes replaces a symlink two folders up,
+ * and a network file system sends no events. Two polls must agree, because a half-written file may look complete.
  * @returns a function that stops watching
  */
 export function watchContent({ read, inUse, intervalMs, onChange }: Options): () => void {
@@ -28,7 +28,7 @@ export function watchContent({ read, inUse, intervalMs, onChange }: Options): ()
 
   function compare(content: string): void {
     if (content === inUse()) reported = undefined
-    // Once per content: to take it into use may last longer than the interval.
+    // Reported once per content, because applying it may take longer than the interval.
     else if (content === previous && content !== reported) {
       reported = content
       onChange()
