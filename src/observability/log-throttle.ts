@@ -1,18 +1,20 @@
-// Limits lines that would repeat: of each kind the first is written at once, then at most one a minute with a count.
+// Limits repeated log lines. For each kind, the first line is logged immediately, then at most one per minute with
+// a count.
 import type { Clock } from '../clock.ts'
 
 const intervalMs = 60_000
 
 /**
- * @returns to be asked at each failure, by its kind (there must be few): how many failures the line is to tell of, this
- * one included; undefined where none is to be written now
+ * Creates a function to call at each failure, with its kind. There must be few kinds.
+ * @returns a function that returns the number of failures for the line, including this one; undefined if no line
+ * should be logged now
  */
 export function createLogThrottle(clock: Clock): (kind: string) => number | undefined {
   const lines = new Map<string, { atMs: number; unwritten: number }>()
   return kind => {
     const line = lines.get(kind)
     const nowMs = clock.now()
-    // A clock that was set back must not silence a kind until it catches up.
+    // If the clock is set back, a kind must not be suppressed until the clock catches up.
     if (line !== undefined && nowMs >= line.atMs && nowMs - line.atMs < intervalMs) {
       line.unwritten += 1
       return undefined

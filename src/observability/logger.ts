@@ -1,4 +1,4 @@
-// The log: one JSON line per event on standard output, pretty-printed on a terminal.
+// Creates the log: one JSON line per event on standard output, or pretty-printed lines on a terminal.
 import { type Logger, pino, stdSerializers } from 'pino'
 import type { Config } from '../config/sections/schema.ts'
 
@@ -7,12 +7,12 @@ export interface Output {
   write(text: string): unknown
 }
 
-/** Where each logger writes. */
+/** The output of each logger. */
 const destinations = new WeakMap<Logger, Output>()
 
 /**
  * @param output standard output
- * @param base fields of every line except those of requests
+ * @param base fields of every line, except lines of requests
  */
 export async function createLogger(
   { level }: Config['server']['log'],
@@ -36,8 +36,8 @@ export async function createLogger(
 }
 
 /**
- * Writes lines of level `info` to the logger's own destination.
- * @returns receives the members of a JSON object as text, without the braces, and adds level and time
+ * Writes lines of level `info` to the logger's output.
+ * @returns a function that receives the members of a JSON object as text, without the braces, and adds level and time
  */
 export function lineWriter(logger: Logger): (members: string) => void {
   const destination = destinations.get(logger)
@@ -50,7 +50,10 @@ let latestText = ''
 let secondMs = 0
 let secondText = ''
 
-/** Now, in RFC 3339 and UTC. Cached: most lines share the second of the one before, and many the millisecond. */
+/**
+ * Returns the current time in RFC 3339 and UTC. The text is cached, because most lines share the second of the
+ * previous line.
+ */
 function now(): string {
   const nowMs = Date.now()
   if (nowMs === latestMs) return latestText
@@ -65,8 +68,8 @@ function now(): string {
 }
 
 /**
- * Logs an error's type, message, code, stack and cause, nothing else. Drivers attach more to their errors (the row
- * that violated a constraint, the command with its arguments), and that may be secret.
+ * Logs only an error's type, message, code, stack and cause. Drivers attach more, for example the row that violated
+ * a constraint, or the command with its arguments. These may be secret.
  */
 function serializeError(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error }
@@ -77,7 +80,8 @@ function serializeError(error: unknown): object {
 }
 
 /**
- * Makes a request target safe to log: without query and authority, which may carry secrets, and of 512 characters at most.
+ * Makes a request target safe to log. Removes the query and the authority, which may contain secrets, and limits
+ * the length to 512 characters.
  */
 export function redactPath(target: string): string {
   const queryStart = target.indexOf('?')

@@ -1,21 +1,21 @@
-// Limits the lines on something that is up or down: at most one in 10 s, and the last state is always written.
+// Logs changes of something that is up or down: at most one line in 10 s, and always the last state.
 
 const intervalMs = 10_000
 
 export interface StateLog {
-  /** @param reason of a state that is down */
+  /** @param reason why the state is down */
   report(isUp: boolean, reason?: string): void
-  /** Writes nothing more. */
+  /** Stops all logging. */
   stop(): void
 }
 
 interface Options {
   write(isUp: boolean, reason: string | undefined): void
-  /** A monotonic clock: `performance.now()`. */
+  /** A monotonic clock, for example `performance.now()`. */
   now(): number
 }
 
-/** Writes a line when the state differs from the last one written. The first state counts as up. */
+/** Writes a line when the state differs from the last written state. The initial state is up. */
 export function createStateLog({ write, now }: Options): StateLog {
   let current: { isUp: boolean; reason: string | undefined } = { isUp: true, reason: undefined }
   let written = true

@@ -1,13 +1,14 @@
-// A process's log on standard output: in batches, and in whole lines if other processes write there too.
+// Writes the log of a process to standard output, in batches. It writes only whole lines if other processes share
+// the output.
 import type { Writable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Config } from '../config/sections/schema.ts'
 import { createLogger } from './logger.ts'
 
 interface LogOptions {
-  /** Other processes write to the same output. */
+  /** Whether other processes write to the same output. */
   isShared: boolean
-  /** Logged with every line except those of requests. */
+  /** Logged with every line, except lines of requests. */
   worker?: number
 }
 
@@ -21,7 +22,7 @@ export async function openLog(
     log.warn({ lines }, 'log lines lost'),
   )
   process.once('exit', buffer.flush)
-  // The reader of the log may go away; the gateway keeps running.
+  // The reader of the log may close it, and the gateway must continue.
   stdout.on('error', () => {})
   const output = stdout.isTTY ? stdout : buffer
   const log = await createLogger(settings, output, worker === undefined ? null : { worker })
@@ -30,33 +31,35 @@ export async function openLog(
 
 interface ByteOutput {
   write(lines: Buffer): unknown
-  /** How many bytes wait to be written. */
+  /** The number of bytes that wait to be written. */
   readonly writableLength: number
 }
 
 interface LogBuffer {
   /** @param line including its line break */
   write(line: string): void
-  /** Writes what is buffered; call it when the process exits. */
+  /** Writes the buffered lines. Call it when the process exits. */
   flush(): void
 }
 
 /**
- * How long a line may wait: a killed process loses the lines of its last moment. With 20 ms the write that ends each wait
- * came in the way of a hundredth of the requests of a process that has few, and made their p99 a seventh longer.
+ * How long a line may wait. A killed process loses the lines of this time. With 20 ms, the write delayed 1 % of the
+ * requests of a process with few requests, and their p99 was a seventh longer.
  */
 const maxWaitMs = 100
 
 const maxBufferBytes = 64 * 1024
 
-/** What may wait for a reader that stalls: the gateway serves on, and must not fill its memory with lines. */
+/**
+ * The limit for lines that wait for a stalled reader. The gateway continues, and must not fill its memory with lines.
+ */
 const maxWaitingBytes = 32 * 1024 * 1024
 
 /**
- * Writes lines in batches: a write per line would cost each request a tenth of its time.
- * Buffers bytes: a concatenated string would keep all its pieces alive, to be copied at every garbage collection.
- * That was 3 % of a request's cost.
- * @param onLost receives how many lines were dropped, once half of what waited has been read
+ * Writes lines in batches, because a write per line would cost each request a tenth of its time. It buffers bytes,
+ * because a concatenated string keeps all its pieces in memory, and every garbage collection would copy them. That
+ * was 3 % of the cost of a request.
+ * @param onLost receives the number of dropped lines, when half of the waiting bytes have been read
  */
 function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): LogBuffer {
   const buffer = Buffer.allocUnsafe(maxBufferBytes)
@@ -72,21 +75,21 @@ function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): L
     if (lostLines === 0) return
     const lines = lostLines
     lostLines = 0
-    // Not within a write: a line that was given room is not written yet.
+    // Called outside of the write, because the line that is being written must come first.
     queueMicrotask(() => onLost(lines))
   }
   const flush = () => {
     clearTimeout(timer)
     timer = undefined
     if (bufferedBytes === 0) return
-    // A copy: the output may not be done with it when the next line comes.
+    // A copy, because the output may still use it when the next line comes.
     const batch = Buffer.from(buffer.subarray(0, bufferedBytes))
     bufferedBytes = 0
     send(batch)
   }
   return {
     write(line) {
-      // A UTF-16 code unit takes at most three bytes of UTF-8.
+      // A UTF-16 code unit has at most three bytes in UTF-8.
       const maxLineBytes = line.length * 3
       if (maxLineBytes > maxBufferBytes - bufferedBytes) flush()
       if (maxLineBytes > maxBufferBytes) send(Buffer.from(line))
@@ -99,19 +102,19 @@ function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): L
   }
 }
 
-/** Linux's PIPE_BUF: a write of at most this size to a pipe is atomic, a larger one may be torn. */
+/** Linux's PIPE_BUF. A write of at most this size to a pipe is atomic, and a larger write may be split. */
 const pipeBufBytes = 4096
 
 /**
- * Writes the lines of several processes to one output without tearing them.
- * @returns a writer of lines, each with its line break; a line longer than `pipeBufBytes` is written alone
+ * Writes lines of several processes to one output without splitting them.
+ * @returns a writer of lines, each with its line break; a line longer than `pipeBufBytes` is written separately
  */
 function createWholeLineWriter(output: Writable): ByteOutput {
   let queue: Buffer[] = []
   let queuedBytes = 0
   let isFull = false
 
-  // Never writes a piece behind one that is still buffered: the stream would write the two together.
+  // Writes a piece only if no other piece is buffered, because the stream would combine the two.
   function send(): void {
     const pieces = queue
     queue = []

@@ -1,14 +1,14 @@
-// Counters: plain numbers, passed to the code that increments them where an event happens.
+// Defines the counters. They are plain numbers, which the code increments where an event happens.
 import { byLabel, counter, type Family, family, unlabeledSample } from './families.ts'
 
-/** Decisions of one guard; `error` counts those that it could not make because storage failed. */
+/** The decisions of one guard. `error` counts decisions that were impossible because storage failed. */
 export interface GuardCounts {
   pass: number
   refuse: number
   error: number
 }
 
-/** By the guard names that `peage explain` prints. */
+/** By the names of the guards in `peage explain`. */
 export type GuardDecisions = Readonly<
   Record<
     'authenticate' | 'rate_limit' | 'plan' | 'verified' | 'max_body' | 'target' | 'free_daily',
@@ -16,31 +16,31 @@ export type GuardDecisions = Readonly<
   >
 >
 
-/** Lookups of users, keys and sessions; `bypass` counts those that skip the cache while the change feed is lost. */
+/** Lookups of users, keys and sessions. `bypass` counts lookups that skip the cache while the change feed is lost. */
 export interface CacheResults {
   hit: number
   miss: number
   bypass: number
 }
 
-/** Results of delivery attempts; `retried` counts those that another follows. */
+/** Results of delivery attempts. `retried` counts attempts that another attempt follows. */
 export interface DeliveryOutcomes {
   delivered: number
   retried: number
   failed: number
 }
 
-/** Attempts at mails as they end, by kind. */
+/** Counts attempts at mails when they end, by kind. */
 export interface MailOutcomes {
-  /** Exposes all outcomes of these kinds from now on, 0 as they may be: the first failure is then an increase. */
+  /** Exposes all outcomes of these kinds from now on, even with the value 0. The first failure is then an increase. */
   expose(kinds: readonly string[]): void
-  /** @param outcome `retried` where another attempt follows */
+  /** @param outcome `retried` if another attempt follows */
   count(kind: string, outcome: 'sent' | 'retried' | 'failed'): void
 }
 
 /**
- * `refused`: the previous configuration is active. `incomplete`: the new configuration is active, except in a worker that
- * did not activate it in time and is being replaced.
+ * After `refused`, the previous configuration is active. After `incomplete`, the new configuration is active,
+ * except in a worker that did not activate it in time and is being replaced.
  */
 export type ReloadResult = 'success' | 'refused' | 'incomplete'
 
@@ -49,17 +49,17 @@ export interface Counters {
   readonly identityCache: CacheResults
   readonly deliveries: DeliveryOutcomes
   readonly mails: MailOutcomes
-  /** Of events to services. */
+  /** Attempts at events for the service. */
   readonly events: DeliveryOutcomes
-  /** Uses counted in Postgres alone because Redis failed. */
+  /** Uses that were counted only in Postgres, because Redis failed. */
   dailyUsageFallbacks: number
   /** Requests forwarded by peers that are not trusted proxies. */
   untrustedForwarders: number
-  /** @param outcome `success`, a refusal's code, or `client_gone` */
+  /** @param outcome `success`, an error code, or `client_gone` */
   countAuth(endpoint: string, outcome: string): void
-  /** Counts an attempt to reload the configuration; a rejected one leaves the previous configuration active. */
+  /** Counts an attempt to reload the configuration. A rejected reload leaves the previous configuration active. */
   countReload(outcome: ReloadResult): void
-  /** The last reload is now active in every process. It stays counted as a failure. */
+  /** Call this when the last reload is active in every process. The reload stays counted as a failure. */
   completeReload(): void
   lastReload(): ReloadResult
   readonly families: readonly Family[]
@@ -130,7 +130,7 @@ export function createCounters(): Counters {
         'Requests with X-Forwarded-For from a private address that is not in server.trusted_proxies.',
         () => unlabeledSample(counters.untrustedForwarders),
       ),
-      // Every worker performs each reload: a sum would count it once per worker.
+      // Every worker performs each reload, so a sum would count it once per worker.
       family(
         {
           name: 'peage_config_reloads_total',

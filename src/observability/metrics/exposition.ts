@@ -1,17 +1,18 @@
-// The page that Prometheus scrapes, of this process or merged from several. Only this file knows prom-client.
+// Creates the metrics page for Prometheus, for one process or merged from several. Only this file depends on
+// prom-client.
 import { AggregatorRegistry, collectDefaultMetrics, type Histogram, type Metric, Registry } from 'prom-client'
 import type { Family, FamilyJson } from './families.ts'
 
 export const contentType = Registry.PROMETHEUS_CONTENT_TYPE
 
 export interface Exposition {
-  /** In Prometheus's text format. */
+  /** Returns the metrics in Prometheus's text format. */
   text(): Promise<string>
-  /** As plain objects, for `mergedText` and `mergedCounters`. */
+  /** Returns the metrics as plain objects, for `mergedText` and `mergedCounters`. */
   gather(part?: MetricsPart): Promise<readonly FamilyJson[]>
 }
 
-/** `own`: what the gateway counts alone. Each reading of the process's event-loop delays begins them anew. */
+/** `own` selects only the gateway's metrics. Reading the event-loop delays of the process resets them. */
 export type MetricsPart = 'all' | 'own'
 
 export function createExposition(families: readonly Family[]): Exposition {
@@ -24,12 +25,18 @@ export function createExposition(families: readonly Family[]): Exposition {
   }
 }
 
-/** One page for several processes, each metric merged by its aggregator. @param gathered of each process */
+/**
+ * Returns one page for several processes. Each metric is merged by its aggregator. @param gathered the metrics of
+ * each process
+ */
 export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {
   return AggregatorRegistry.aggregate(gathered as object[]).metrics()
 }
 
-/** The metrics that only grow, merged as if one process had counted them. @param gathered of each process */
+/**
+ * Returns the metrics that only increase, merged as if one process had counted them. @param gathered the metrics of
+ * each process
+ */
 export async function mergedCounters(
   gathered: readonly (readonly FamilyJson[])[],
 ): Promise<readonly FamilyJson[]> {
@@ -43,17 +50,21 @@ export async function mergedCounters(
 
 let processRegistry: Registry | undefined
 
-/** CPU, memory, event-loop delay and the like. Created once: each creation leaves observers that nothing removes. */
+/**
+ * Returns the metrics of the process, for example CPU, memory and event-loop delay. Created once, because each
+ * creation leaves observers that cannot be removed.
+ */
 function processMetrics(): Registry {
   if (processRegistry !== undefined) return processRegistry
   processRegistry = new Registry()
   collectDefaultMetrics({ register: processRegistry })
-  // A kind without instances has no series, so series would come and go; and each scrape would list every instance.
+  // A kind without instances has no series, so series would appear and disappear. Each scrape would also list every
+  // instance.
   for (const kind of ['handles', 'requests', 'resources']) {
     processRegistry.removeSingleMetric(`nodejs_active_${kind}`)
     processRegistry.removeSingleMetric(`nodejs_active_${kind}_total`)
   }
-  // Without this, a series would appear only with the first collection of its kind.
+  // Otherwise a series would appear only with the first collection of its kind.
   const collections = processRegistry.getSingleMetric('nodejs_gc_duration_seconds') as Histogram<'kind'>
   for (const kind of ['major', 'minor', 'incremental', 'weakcb']) collections.zero({ kind })
   return processRegistry

@@ -1,18 +1,18 @@
-// A metric family as Prometheus sees it: a name, a help text, and values that are read at each scrape.
+// A metric family has a name, a help text, and values that are read at each scrape.
 
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
-  /** If it differs from the family's name: the parts of a histogram have names of their own. */
+  /** Set if it differs from the family's name, because the parts of a histogram have other names. */
   readonly metricName?: string
 }
 
-/** How the values of one machine's workers are merged. */
+/** How the values of the workers of one machine are merged. */
 type Aggregator = 'sum' | 'min' | 'max' | 'first'
 
 /**
- * What prom-client's registry needs of a metric. Its own counters and histograms build and look up their labels at
- * every increment, which each request would pay for; ours are plain numbers.
+ * The part of a metric that prom-client's registry uses. The counters and histograms of prom-client look up their
+ * labels at every increment. The gateway uses plain numbers instead, to save that time for each request.
  */
 export interface Family {
   readonly name: string
@@ -44,12 +44,12 @@ export function gauge(
   return family({ name, help, type: 'gauge', aggregator }, read)
 }
 
-/** The single sample of a metric without labels. */
+/** Returns the only sample of a metric without labels. */
 export function unlabeledSample(value: number): readonly Sample[] {
   return [{ labels: {}, value }]
 }
 
-/** One sample per name, which becomes the value of the label. */
+/** Returns one sample per name. The name becomes the value of the label. */
 export function byLabel(label: string, counts: Readonly<Record<string, number>>): readonly Sample[] {
   return Object.entries(counts).map(([name, value]) => ({ labels: { [label]: name }, value }))
 }

@@ -1,29 +1,29 @@
-// Gauges: the state of storage and of the running gateway at the moment of a scrape.
+// Defines the gauges: the state of storage and of the running gateway at the time of a scrape.
 import { byLabel, type Family, gauge, unlabeledSample } from './families.ts'
 
 export interface PoolState {
-  /** Open connections; `idle` counts those of them not in use. */
+  /** All open connections. `idle` counts the unused ones among them. */
   readonly total: number
   readonly idle: number
-  /** Statements waiting for a connection. */
+  /** The number of statements that wait for a connection. */
   readonly waiting: number
   /** `storage.pool`. */
   readonly max: number
 }
 
-/** Undefined for a store that is not configured. */
+/** A member is undefined if the store is not configured. */
 export interface StorageGauges {
   readonly postgresPool: (() => PoolState) | undefined
   readonly isRedisUp: (() => boolean) | undefined
 }
 
 interface GatewayGauges {
-  /** Every target, with its upstream's name and its own origin, and whether requests go to it. */
+  /** Returns every target with its upstream, its origin, and whether it receives requests. */
   targets(): readonly TargetState[]
-  /** Open WebSockets and event streams, by kind. */
+  /** Returns the number of open WebSockets and event streams, by kind. */
   openStreams(): Readonly<Record<'web_socket' | 'event_stream', number>>
   pendingRevocations(): number
-  /** Whether changes of users and keys are received. */
+  /** Returns whether changes of users and keys are received. */
   isChangeFeedFresh(): boolean
 }
 
@@ -35,15 +35,15 @@ interface TargetState {
 
 export interface Gauges {
   /**
-   * Reads this gateway too: the one before it may still have streams to end.
-   * @returns unregisters it
+   * Also reads this gateway. A previous gateway may still have open streams.
+   * @returns a function that unregisters the gateway
    */
   register(gateway: GatewayGauges): () => void
   readonly families: readonly Family[]
 }
 
 export function createGauges({ postgresPool, isRedisUp }: StorageGauges): Gauges {
-  /** The newest is last. */
+  /** The newest gateway is last. */
   const gateways = new Set<GatewayGauges>()
   const newest = () => [...gateways].at(-1)
   const sum = (of: (gateway: GatewayGauges) => number) => [...gateways].reduce((all, one) => all + of(one), 0)
@@ -74,7 +74,7 @@ export function createGauges({ postgresPool, isRedisUp }: StorageGauges): Gauges
         'peage_change_feed_trusted',
         'Whether changes of users and keys are heard: 0 where each is read for every request.',
         'min',
-        // A primary with workers has no change feed to report: its workers have.
+        // A primary with workers has no change feed, so only its workers report this gauge.
         () =>
           [...gateways].slice(-1).flatMap(gateway => unlabeledSample(gateway.isChangeFeedFresh() ? 1 : 0)),
       ),
@@ -101,7 +101,7 @@ function poolGauges(state: () => PoolState): Family[] {
   ]
 }
 
-/** A target that an upstream names twice is one time series, healthy if either is. */
+/** Merges targets with the same name into one time series, which is healthy if any of them is. */
 function uniqueTargets(targets: readonly TargetState[]): TargetState[] {
   const byName = new Map<string, TargetState>()
   for (const state of targets) {

@@ -1,15 +1,17 @@
-// Histograms of durations: two additions per observation, and Prometheus's cumulative form only at a scrape.
+// Implements histograms of durations. An observation costs two additions. Prometheus's cumulative form is
+// calculated at a scrape.
 import { type Family, family, type Sample } from './families.ts'
 
 export interface Histogram {
-  /** By bucket, not cumulative; the last counts durations above all bounds. */
+  /** Counts by bucket, not cumulative. The last bucket counts durations above all bounds. */
   readonly counts: Float64Array
   sumMs: number
 }
 
 /**
- * The gateway's own part of a request is below the first bound; 30 s is an upstream's default timeout, so whatever
- * took longer was cut off. Two or three bounds per decade give a p99 to within a factor of two or so.
+ * The gateway's own part of a request is below the first bound. The last bound of 30 s is an upstream's default
+ * timeout, which ends longer requests. Two or three bounds per decade give a p99 that is accurate to about a factor
+ * of two.
  */
 const bucketBoundsSeconds = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
@@ -23,13 +25,13 @@ export function createHistogram(): Histogram {
 
 export function observe(durations: Histogram, durationMs: number): void {
   let bucket = 0
-  // Starts at the shortest: most requests fall into the first few buckets.
+  // Starts with the shortest bucket, because most requests belong to the first few.
   while (bucket < bucketBoundsMs.length && durationMs > (bucketBoundsMs[bucket] as number)) bucket += 1
   ;(durations.counts[bucket] as number) += 1
   durations.sumMs += durationMs
 }
 
-/** @param rows by label value */
+/** @param rows histograms by the value of the label */
 export function histogram(
   name: string,
   help: string,

@@ -1,4 +1,5 @@
-// All metrics of this process, for as long as it runs: a reload of the configuration does not reset them.
+// Creates all metrics of this process. They exist as long as the process, and a reload of the configuration does
+// not reset them.
 import { type Counters, createCounters } from './counters.ts'
 import { createExposition, type Exposition } from './exposition.ts'
 import { gauge } from './families.ts'
@@ -9,7 +10,7 @@ import { createRequestCounts, type RequestCounts } from './requests.ts'
 export interface Metrics extends Exposition {
   readonly requests: Pick<RequestCounts, 'count'>
   readonly counters: Omit<Counters, 'families'>
-  /** The response times of an upstream, by its name. */
+  /** Returns the response times of an upstream, by its name. */
   upstream(name: string): Histogram
   readonly register: Gauges['register']
 }

@@ -1,4 +1,4 @@
-// Completed requests: how many by route, method and status, and how long they took.
+// Counts completed requests by route, method and status, and measures their durations.
 import { STATUS_CODES } from 'node:http'
 import { counter, type Family, type Sample } from './families.ts'
 import { createHistogram, type Histogram, histogram, observe } from './histogram.ts'
@@ -9,29 +9,29 @@ export interface RequestCounts {
 }
 
 interface CountedRequest {
-  /** A declared route's name or an endpoint's path; undefined if the request matched neither. */
+  /** The name of a declared route or the path of an endpoint; undefined if the request matched neither. */
   readonly route: string | undefined
   /** As received. */
   readonly method: string
   /** Undefined if the client disconnected before a response began. */
   readonly status: number | undefined
-  /** From the request's arrival to the end of its response. */
+  /** Milliseconds from the arrival of the request to the end of its response. */
   readonly durationMs: number
 }
 
 interface RouteCounts {
-  /** By method, then by status, or by class if the status is unknown. */
+  /** By method, then by status, or by status class if the status is unknown. */
   readonly byMethod: Map<string, Map<number | string, { count: number }>>
   readonly durations: Histogram
 }
 
-/** The label of requests that matched no route; a route declared under this name shares its series. */
+/** The label of requests that matched no route. A route with this name shares its series. */
 const noRoute = 'none'
 
-/** The status of requests whose client left before a response: nginx's, so that every status is a number. */
+/** The status of requests whose client left before a response. nginx uses the same number. */
 const clientGone = 499
 
-/** Not timed: the time for which WebSockets stay open would drown the durations of their route's requests. */
+/** Not measured, because the durations of open WebSockets would hide the durations of their route's requests. */
 const switchingProtocols = 101
 
 export function createRequestCounts(): RequestCounts {
@@ -66,7 +66,7 @@ export function createRequestCounts(): RequestCounts {
   }
 }
 
-/** Creates the first cell of its kind, or finds that of a method or status without a cell of its own. */
+/** Finds or creates the cell of a request. Unknown methods and statuses share a cell. */
 function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): { count: number } {
   const method = knownMethods.has(rawMethod) ? rawMethod : 'other'
   const statuses = byMethod.get(method) ?? new Map<number | string, { count: number }>()
@@ -77,7 +77,10 @@ function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): {
   return cell
 }
 
-/** An upstream may invent 900, or let its clients do so: unregistered statuses are counted together, by class. */
+/**
+ * Returns whether the status is registered. An upstream may invent 900, or let its clients do so, and unregistered
+ * statuses are counted by class.
+ */
 function isKnown(status: number): boolean {
   return status === clientGone || status in STATUS_CODES
 }
@@ -91,7 +94,7 @@ function samplesOf(route: string, { byMethod }: RouteCounts): Sample[] {
   )
 }
 
-/** A client may send any other, and the labels of metrics and the names of spans must be few. */
+/** A client may send any other method, but metric labels and span names must be few. */
 export const knownMethods: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',

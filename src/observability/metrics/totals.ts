@@ -1,15 +1,15 @@
-// What all processes have counted together, without routes and methods: read from the metrics that they have.
+// Adds up the metrics of all processes, without routes and methods.
 import type { FamilyJson } from './families.ts'
 
 export interface CounterTotals {
   readonly requests: number
-  /** Answered 5xx. */
+  /** Requests with a 5xx response. */
   readonly errors: number
   /** By guard. */
   readonly refused: Readonly<Record<string, number>>
-  /** Cumulative, by upper bound in seconds, in rising order; the last is infinite. */
+  /** Cumulative, by upper bound in seconds, in ascending order. The last bound is infinite. */
   readonly durations: ReadonlyMap<number, number>
-  /** Look-ups of identities that memory could answer. */
+  /** Lookups of identities that were found in memory. */
   readonly hits: number
   readonly lookups: number
 }
@@ -54,8 +54,9 @@ export function totalsOf(gathered: readonly (readonly FamilyJson[])[]): CounterT
 }
 
 /**
- * As Prometheus' `histogram_quantile`: within a bucket durations count as spread evenly.
- * @param durations cumulative, by upper bound in seconds @returns milliseconds; null where there are none
+ * Works like Prometheus' `histogram_quantile`, which assumes an even distribution within a bucket.
+ * @param durations cumulative, by upper bound in seconds
+ * @returns milliseconds; null if there are no durations
  */
 export function quantileMs(durations: ReadonlyMap<number, number>, quantile: number): number | null {
   const buckets = [...durations]
@@ -65,7 +66,7 @@ export function quantileMs(durations: ReadonlyMap<number, number>, quantile: num
   let below = 0
   let from = 0
   for (const [to, count] of buckets) {
-    // Above the last bound nothing is known but that.
+    // A duration above the last bound has no known upper limit.
     if (to === Number.POSITIVE_INFINITY) break
     if (count >= rank) return (from + ((to - from) * (rank - below)) / (count - below)) * 1000
     below = count

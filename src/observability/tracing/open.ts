@@ -1,4 +1,4 @@
-// Opens tracing if OpenTelemetry's standard variables switch it on: OpenTelemetry is loaded here, and nowhere else.
+// Opens tracing if OpenTelemetry's standard variables enable it. Only this file loads OpenTelemetry.
 import type { Logger } from 'pino'
 import type { ReadFile } from '../../config/read-file.ts'
 import { checkOtlpVariables } from './otlp-variables.ts'
@@ -9,7 +9,7 @@ interface Options {
   version: string
 }
 
-/** Call this once per process; the SDK reads its other settings from the environment. */
+/** Call this once per process. The SDK reads its other settings from the environment. */
 export async function openTracing(
   settings: TracingSettings | undefined,
   options: Options,
@@ -22,22 +22,25 @@ export async function openTracing(
 type Env = Readonly<Record<string, string | undefined>>
 
 interface TracingSettings {
-  /** The URL that traces are sent to, without what may be secret in it. */
+  /** The URL for traces, without parts that may be secret. */
   readonly endpoint: string
-  /** Settings that work, though not as written. */
+  /** Settings that work, but differently from their value. */
   readonly warnings: readonly string[]
 }
 
 interface ReadSettings {
-  /** Undefined if traces are off (no endpoint and no `OTEL_TRACES_EXPORTER=otlp`, or switched off) or cannot work. */
+  /**
+   * Undefined if traces are disabled or cannot work. They are disabled without an endpoint and without
+   * `OTEL_TRACES_EXPORTER=otlp`.
+   */
   readonly traces?: TracingSettings
   /** A sentence for each setting that cannot work. */
   readonly problems: readonly string[]
 }
 
 /**
- * Reads the settings of traces, and reports the mistakes on which the SDK is silent.
- * @param readFile reads the files of certificates, relative to the working directory
+ * Reads the settings of traces, and reports mistakes that the SDK ignores silently.
+ * @param readFile reads certificate files, relative to the working directory
  */
 export function readTracing(env: Env, readFile: ReadFile): ReadSettings {
   // An empty value counts as absent (OpenTelemetry, "Environment Variable Specification").
@@ -92,7 +95,7 @@ function urlOf(text: string): URL | undefined {
   return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined
 }
 
-/** Whether Node can decode the user info. It would throw for each export. */
+/** Returns whether Node can decode the user info. If not, Node would throw for each export. */
 function isEncoded({ username, password }: URL): boolean {
   try {
     return decodeURIComponent(username + password) !== undefined
@@ -101,7 +104,7 @@ function isEncoded({ username, password }: URL): boolean {
   }
 }
 
-/** The SDK takes all attributes or, silently, none. */
+/** Returns whether all attributes are valid. If one is invalid, the SDK silently uses none. */
 function isValidAttributes(attributes = ''): boolean {
   try {
     return attributes
@@ -116,7 +119,10 @@ function isValidAttributes(attributes = ''): boolean {
 const ratios = ['traceidratio', 'parentbased_traceidratio']
 const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbased_always_off', ...ratios]
 
-/** On an error the SDK would sample every request, which is not what an operator who names a sampler wants. */
+/**
+ * Returns problems of the sampler. After an error, the SDK would sample every request, which the operator does not
+ * want.
+ */
 function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {
   if (sampler === undefined) return []
   if (!samplers.includes(sampler)) {

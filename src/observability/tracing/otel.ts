@@ -23,12 +23,12 @@ interface Options {
   version: string
 }
 
-/** The longest a shutdown waits for the collector: spans are not worth a slow restart. */
+/** The maximum time that a shutdown waits for the collector, because spans do not justify a slow restart. */
 const maxCloseMs = 2_000
 
 export function createTracing({ logger, version }: Options): Tracing {
   const { tracer, shutdown } = createExport(logger, version)
-  // Storage queries pass through caches and single flights that know of no request.
+  // Storage queries pass through caches and shared lookups that have no reference to a request.
   const activeRequest = new AsyncLocalStorage<RecordedRequest>()
   return {
     begin: createBeginRequest(tracer, activeRequest),
@@ -44,13 +44,13 @@ export function createTracing({ logger, version }: Options): Tracing {
   }
 }
 
-/** Between two of the SDK's own warnings: it emits one for every batch. */
+/** The minimum time between two of the SDK's warnings, because the SDK emits one for every batch. */
 const warnIntervalMs = 60_000
 
-/** Of the warning that its queue was full; with each the SDK begins to count anew. */
+/** The count in the warning about a full queue. The SDK resets its count after each warning. */
 const droppedSpans = /(?<=^Dropped )\d+(?= spans)/
 
-/** An unreachable collector costs spans, and one warning. */
+/** Creates the export. If the collector is unreachable, spans are lost and one warning is logged. */
 function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(): Promise<void> } {
   let isUnreachable = false
   let isSettingUp = true
@@ -61,7 +61,7 @@ function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(
     const reason = args.join(' ')
     const count = droppedSpans.exec(reason)
     dropped += Number(count ?? 0)
-    // The log already says that spans are dropped while the collector is unreachable.
+    // The log already contains a warning that spans are dropped while the collector is unreachable.
     if (!isSettingUp && (isUnreachable || now - lastWarned < warnIntervalMs)) return
     if (!isSettingUp) lastWarned = now
     logger.warn({ reason: reason.replace(droppedSpans, String(dropped)) }, 'OpenTelemetry')
@@ -89,7 +89,7 @@ function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(
   }
 }
 
-/** @param onResult receives why a batch failed, or undefined, for each batch */
+/** @param onResult receives for each batch the reason of its failure, or undefined */
 function observingResults(
   exporter: SpanExporter,
   onResult: (failure: string | undefined) => void,
@@ -104,18 +104,18 @@ function observingResults(
   }
 }
 
-/** A response's status, or a connection's failure; never what the collector wrote. */
+/** Returns the status of a response, or the failure of a connection. It never returns text from the collector. */
 function exportFailureReason(error: (Error & { code?: unknown }) | undefined): string {
   const parts = [error?.code, error?.message].filter(word => word !== undefined && word !== '')
   return parts.length === 0 ? 'no answer that the collector took them' : parts.join(' ')
 }
 
-/** The environment takes precedence. */
+/** The environment has priority. */
 function resourceOf(version: string) {
   const own = resourceFromAttributes({
     'service.name': 'peage',
     'service.version': version,
-    // Of each process: it tells workers and replicas apart.
+    // Unique for each process, so that workers and replicas can be distinguished.
     'service.instance.id': randomUUID(),
     'process.pid': process.pid,
   })

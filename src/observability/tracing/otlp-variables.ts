@@ -1,18 +1,19 @@
-// Checks the variables of the OTLP exporter and of its batches: the SDK ignores some mistakes, and drops spans for others.
+// Checks the variables of the OTLP exporter and of its batches. The SDK ignores some mistakes, and drops spans
+// because of others.
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { maxFileBytes, type ReadFile, tryRead } from '../../config/read-file.ts'
 
-/** A variable's value; undefined if it is empty. */
+/** Returns the value of a variable; undefined if it is empty. */
 type Get = (name: string) => string | undefined
 
 interface Findings {
   /** A sentence for each variable that cannot work. */
   readonly problems: readonly string[]
-  /** A sentence for each variable that the SDK does not use as written. */
+  /** A sentence for each variable whose value the SDK does not use as written. */
   readonly warnings: readonly string[]
 }
 
-/** @param readFile reads the files of certificates */
+/** @param readFile reads certificate files */
 export function checkOtlpVariables(get: Get, readFile: ReadFile): Findings {
   const found = [
     ...headerFindings(get),
@@ -31,7 +32,7 @@ interface Finding {
   readonly message: string
 }
 
-/** The exporter sends the fields of both variables. */
+/** Checks both variables, because the exporter sends the headers of both. */
 function* headerFindings(get: Get): Generator<Finding> {
   for (const name of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS']) {
     const text = get(name) ?? ''
@@ -48,16 +49,16 @@ function* headerFindings(get: Get): Generator<Finding> {
   }
 }
 
-/** Each of them is about the connection, or about a body that the exporter frames itself. */
+/** Headers of the connection, or of the body, whose framing the exporter controls. */
 const ownFields = ['connection', 'content-length', 'expect', 'trailer', 'transfer-encoding', 'upgrade']
 
-/** Never repeats the entry: a name may be a secret that a comma has split. */
+/** Checks one entry. The message never repeats the entry, because a name may be part of a secret with a comma. */
 function entryError(entry: string): string | undefined {
   const [, rawName = '', rawValue] = /^([^=]*)=(.*)$/s.exec(entry) ?? []
   if (rawName.trim() === '' || rawValue === undefined) {
     return 'is not name=value; percent-encode a comma in a value as %2C'
   }
-  // The SDK cuts the entry there.
+  // The SDK cuts the entry at a `;`.
   if (entry.includes(';')) return 'has a ; that is not percent-encoded; percent-encode it as %3B'
   let name: string
   let value: string
@@ -82,7 +83,7 @@ function entryError(entry: string): string | undefined {
   return undefined
 }
 
-/** Node fires a longer timer at once. */
+/** Node runs a longer timer immediately. */
 const maxTimerMs = 2 ** 31 - 1
 
 const numbers: readonly { name: string; least: number; most: number }[] = [
@@ -112,7 +113,9 @@ function* compressionFindings(get: Get): Generator<Finding> {
   }
 }
 
-/** The SDK would connect with Node's authorities, and without a certificate of its own. */
+/**
+ * Checks the certificate files. If one is unreadable, the SDK would use Node's authorities and no client certificate.
+ */
 function* fileFindings(get: Get, readFile: ReadFile): Generator<Finding> {
   for (const kind of ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY']) {
     const specific = `OTEL_EXPORTER_OTLP_TRACES_${kind}`

@@ -1,4 +1,5 @@
-// The spans of one request: its own, its guards', its upstream attempts' (OpenTelemetry's conventions for HTTP).
+// Creates the spans of one request: for the request, its guards and its upstream attempts (OpenTelemetry's
+// conventions for HTTP).
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage } from 'node:http'
 import {
@@ -22,7 +23,7 @@ import type {
 } from './tracing.ts'
 import { recordedUpstream } from './upstream-spans.ts'
 
-/** Guards that may query storage, or that the response names; the others compare two numbers. */
+/** Guards that may query storage, or whose name is in the response. The other guards only compare two numbers. */
 const guardsWithSpans: ReadonlySet<string> = new Set([
   'authenticate',
   'rate_limit',
@@ -68,7 +69,7 @@ export class RecordedRequest implements RequestTrace {
   readonly traceId: string
   readonly spanId: string
   readonly isContinued: boolean
-  /** The parent of storage spans; undefined while queries are not on this request's behalf. */
+  /** The parent of storage spans; undefined while queries are not for this request. */
   storeParent: Context | undefined
   readonly #tracer: Tracer
   readonly #activeRequest: AsyncLocalStorage<RecordedRequest>
@@ -134,7 +135,7 @@ export class RecordedRequest implements RequestTrace {
     span.setAttribute('peage.decision', decision)
     if (outcome !== undefined) span.setAttribute('peage.outcome', outcome)
     if (status !== undefined) span.setAttribute('http.response.status_code', status)
-    // A 4xx is the client's error, not ours; half a response is an error whatever its status.
+    // A 4xx is an error of the client. An incomplete response is an error with any status.
     const failureType = outcome === 'broken' ? outcome : (status ?? 0) >= 500 ? String(status) : undefined
     if (failureType !== undefined) {
       span.setAttribute('error.type', failureType).setStatus({ code: SpanStatusCode.ERROR })
@@ -143,7 +144,7 @@ export class RecordedRequest implements RequestTrace {
   }
 }
 
-/** Not sampled: records nothing, and passes that decision on to the upstream. */
+/** A trace that is not sampled records nothing, and passes that decision on to the upstream. */
 function unsampledTrace(span: Span, isContinued: boolean): RequestTrace {
   const context = span.spanContext()
   const traceparent = writeParent(context)

@@ -1,4 +1,5 @@
-// Span attributes of requests, by OpenTelemetry's conventions for HTTP: few values, and nothing that may be secret.
+// Builds the span attributes of requests, by OpenTelemetry's conventions for HTTP. They have few values and no
+// secrets.
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
 import { redactPath } from '../logger.ts'
@@ -35,12 +36,12 @@ export function receivedFields(
 }
 
 /**
- * A name of 253 characters or an address (RFC 1035 §2.3.4), and a port of five digits: a number too large for OTLP,
- * or very many bytes, would make the collector reject the whole batch, with the spans of other requests.
+ * A name of up to 253 characters or an address (RFC 1035 §2.3.4), and a port of up to five digits. If a number is too
+ * large for OTLP, or a text too long, the collector would reject the whole batch, with the spans of other requests.
  */
 const authorityPattern = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/
 
-/** The `error.type` of a failure: its code (a refusal's, SQLSTATE, or Node's), otherwise its class. */
+/** Returns the `error.type` of a failure: its code (of a refusal, a SQLSTATE, or of Node), otherwise its class. */
 export function errorType(thrown: unknown): string {
   if (!(thrown instanceof Error)) return typeof thrown
   const { code } = thrown as { code?: unknown }

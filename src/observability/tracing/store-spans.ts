@@ -1,9 +1,10 @@
-// Spans of storage queries (OpenTelemetry's conventions for databases): which statement, never its values.
+// Creates the spans of storage queries (OpenTelemetry's conventions for databases). They contain the statement
+// without its values.
 import { type Attributes, type Context, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import { errorType } from './span-fields.ts'
 import type { StoreSpans } from './tracing.ts'
 
-/** @param currentParent the request that a query is made for; a query for no particular request has no span */
+/** @param currentParent returns the request that a query is made for; other queries have no span */
 export function createStoreSpans(tracer: Tracer, currentParent: () => Context | undefined): StoreSpans {
   function inSpanOfRequest<T>(attributes: () => Attributes, run: () => Promise<T>): Promise<T> {
     const parent = currentParent()
@@ -49,12 +50,16 @@ async function inSpan<T>(
   }
 }
 
-/** `db.query.summary`, so that span names stay few: a writing statement's writes, otherwise the table that it reads first. `update users` → `UPDATE users`. */
+/**
+ * Returns the `db.query.summary`, which keeps the number of span names small. It contains all writes of a
+ * statement. If there are none, it contains the first table that the statement reads. For example, `update users`
+ * becomes `UPDATE users`.
+ */
 export function summaryOf(text: string): string {
   const known = summaries.get(text)
   if (known !== undefined) return known
   const summary = summarize(text)
-  // All texts are constants of the program; should that change, the cache must not grow without end.
+  // All texts are constants of the program. If that changes, this limits the cache.
   if (summaries.size >= 500) summaries.clear()
   summaries.set(text, summary)
   return summary
@@ -62,7 +67,7 @@ export function summaryOf(text: string): string {
 
 const summaries = new Map<string, string>()
 
-// Excludes the locks and conflicts that end in the same word: `for update`, `for no key update`, `do update`.
+// Excludes locks and conflict clauses with the same last word: `for update`, `for no key update`, `do update`.
 const writes = /(?<!\b(?:for|key|do) )\b(insert into|update|delete from|lock table) ([a-z_]+)/g
 
 function summarize(text: string): string {

@@ -1,10 +1,11 @@
-// Parses and writes the `traceparent` header (W3C Trace Context §3.2).
+// Parses and writes the `traceparent` header (W3C Trace Context, section 3.2).
 import { createTraceState, type SpanContext, TraceFlags } from '@opentelemetry/api'
 
 /**
- * @param traceparent @param tracestate as node:http gives them: it joins the values of a repeated header, so a
- * repeated `traceparent` is malformed
- * @returns undefined if `traceparent` is malformed: the trace then begins here
+ * @param traceparent the header from node:http, which joins repeated headers, so a repeated `traceparent` is
+ * malformed
+ * @param tracestate the header from node:http
+ * @returns undefined if `traceparent` is malformed; a new trace then begins here
  */
 export function readParent(
   traceparent: string | string[] | undefined,
@@ -12,7 +13,7 @@ export function readParent(
 ): SpanContext | undefined {
   if (typeof traceparent !== 'string') return undefined
   const [, version, traceId = '', spanId = '', flags = '', more] = syntax.exec(traceparent) ?? []
-  // Later versions may have more members (§3.2.4).
+  // Later versions may have more members (W3C Trace Context, section 3.2.4).
   if (version === undefined || (version === '00' && more !== undefined)) return undefined
   return {
     traceId,

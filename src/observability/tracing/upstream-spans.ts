@@ -1,4 +1,4 @@
-// Spans of upstream attempts: each attempt has its own, and propagates that one to its upstream.
+// Creates the spans of upstream attempts. Each attempt has its own span, which it propagates to its upstream.
 import { type Context, type Span, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import { redactPath } from '../logger.ts'
 import { errorType, methodFields, spanName } from './span-fields.ts'
@@ -7,7 +7,7 @@ import type { Attempt, AttemptSpan, UpstreamTrace } from './tracing.ts'
 
 interface Options {
   tracer: Tracer
-  /** Of the request's span. */
+  /** The context of the request's span. */
   context: Context
   upstream: string
   propagates: boolean
@@ -46,7 +46,7 @@ function attemptSpan(span: Span, propagates: boolean): AttemptSpan {
     traceparent: propagates ? writeParent(span.spanContext()) : undefined,
     onStatus(status) {
       span.setAttribute('http.response.status_code', status)
-      // For a caller, a 4xx is an error as a 5xx is.
+      // For the caller of a service, a 4xx is an error like a 5xx.
       if (status >= 400) fail(String(status))
     },
     end(outcome) {
