@@ -1,4 +1,4 @@
-// Starts the admin listener, once for the gateway, with the services and the settings that it needs.
+// Starts the admin listener, once per gateway, with its services and settings.
 import { randomBytes } from 'node:crypto'
 import { createPasswords, type Passwords } from '../accounts/password.ts'
 import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
@@ -22,20 +22,20 @@ import { createRunningExplain } from './running-explain.ts'
 import { addressOf, type DataPlane } from './serve.ts'
 
 export interface AdminListener {
-  /** Undefined without a section `admin`. */
+  /** Undefined without an `admin` section. */
   readonly address: string | undefined
-  /** Notes the outcome of a reload, and ends the sessions of operators that the new configuration does not have. */
+  /** Stores the outcome of a reload, and ends the sessions of operators that are missing in the new configuration. */
   reloaded(outcome: ReloadOutcome): void
-  /** Is not ready from now on. */
+  /** From now on, `/readyz` reports that the gateway is not ready. */
   beginStop(): void
-  /** @param time milliseconds for operators' calls in flight */
+  /** @param time milliseconds for running requests of operators */
   close(time: number): Promise<void>
 }
 
 interface Options {
   dataPlane: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>
   background: Pick<BackgroundWork, 'alerts' | 'deliveries' | 'mails'>
-  /** The configuration at start, as operators may see it. */
+  /** The configuration at the start, in the form that operators may see. */
   listing: Listing | undefined
 }
 
@@ -118,13 +118,13 @@ export async function startAdminListener(
   }
 }
 
-/** What it reads of the active configuration. */
+/** The settings from the active configuration. */
 interface AdminSettings {
   operators: Operators
   isAllowedAddress: IsAllowedAddress
   seenByBrowser: SeenByBrowser
   isConsoleOn: boolean
-  /** Bounded by `auth.hashing` for itself: operators need not wait behind logins. */
+  /** With its own limit of `auth.hashing`, so that operators do not wait behind logins. */
   hashPassword: Passwords['hash']
   warnings: string[]
 }
@@ -142,7 +142,7 @@ function adminSettingsOf(config: Config): AdminSettings {
   }
 }
 
-/** Settings that work but should not be used in production. */
+/** Returns warnings about settings that work but are not for production. */
 function warningsOf({ auth, mail }: Config): string[] {
   if (auth.key_secret !== '') return []
   const bare = [

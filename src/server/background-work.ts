@@ -1,4 +1,4 @@
-// Work in the background that runs once, however many workers serve: alerts, events, mails, and pruning.
+// Runs background work once, for any number of workers: alerts, events, mails, and pruning.
 import { createReadMailedCode } from '../accounts/codes/code-derivation.ts'
 import type { GatewayProcess } from '../composition/process.ts'
 import { createMailService, type MailService } from '../mail/mail-service.ts'
@@ -11,7 +11,7 @@ import type { DataPlane } from './serve.ts'
 export interface BackgroundWork
   extends Pick<AlertService, 'alerts' | 'deliveries'>,
     Pick<MailService, 'mails'> {
-  /** Sends no more alerts, events and mails. @param grace milliseconds for those in flight */
+  /** Stops sending alerts, events and mails. @param grace milliseconds for running attempts */
   endSending(grace: number): Promise<void>
   /** Stops everything. The caller closes the storage. */
   close(): Promise<void>

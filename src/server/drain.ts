@@ -1,4 +1,5 @@
-// Drains a listener: accepts no more connections, finishes requests in flight, and destroys what exceeds the time.
+// Drains a listener. It accepts no more connections, finishes requests in flight, and closes the rest after a time
+// limit.
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
@@ -14,14 +15,14 @@ export interface Drain {
   run(time: number): Promise<void>
 }
 
-/** Create it before the listener listens, because it tracks every connection from the start. */
+/** Create the drain before the server listens, because it tracks every connection from the start. */
 export function createDrain(app: FastifyInstance): Drain {
   const server = app.server as Server
-  // Node does not count a connection without a request as idle, and would wait for it until the time is up.
+  // Node does not count a connection without a request as idle, and would wait for it until the time limit.
   const unusedSockets = new Set<Socket>()
   const sockets = new Set<Socket>()
   const track = (socket: Socket) => {
-    // `http/upgrade.ts` emits the event again for a connection that it gives back to the parser.
+    // `http/upgrade.ts` emits the event again for a connection that it returns to the parser.
     if (sockets.has(socket)) return
     unusedSockets.add(socket)
     sockets.add(socket)
@@ -34,7 +35,7 @@ export function createDrain(app: FastifyInstance): Drain {
   const handshaking = new Map<string, Socket>()
   if (schemeOf(app) === 'http') server.on('connection', track)
   else {
-    // A TLS connection is two sockets, one around the other; the outer one is emitted only after the handshake.
+    // A TLS connection consists of two sockets. The outer socket is emitted only after the handshake.
     server.on('connection', (inner: Socket) => {
       const peer = peerOf(inner)
       handshaking.set(peer, inner)
@@ -47,7 +48,7 @@ export function createDrain(app: FastifyInstance): Drain {
   }
   server.on('request', request => unusedSockets.delete(request.socket))
 
-  // Node no longer tracks upgraded connections.
+  // Node does not track upgraded connections.
   const upgraded = new Set<Socket>()
   const trackUpgraded = (_request: IncomingMessage, socket: Socket) => {
     if (upgraded.has(socket)) return
@@ -57,13 +58,16 @@ export function createDrain(app: FastifyInstance): Drain {
   server.on('upgrade', trackUpgraded).on('connect', trackUpgraded)
 
   let accepted = 0
-  /** From `performance.now()`; well before connections are cut, or those accepted last would not be. */
+  /**
+   * From `performance.now()`. It is well before connections are closed, so that the last accepted connections are
+   * closed too.
+   */
   let acceptUntilMs = 0
   server.on('connection', () => {
     accepted += 1
   })
-  // The listener closes right after this, and the kernel resets connections that still wait to be accepted. The event
-  // loop accepts one in each turn, and a turn that has begun may not look again.
+  // The listener closes right after this, and the kernel resets connections that still wait to be accepted. The
+  // event loop accepts one connection per turn, and may not check again within a turn.
   app.addHook('preClose', async () => {
     for (let turnsWithout = 0; turnsWithout < 2 && performance.now() < acceptUntilMs; ) {
       const before = accepted
@@ -81,7 +85,7 @@ export function createDrain(app: FastifyInstance): Drain {
         },
         Math.min(unusedGraceMs, time),
       )
-      // Connections become idle one by one as their responses finish.
+      // Connections become idle one by one when their responses finish.
       const idle = setInterval(() => server.closeIdleConnections(), 50)
       const cut = setTimeout(() => {
         server.closeAllConnections()
@@ -98,7 +102,9 @@ export function createDrain(app: FastifyInstance): Drain {
   }
 }
 
-/** A connection that was opened just before may have its request on the way, from far or through a busy balancer. */
+/**
+ * A new connection may have its request on the way, for example over a long distance or through a busy load balancer.
+ */
 const unusedGraceMs = 1_000
 
 function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {

@@ -1,6 +1,6 @@
-// Runs work once, however often it is called.
+// Runs work at most once.
 
-/** @returns starts the work at its first call; every call receives the promise of that one run */
+/** @returns a function that starts the work at its first call; every call returns the promise of that run */
 export function once<Args extends unknown[], T>(
   work: (...args: Args) => Promise<T>,
 ): (...args: Args) => Promise<T> {

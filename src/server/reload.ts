@@ -1,4 +1,4 @@
-// Reloads the configuration while clients are served: completely, or not at all (CONTRACT §1, signals).
+// Reloads the configuration during operation, completely or not at all.
 import { setImmediate } from 'node:timers/promises'
 import type { ReloadOutcome } from '../admin/configuration-record.ts'
 import type { GatewayProcess } from '../composition/process.ts'
@@ -11,15 +11,18 @@ import { diffConfigs, keepImmutable } from '../config/reload-plan.ts'
 import type { DataPlane } from './serve.ts'
 
 export interface Reload {
-  /** Rereads the file and all that it names. Resolves when the result is active or refused; never rejects. */
+  /**
+   * Reads the file again, and all files that it refers to. Resolves when the result is active or rejected. Never
+   * rejects.
+   */
   now(): Promise<void>
-  /** Stops watching the file; a reload in progress is rolled back if it has not been committed. */
+  /** Stops watching the file. A reload in progress is rolled back if it is not yet committed. */
   stop(): void
 }
 
 export interface ReloadSource {
   readonly file: ConfigFile
-  /** Receives the problems, one per line, as `peage check` prints them. */
+  /** Receives the problems, one per line, in the format of `peage check`. */
   onRefused(lines: readonly string[]): void
 }
 
@@ -28,7 +31,7 @@ interface Options {
   /** Undefined if the configuration cannot be reloaded. */
   source: ReloadSource | undefined
   dataPlane: Pick<DataPlane, 'prepare'>
-  /** Notes the outcome for operators. */
+  /** Receives the outcome for operators. */
   onOutcome(outcome: ReloadOutcome): void
 }
 
@@ -41,7 +44,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   let isRequestedAgain = false
   let retry: NodeJS.Timeout | undefined
 
-  /** Says nothing about the configuration: it may be good, and the machine could not read it or open what it needs. */
+  /** Retries later, because the configuration may be valid. The machine could not read it or open what it needs. */
   function tryAgainLater(reason: string): void {
     if (retry === undefined) logger.warn({ reason }, unread)
     retry = setTimeout(now, retryMs).unref()
@@ -57,7 +60,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   async function apply({ config: written, lines, warnings, listing, digest }: ReadConfig): Promise<void> {
     const { config, restartRequired } = keepImmutable(current.get(), written)
     const changes = diffConfigs(current.get(), config)
-    // Comparing and building 10,000 routes each take a tenth of a second: requests are served in between.
+    // Comparing and building 10,000 routes each take a tenth of a second, so requests get a turn in between.
     await setImmediate()
     const prepared = await dataPlane.prepare(config)
     if (isOver) {
@@ -104,7 +107,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
       const failure = machineFailure(error)
       if (failure !== undefined) return tryAgainLater(failure)
       retry = undefined
-      // The file is good, and its message may name what the file says.
+      // The file is valid, and the error message may contain values of the file.
       const text = 'the configuration cannot be served with; the log says why'
       refuse([`error: ${error instanceof Error ? error.message : error}`], [{ ...start, path: '', text }])
     }
@@ -138,7 +141,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
 
 const start = { line: 1, column: 1 }
 
-/** Another look at a machine that may have recovered. */
+/** The delay before a retry after a failure of the machine. */
 const retryMs = 1_000
 
 const unread = 'the configuration could not be read: the gateway tries again every second'
@@ -149,7 +152,7 @@ const unchanged = 'the configuration is reloaded, and unchanged: the file has th
 
 type Lines = Readonly<Record<string, number>>
 
-/** The line of the value that a pointer names, or of its parent if it is absent. */
+/** Returns the line of the value at a pointer, or of its parent if the value is absent. */
 function lineOf(lines: Lines, pointer: string): number {
   return lines[pointer] ?? lines[pointer.slice(0, pointer.lastIndexOf('/'))] ?? 1
 }

@@ -1,4 +1,4 @@
-// Explains requests by the active configuration, one at a time, without its secrets.
+// Explains requests with the active configuration, one at a time, and hides its secrets.
 import type { AdminDependencies, ExplainQuestion } from '../admin/api/admin-endpoint.ts'
 import type { ListedConfig } from '../admin/configuration-record.ts'
 import type { Clock } from '../clock.ts'
@@ -6,15 +6,15 @@ import { parseListing } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createExplain, type Explain, toDocument, toExplainRequest } from '../explain/explain.ts'
 
-/** @param active returns the active configuration with the listing that masks its secrets */
+/** @param active returns the active configuration, with the listing that masks its secrets */
 export function createRunningExplain(active: () => ListedConfig, clock: Clock): AdminDependencies['explain'] {
   let explained: Config | undefined
   let explain: Explain | undefined
   let last: Promise<unknown> = Promise.resolve()
 
   async function run(question: ExplainQuestion): Promise<object> {
-    // Not before the first question, because most gateways are never asked.
-    // A reload may end before the explanation does, and its listing has other secrets at other places.
+    // Created at the first call, because most gateways are never asked to explain. A reload may end before the
+    // explanation does, and its listing has other secrets at other places. So both values are read together.
     const { config, listing } = active()
     if (explain === undefined || config !== explained) explain = await createExplain(config, clock)
     explained = config
@@ -34,7 +34,7 @@ export function createRunningExplain(active: () => ListedConfig, clock: Clock): 
     return { ...rest, headers: { request: mask('request'), response: mask('response') } }
   }
 
-  // All questions share the stubs.
+  // All calls share the stubs, so they run one after another.
   return question => {
     const answer = last.then(() => run(question))
     last = answer.catch(() => {})
@@ -42,7 +42,7 @@ export function createRunningExplain(active: () => ListedConfig, clock: Clock): 
   }
 }
 
-/** The fields that a route sets to something secret, in lower case. */
+/** Returns the names, in lower case, of the headers that a route sets to a secret value. */
 function hiddenFields(
   listing: ListedConfig['listing'],
   route: number,
@@ -56,7 +56,7 @@ function hiddenFields(
   )
 }
 
-/** `.X-Team` or `["X Team"]`. */
+/** Parses `.X-Team` or `["X Team"]`. */
 function nameIn(step: string): string {
   return step.startsWith('[') ? String(JSON.parse(step.slice(1, -1))) : step.slice(1)
 }

@@ -1,4 +1,4 @@
-// The data plane in this process: listens for clients, and drains in order (CONTRACT §1, signals).
+// Runs the data plane in this process: listens for clients, and drains in order.
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
@@ -18,39 +18,39 @@ import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createDrain } from './drain.ts'
 import { once } from './once.ts'
 
-/** Serves clients, in this process or by workers. */
+/** Serves clients, in this process or in workers. */
 export interface DataPlane {
   /** `http://host:port` or `https://host:port`, as actually bound. */
   readonly address: string
   /**
-   * Builds another configuration in every process, without serving requests with it yet.
-   * @throws Error with the reason if one of them fails, with nothing left open
+   * Builds another configuration in every process, without using it for requests yet.
+   * @throws Error with the reason if a process fails; nothing is left open
    */
   prepare(config: Config): Promise<PreparedChange>
-  /** Resolves when every database change committed by now is visible to all of its clients. */
+  /** Resolves when every database change that is already committed is visible to all clients. */
   changesVisible(): Promise<void>
-  /** The status of every target, the worst that any process sees. */
+  /** Returns the status of every target. If processes differ, the worst status counts. */
   targetStatus(): Promise<readonly TargetStatus[]>
-  /** Absent if this process serves by itself. */
+  /** Absent if this process serves clients itself. */
   readonly workers?: {
     health(): Promise<WorkerHealth[]>
-    /** The metrics of each worker. */
+    /** Returns the metrics of each worker. */
     metrics(part: MetricsPart): Promise<(readonly FamilyJson[])[]>
   }
   /**
-   * Accepts no more connections, finishes requests in flight, and writes what is in memory.
-   * @param time milliseconds for all of it; requests that exceed their share are cut off
+   * Accepts no more connections, finishes requests in flight, and writes everything that is only in memory.
+   * @param time milliseconds for everything; requests that take longer than their part of it are aborted
    */
   drain(time: number): Promise<void>
-  /** Closes everything it opened and destroys undrained connections; the caller closes the storage. */
+  /** Closes everything that it opened, and destroys undrained connections. The caller closes the storage. */
   close(): Promise<void>
-  /** Kills the workers at once, because this process exits next. */
+  /** Kills the workers immediately, because this process exits next. */
   kill(): void
 }
 
 /**
  * @param changesVisibleEverywhere as for `createGateway`; the default is for a single process
- * @throws if it cannot listen, with nothing left open
+ * @throws if it cannot listen; nothing is left open
  */
 export async function serveInProcess(
   gatewayProcess: GatewayProcess,
@@ -79,7 +79,7 @@ export async function serveInProcess(
     async drain(time) {
       const end = performance.now() + time
       gateway.endStreams()
-      // Requests get only a part of the time: the rest is for the writes that follow them.
+      // Requests get only a part of the time. The rest is for the writes that follow them.
       await ended(time * 0.8)
       while (!(await isFlushed(gateway)) && performance.now() < end) await sleep(100)
       await gatewayProcess.tracing?.close(end - performance.now())

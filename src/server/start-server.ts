@@ -1,4 +1,4 @@
-// Starts a gateway and stops it: its parts open and close in order (CONTRACT §1, signals).
+// Starts and stops a gateway. Its parts are opened and closed in order.
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { type GatewayProcess, openProcess } from '../composition/process.ts'
@@ -17,13 +17,13 @@ export interface RunningServer {
   /** Undefined without an admin listener. */
   readonly adminAddress: string | undefined
   /**
-   * Accepts no more connections, finishes requests in flight, writes what is in memory, and closes the stores.
-   * Requests that do not finish within `server.drain_timeout` are cut off.
+   * Accepts no more connections, finishes requests in flight, writes everything that is only in memory, and closes
+   * the stores. Requests that do not finish within `server.drain_timeout` are aborted.
    */
   stop(): Promise<void>
-  /** Rereads the configuration. Resolves when it is active or refused; never rejects. */
+  /** Reads the configuration again. Resolves when it is active or rejected. Never rejects. */
   reload(): Promise<void>
-  /** Kills the workers at once, because this process exits next. */
+  /** Kills the workers immediately, because this process exits next. */
   kill(): void
 }
 
@@ -31,15 +31,15 @@ interface Options {
   config: Config
   clock: Clock
   logger: Logger
-  /** Undefined if tracing is off, or if workers serve: they have spans of their own. */
+  /** Undefined if tracing is disabled, or if there are workers, which create their own spans. */
   tracing?: Tracing | undefined
   /** Replaceable, so that a test can inspect the stores. */
   open?: typeof openStorage
-  /** The source of the configuration, if the gateway is to reload it when it changes. */
+  /** The source of the configuration, if changes of the configuration are reloaded. */
   reloadSource?: ReloadSource | undefined
 }
 
-/** Migrates the database, then listens. @throws if it cannot start, with nothing left open */
+/** Migrates the database, then listens. @throws if it cannot start; nothing is left open */
 export async function startServer(options: Options): Promise<RunningServer> {
   const gatewayProcess = await openProcess(options)
   const { startConfig, storage } = gatewayProcess
@@ -88,17 +88,17 @@ interface Running {
   reload: Reload
 }
 
-/** Resolves within the drain timeout: an unreachable store must not hold up the exit. */
+/** Resolves within the drain timeout, because an unreachable store must not delay the exit. */
 async function stop(running: Running): Promise<void> {
   running.reload.stop()
   const timeoutMs = running.gatewayProcess.config.get().server.drain_timeout
   await within(timeoutMs, () => stopInOrder(running, timeoutMs))
 }
 
-/** For a start that has failed: its stores may not respond. */
+/** For a failed start, because its stores may not respond. */
 const undoTimeoutMs = 5_000
 
-/** Resolves when `work` has, or after `timeoutMs`. */
+/** Resolves when `work` has resolved, or after `timeoutMs`. */
 async function within(timeoutMs: number, work: () => Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeIsUp = new Promise<void>(resolve => {
@@ -118,7 +118,8 @@ async function stopInOrder(
   const sent = background.endSending(timeoutMs * 0.5)
   await dataPlane.drain(timeoutMs)
   await sent
-  // Before the data plane, which operators' calls ask; they get only a part of the time: the rest is for the stores.
+  // Closed before the data plane, because requests of operators use it. They get only a part of the time, and the
+  // rest is for the stores.
   await Promise.all([background.close(), admin.close(Math.max(0, end - performance.now()) * 0.8)])
   await dataPlane.close()
   await gatewayProcess.storage.close()

@@ -1,4 +1,4 @@
-// One worker process: forked, connected by an RPC channel, and observed until it exits.
+// Forks one worker process, connects it with an RPC channel, and observes it until it exits.
 import cluster, { type Worker } from 'node:cluster'
 import { fileURLToPath } from 'node:url'
 import { rescueConnections } from '../../http/node-internals.ts'
@@ -6,12 +6,12 @@ import type { PrimaryApi, WorkerApi } from './protocol.ts'
 import { createRpcChannel, type RpcChannel } from './rpc.ts'
 
 export interface WorkerProcess {
-  /** Undefined if the fork failed, because the machine had no room for another process. */
+  /** Undefined if the fork failed because the machine had no room for another process. */
   readonly pid: number | undefined
-  /** Resolves when the worker takes calls, or has exited. */
+  /** Resolves when the worker accepts calls, or has exited. */
   readonly ready: Promise<unknown>
   readonly channel: RpcChannel<WorkerApi>
-  /** Resolves to the exit status when the process has exited; never rejects. */
+  /** Resolves to the exit status when the process has exited. Never rejects. */
   readonly ended: Promise<ExitStatus>
   /** Sends SIGKILL. */
   kill(): void
@@ -27,20 +27,22 @@ export interface ExitStatus {
 export type Fork = () => WorkerProcess
 
 /**
- * glibc keeps freed memory for each thread, once blocks of its size were freed before: 19 MiB for every thread that hashed a
- * password. Blocks above this many bytes go back to the system. Read at a process's start only.
+ * glibc keeps freed memory for each thread, after blocks of the same size were freed. This was 19 MiB for every
+ * thread that hashed a password. With this setting, blocks above this number of bytes return to the system. It is
+ * read only at the start of a process.
  */
 const allocation = { MALLOC_MMAP_THRESHOLD_: '1048576' }
 
 const program = fileURLToPath(new URL('../../worker.js', import.meta.url))
 
 /**
- * Workers share one listening socket: this process accepts the connections and distributes them in turn.
+ * Creates a function that forks workers. Workers share one listening socket. This process accepts the connections
+ * and distributes them in turn.
  * @throws Error if this process is itself a worker of another cluster
  */
 export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
   if (!cluster.isPrimary) throw new Error('server.workers cannot be used within another cluster; make it 1')
-  // Structured clones, because a configuration is not all JSON.
+  // Uses structured clones, because a configuration is not only JSON.
   cluster.setupPrimary({ exec: program, args: [], serialization: 'advanced' })
   return () => {
     let worker: Worker
@@ -50,7 +52,7 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
       return failedFork(Promise.resolve(reasonOf(error)))
     }
     const { pid } = worker.process
-    // An `error` event follows. Without an id, a signal would go to this process's own group.
+    // An `error` event follows. Without a pid, a signal would go to the process group of this process.
     if (pid === undefined) {
       return failedFork(new Promise(resolve => worker.once('error', error => resolve(reasonOf(error)))))
     }

@@ -1,4 +1,5 @@
-// Merges workers' metrics, exited workers included: Prometheus would take a counter that falls for a flood.
+// Merges the metrics of workers, including exited workers. Prometheus would treat a falling counter as a reset and
+// overcount.
 import { mergedCounters } from '../../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 
@@ -7,14 +8,14 @@ type Families = readonly FamilyJson[]
 interface WorkerMetrics {
   /** Undefined if the slot has no worker. */
   pid: number | undefined
-  /** What is absent counts as in its previous reply; undefined if the worker did not reply in time. */
+  /** Absent metrics keep the values of the previous reply. Undefined if the worker did not reply in time. */
   families: Families | undefined
 }
 
-/** @returns takes the running workers' replies, and adds the counters of those that have exited */
+/** @returns a function that accepts the replies of the running workers, and adds the counters of exited workers */
 export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Promise<Families[]> {
   const latest = new Map<number, Families>()
-  /** Counters of exited workers; the first entry may be the total of several. */
+  /** Counters of exited workers. The first entry may be the total of several workers. */
   let gone: Families[] = []
   let isAdding = false
 
@@ -43,5 +44,5 @@ export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Pr
   }
 }
 
-/** Exited workers whose counters are stored separately, before they are added up. */
+/** The maximum number of exited workers whose counters are stored separately. Above it, they are added up. */
 const maxSeparate = 8

@@ -1,4 +1,4 @@
-// The data plane of several workers: started, queried, reloaded and ended together (CONTRACT §2, `server.workers`).
+// The data plane with several workers. They are started, queried, reloaded and stopped together.
 import type { GatewayProcess } from '../../composition/process.ts'
 import type { Config } from '../../config/sections/schema.ts'
 import { worstOf } from '../../upstream/targets/target-status.ts'
@@ -39,7 +39,7 @@ export async function serveByWorkers({ startConfig, config, logger }: GatewayPro
         }
         return {
           async commit() {
-            // Workers that start from now on start with it.
+            // Workers that start from now on use the new configuration.
             config.activate(next)
             const late = (await Promise.all(slots.map(commitIn))).filter(slot => slot !== undefined)
             return {
@@ -80,8 +80,8 @@ export async function serveByWorkers({ startConfig, config, logger }: GatewayPro
 }
 
 /**
- * Prepares the configuration in every worker, and also in a replacement that began to serve meanwhile, which started
- * with the active one. @returns the first failure
+ * Prepares the configuration in every worker. Includes replacements that started in between, because they have the
+ * active configuration. @returns the first failure
  */
 async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promise<PrepareReply | undefined> {
   const prepared = new Map<WorkerSlot, number | undefined>()
@@ -95,7 +95,7 @@ async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promi
   return undefined
 }
 
-/** Replaces a worker that does not activate the configuration in time: it would serve with the old one for ever. */
+/** Replaces a worker that does not activate the configuration in time. Otherwise it would use the old one forever. */
 async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Promise<void> } | undefined> {
   const pid = slot.pid()
   const hasActivated = await slot.call('finish', prepareTimeoutMs, 'commit')
@@ -104,7 +104,9 @@ async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Prom
   return { pid, replaced: slot.replace() }
 }
 
-/** @returns no failure for a worker that has exited, since its replacement starts with the active configuration */
+/**
+ * @returns no failure for a worker that has exited, because its replacement starts with the active configuration
+ */
 async function prepareIn(slot: WorkerSlot, config: Config): Promise<PrepareReply> {
   const pid = slot.pid()
   const answer = await slot.call('prepare', prepareTimeoutMs, config)

@@ -1,4 +1,4 @@
-// The RPC methods of the primary and its workers.
+// Defines the RPC methods of the primary and its workers.
 import type { StoreReachability } from '../../admin/health.ts'
 import type { Config } from '../../config/sections/schema.ts'
 import type { MetricsPart } from '../../observability/metrics/exposition.ts'
@@ -7,24 +7,24 @@ import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 
 // Types, because interfaces have no index signature.
 export type WorkerApi = {
-  /** Serves with this configuration. Replies when the worker listens, or with the reason why it cannot. */
+  /** Serves clients with this configuration. Replies when the worker listens, or with the reason of a failure. */
   serve(config: Config): Promise<{ address: string } | { error: string }>
   /**
-   * Builds another configuration, without serving requests with it yet. Replies with the reason if it fails, and with the
-   * code of a machine failure.
+   * Builds another configuration, without using it for requests yet. If it fails, replies with the reason, and with
+   * the code of a machine failure.
    */
   prepare(config: Config): Promise<PrepareReply>
   /** Activates the prepared configuration, or discards it. */
   finish(how: 'commit' | 'rollback'): Promise<true>
-  /** Which stores the worker reaches. */
+  /** Replies with the stores that the worker can reach. */
   reach(): Promise<StoreReachability>
-  /** The worker's counters and gauges. */
+  /** Replies with the worker's counters and gauges. */
   metrics(part: MetricsPart): Promise<readonly FamilyJson[]>
-  /** The status of every target, as this worker sees it. */
+  /** Replies with the status of every target in this worker. */
   targetStatus(): Promise<readonly TargetStatus[]>
-  /** Replies when the worker has received every change committed by now. */
+  /** Replies when the worker has received every change that is already committed. */
   catch_up(): Promise<void>
-  /** Drains and exits; the exit is the reply. @param time milliseconds */
+  /** Drains and exits. The exit is the reply. @param time milliseconds */
   drain(time: number): Promise<never>
 }
 
@@ -34,14 +34,14 @@ export interface PrepareReply {
 }
 
 export type PrimaryApi = {
-  /** Sent once, when the worker takes calls: earlier calls to it are lost. */
+  /** Sent once, when the worker accepts calls. Earlier calls to it are lost. */
   hello(): Promise<void>
-  /** Replies `true` when every worker has received every change committed by now. */
+  /** Replies `true` when every worker has received every change that is already committed. */
   changes_visible(): Promise<true>
 }
 
-/** For a worker to prepare a configuration, or to activate it. */
+/** The time for a worker to prepare a configuration, or to activate it. */
 export const prepareTimeoutMs = 10_000
 
-/** For replies that a client or an operator waits for. */
+/** The time for replies that a client or an operator waits for. */
 export const replyTimeoutMs = 1_000

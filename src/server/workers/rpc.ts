@@ -1,12 +1,11 @@
-// RPC between the primary and one worker, over the channel that cluster opened between them.
+// Implements RPC between the primary and one worker, over their cluster channel.
 
-/** Methods by name. */
 // biome-ignore lint/suspicious/noExplicitAny: each method has parameters of its own
 type RpcMethods = Record<string, (...content: any[]) => Promise<unknown>>
 
 export interface RpcChannel<Theirs extends RpcMethods> {
   /**
-   * Resolves to `undefined` if no reply comes in time, or if the peer is gone. Never rejects.
+   * Resolves to `undefined` if no reply comes in time, or if the peer has exited. Never rejects.
    * @param timeoutMs `undefined` for no timeout
    */
   call<Kind extends keyof Theirs & string>(
@@ -14,11 +13,11 @@ export interface RpcChannel<Theirs extends RpcMethods> {
     timeoutMs: number | undefined,
     ...content: Parameters<Theirs[Kind]>
   ): Promise<Awaited<ReturnType<Theirs[Kind]>> | undefined>
-  /** Call when the peer is gone: pending calls resolve to `undefined`. */
+  /** Call this when the peer has exited. Pending calls resolve to `undefined`. */
   close(): void
 }
 
-/** A `ChildProcess`, a cluster's `Worker`, or `process` in a worker. */
+/** A `ChildProcess`, a `Worker` of cluster, or `process` in a worker. */
 export interface IpcChannel {
   send?(message: object, handle: undefined, options: undefined, done: (error: Error | null) => void): boolean
   on(event: 'message', listener: (message: unknown) => void): unknown
@@ -35,7 +34,7 @@ interface Reply {
   readonly result: unknown
 }
 
-/** @param ours methods that the peer may call; one that rejects replies `undefined` */
+/** @param ours methods that the peer may call; if a method rejects, the reply is `undefined` */
 export function createRpcChannel<Theirs extends RpcMethods>(
   channel: IpcChannel,
   ours: RpcMethods,
@@ -44,7 +43,7 @@ export function createRpcChannel<Theirs extends RpcMethods>(
   let calls = 0
   let isClosed = false
 
-  // A channel that has just closed is no error: the peer's exit is reported elsewhere.
+  // A channel that has just closed is no error, because the exit of the peer is reported elsewhere.
   const send = (message: Call | Reply) => channel.send?.(message, undefined, undefined, () => {})
 
   async function answer({ method, id, params }: Call): Promise<void> {

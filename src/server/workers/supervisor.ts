@@ -1,4 +1,4 @@
-// One worker slot: a worker that dies is replaced, with a growing delay if its replacements keep dying.
+// Keeps one worker slot filled. A worker that dies is replaced, with a growing delay if its replacements also die.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/sections/schema.ts'
@@ -8,19 +8,19 @@ import type { RpcChannel } from './rpc.ts'
 
 export interface WorkerSlot {
   /**
-   * Resolves to the address when the first worker listens; from then on the slot is kept filled.
-   * @throws Error with the reason if it cannot listen
+   * Resolves to the address when the first worker listens. From then on, the slot is kept filled.
+   * @throws Error with the reason if the worker cannot listen
    */
   open(): Promise<string>
-  /** Calls the worker; resolves to `undefined` if none serves. */
+  /** Calls the worker. Resolves to `undefined` if no worker is ready. */
   readonly call: RpcChannel<WorkerApi>['call']
-  /** Undefined if no worker serves. */
+  /** Undefined if no worker is ready. */
   pid(): number | undefined
-  /** Kills the worker, which does not respond. Resolves when another one serves in its place. */
+  /** Kills the worker, because it does not respond. Resolves when its replacement is ready. */
   replace(): Promise<void>
-  /** Drains the worker, and resolves when it has exited. @param time milliseconds until it is killed */
+  /** Drains the worker, and resolves when it has exited. @param time milliseconds until the worker is killed */
   end(time: number): Promise<void>
-  /** Kills the worker at once and does not replace it. */
+  /** Kills the worker immediately and does not replace it. */
   kill(): void
 }
 
@@ -44,7 +44,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     let given = config()
     const answer = await started.channel.call('serve', undefined, given)
     let error = answer !== undefined && 'error' in answer ? answer.error : undefined
-    // The configuration it was given misses a reload that happened during its start.
+    // If a reload happened during the start, the worker must also get the new configuration.
     while (answer !== undefined && error === undefined && given !== config()) {
       given = config()
       const prepared = await started.channel.call('prepare', undefined, given)
@@ -109,7 +109,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     },
     async end(time) {
       isEnding = true
-      // A little less, so that it exits by itself before it is killed.
+      // Slightly less time, so that the worker exits by itself before it is killed.
       if (isServing) void worker?.channel.call('drain', undefined, time * 0.95)
       else worker?.kill()
       const late = setTimeout(() => worker?.kill(), time)
@@ -123,7 +123,9 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
   }
 }
 
-/** The shortest and the longest delay, and the time served after which the next delay is the shortest again. */
+/**
+ * The minimum and maximum delay. After a worker was ready for `stableAfterMs`, the next delay is the minimum again.
+ */
 const minDelayMs = 100
 const maxDelayMs = 10_000
 const stableAfterMs = 30_000
