@@ -1,4 +1,4 @@
-// The OpenAPI description of all operations that the gateway serves itself, for clients and operators.
+// Builds the OpenAPI description of all operations that the gateway itself serves, for clients and operators.
 import { emitAlert } from '../admin/api/emit-alert.ts'
 import { explainRequest } from '../admin/api/explain-request.ts'
 import { listAudit } from '../admin/api/list-audit.ts'
@@ -101,7 +101,7 @@ export const operationGroups: readonly OperationGroup[] = [
   },
 ]
 
-/** @param version of the program */
+/** @param version the version of the program */
 export function createDocumentation(version: string): string {
   return `${JSON.stringify(describeOperations(version, operationGroups), null, 2)}\n`
 }

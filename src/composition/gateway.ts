@@ -1,4 +1,4 @@
-// The composition root: joins process services, the current snapshot and the client listener.
+// The composition root. It connects the services of the process, the current snapshot and the client listener.
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../config/sections/schema.ts'
 import { setCertificate, setTimeouts } from '../http/http-server.ts'
@@ -10,16 +10,16 @@ import { type GatewayProcess, openServingProcess } from './process.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import { createResourcePool } from './snapshot-resources.ts'
 
-/** A configuration that is ready to serve with: call exactly one of the two, once. */
+/** A configuration that is ready for use. Call exactly one of the two methods, once. */
 export interface PreparedChange {
-  /** Resolves when it is active, or was not activated in time: requests parsed from then on are served with it. */
+  /** Resolves when the configuration is active for all new requests, or was not activated in time. */
   commit(): Promise<Activation>
   rollback(): Promise<void>
 }
 
-/** What came of a change in the processes that serve. */
+/** The result of a change in the serving processes. */
 export interface Activation {
-  /** The processes that did not activate it in time, by pid. They are replaced. */
+  /** The pids of the processes that did not activate the configuration in time. They are replaced. */
   readonly late: readonly number[]
   /** Resolves when the configuration is active in every process. */
   readonly everywhere: Promise<unknown>
@@ -29,23 +29,23 @@ export interface Gateway {
   /** The client listener, not yet listening. */
   readonly app: FastifyInstance
   /**
-   * Builds the snapshot of another configuration, without serving requests with it yet.
-   * @throws as `createGateway`, with nothing left open
+   * Builds the snapshot of another configuration, without using it for requests yet.
+   * @throws as `createGateway`; nothing is left open
    */
   prepare(config: Config): Promise<PreparedChange>
   /** The status of all upstreams' targets. */
   targetStatus(): TargetStatus[]
-  /** Resolves when every database change committed by now is visible in this process. */
+  /** Resolves when every database change that is already committed is visible in this process. */
   changesVisible(): Promise<void>
-  /** Ends WebSockets and event streams, which would not end by themselves. */
+  /** Ends WebSockets and event streams, because they do not end by themselves. */
   endStreams(): void
-  /** Writes what is still in memory: last uses of API tokens, and revocations that are not stored yet. */
+  /** Writes everything that is only in memory: last uses of API tokens, and revocations. */
   flush(): Promise<void>
-  /** Closes everything it opened; the caller closes the storage. */
+  /** Closes everything that it opened. The caller closes the storage. */
   close(): Promise<void>
 }
 
-/** Resolves when changes are visible in every process. @param here does the same for only this process */
+/** Resolves when changes are visible in every process. @param here does the same for this process only */
 export type ChangesVisibleEverywhere = (here: () => Promise<void>) => Promise<void>
 
 /**
@@ -68,7 +68,7 @@ export async function createGateway(
     })
   let current: Snapshot
   try {
-    // First, because it alone retries a connection that a busy machine opens too late.
+    // First, because only this step retries a connection that a busy machine opens too late.
     await serving.storage.warmUp()
     current = await open(serving.startConfig)
   } catch (error) {

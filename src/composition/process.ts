@@ -1,4 +1,5 @@
-// What lives as long as the process: configuration, clock, log, metrics and stores; and what serving clients needs.
+// Opens the services that exist as long as the process: configuration, clock, log, metrics and stores. Serving
+// processes have more.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type CodeDerivation, createCodeDerivation } from '../accounts/codes/code-derivation.ts'
@@ -26,9 +27,9 @@ import { openFolder } from './open-folder.ts'
 import { createChangeRecorder } from './record-changes.ts'
 import { createStores, type Stores } from './stores.ts'
 
-/** What every process has: a single one, the primary process of workers, and a worker. */
+/** The services of every process: a single process, a primary with workers, or a worker. */
 export interface GatewayProcess {
-  /** The configuration at start: where the process listens and what it stores in. */
+  /** The configuration at the start, with the addresses and stores that a reload cannot change. */
   readonly startConfig: Config
   readonly config: CurrentConfig
   readonly storage: Storage
@@ -36,14 +37,14 @@ export interface GatewayProcess {
   /** Undefined if `auth.key_secret` is not set. */
   readonly sealer: Sealer | undefined
   readonly codeDerivation: CodeDerivation
-  /** Stores mails to be sent. */
+  /** Stores mails for sending. */
   readonly mailQueue: MailQueue
   readonly clock: Clock
   readonly logger: Logger
-  /** Logs store failures of this process, throttled per message. */
+  /** Logs store failures of this process, with a limit per message. */
   readonly failureLog: FailureLog
   readonly metrics: Metrics
-  /** Undefined if tracing is off. */
+  /** Undefined if tracing is disabled. */
   readonly tracing: Tracing | undefined
 }
 
@@ -94,7 +95,7 @@ export async function openProcess({
   }
 }
 
-/** What a process that serves clients has besides. */
+/** The additional services of a process that serves clients. */
 export interface ServingProcess extends GatewayProcess {
   readonly feed: ChangeFeed
   readonly lastUsed: LastUsed
@@ -106,7 +107,7 @@ export interface ServingProcess extends GatewayProcess {
   readonly logOrigin: LogOrigin
   newRequestId(): string
   onUntrustedForwarder(peer: string): void
-  /** Closes everything it opened; the caller closes the storage. */
+  /** Closes everything that it opened. The caller closes the storage. */
   close(): Promise<void>
 }
 
@@ -161,12 +162,12 @@ export function openServingProcess(gatewayProcess: GatewayProcess): ServingProce
   }
 }
 
-/** The configuration that is active in this process: its only home. */
+/** The only place with the configuration that is active in this process. */
 interface CurrentConfig {
   get(): Config
-  /** Call when a reload is committed. */
+  /** Call this when a reload is committed. */
   activate(next: Config): void
-  /** Returns a function that makes a value of the active configuration, once for each configuration. */
+  /** Returns a function that derives a value from the active configuration, once per configuration. */
   derive<T>(make: (config: Config) => T): () => T
 }
 

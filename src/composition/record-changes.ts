@@ -1,5 +1,5 @@
-// Records changes of users, as events for services and as notices for users: one recorder for clients, operators and
-// commands.
+// Records changes of users, as events for services and as notices for users. Clients, operators and commands share
+// it.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { MailQueue } from '../mail/mail-queue.ts'
@@ -7,14 +7,14 @@ import { createNoticeRecorder } from '../mail/notices.ts'
 import type { RecordUserChanges } from '../users/user-change.ts'
 import { createEventRecorder } from '../webhooks/events/record-events.ts'
 
-/** @param config of the moment of each change */
+/** @param config returns the configuration at the time of each change */
 export function createChangeRecorder(
   config: () => Pick<Config, 'events' | 'mail'>,
   clock: Clock,
   mails: Pick<MailQueue, 'add'>,
 ): RecordUserChanges {
   const recordEvents = createEventRecorder(() => config().events, clock)
-  // The sender finds the notices with its next poll.
+  // The worker finds the notices at its next poll.
   const recordNotices = createNoticeRecorder(() => config().mail, mails)
   return async (tx, changes) => {
     await recordEvents(tx, changes)

@@ -1,4 +1,4 @@
-// Assembles what users do with their account: sessions, password, export and deletion, and what needs a mail.
+// Sets up the endpoints of a user's account: sessions, password, export, deletion, and everything that needs a mail.
 import { type AccountCodes, createAccountCodes } from '../accounts/codes/account-codes.ts'
 import { createOwnAccount } from '../accounts/own-account.ts'
 import type { Passwords } from '../accounts/password.ts'
@@ -32,7 +32,7 @@ interface Dependencies {
 
 interface AccountEndpoints {
   readonly endpoints: LocalEndpoint[]
-  /** Sends the verification of a new account where `mail.verify_on_register` is set. Never rejects. */
+  /** Sends the verification mail of a new account, if `mail.verify_on_register` is set. Never rejects. */
   onRegistered(user: { id: number; email: string }, client: string): Promise<void>
 }
 

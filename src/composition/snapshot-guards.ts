@@ -1,4 +1,4 @@
-// What the guards of one configuration query: signing keys, caches, rate limiters, and the stores behind them.
+// Opens the dependencies of one configuration's guards: signing keys, caches, rate limiters, and their stores.
 import type { Config } from '../config/sections/schema.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
 import { createSessionCache, type SessionCache } from '../identity/cache/session-cache.ts'
@@ -48,13 +48,14 @@ export async function createGuardDependencies(
     accessTokenTtlMs: auth.access_token_ttl,
     refreshTokenTtlMs: auth.refresh_token_ttl,
   })
-  // A limit that a reload does not change keeps its counts.
+  // If a reload does not change a limit, the limit keeps its counts.
   const createRateLimiter: CreateRateLimiter = (name, limit) =>
     getOrCreate(kinds.rateLimiters, `${name} ${JSON.stringify(limit)}`, () => ({
       value: serving.storage.createRateLimiter(name, limit),
     }))
   const limiters = createRateLimiters(auth.rate_limits, createRateLimiter)
-  // Another issuer, audience or key set means another cache: tokens verified under the previous one no longer count.
+  // Another issuer, audience or key set needs another cache, because tokens verified with the previous values are
+  // invalid now.
   const verified = JSON.stringify([auth.issuer, auth.audience, keysName])
   const { remember } = auth
   const identity = {
@@ -101,7 +102,7 @@ export async function createGuardDependencies(
   }
 }
 
-/** @param maxSessions a session has at least one token, so that there need be no more of them than of tokens */
+/** @param maxSessions a session has at least one token, so there are at most as many sessions as tokens */
 function openSessionCache(
   maxSessions: number,
   { stores, pendingRevocations: { isEnding }, feed, clock, metrics }: ServingProcess,
@@ -124,8 +125,8 @@ function openSessionCache(
 }
 
 /**
- * Reads the files in `auth.keys`; without any, the keys that the replicas share in the database.
- * @returns the keys, with a name that no other keys have
+ * Reads the files in `auth.keys`. Without files, uses the keys that the replicas share in the database.
+ * @returns the keys, with a name that is unique to them
  */
 async function openKeys(
   files: readonly string[],

@@ -1,4 +1,4 @@
-// Reference-counted resources that snapshots share: each is closed when the last snapshot holding it releases it.
+// Counts references to resources that snapshots share. A resource is closed when the last snapshot releases it.
 import type { Passwords } from '../accounts/password.ts'
 import type { TlsCertificate } from '../http/tls-certificate.ts'
 import type { SessionCache } from '../identity/cache/session-cache.ts'
@@ -13,13 +13,13 @@ import type { ExhaustedUsers } from '../usage/exhausted-users.ts'
 
 export interface Resource<T> {
   readonly value: T
-  /** Called when no active snapshot holds it; requests of retired snapshots still use it. */
+  /** Called when no active snapshot uses it. Requests of retired snapshots may still use it. */
   quiesce?(): void
-  /** Called when no snapshot holds it any more. */
+  /** Called when no snapshot uses it any more. */
   close?(): void | Promise<void>
 }
 
-/** Those of one kind that the next snapshot can reuse, by name. A quiesced one is not: it is created afresh. */
+/** The resources of one kind, by name, that the next snapshot can reuse. A quiesced resource is not reused. */
 class Reusable<T> extends Map<string, Entry<T>> {}
 
 function createKinds() {
@@ -42,13 +42,13 @@ function createKinds() {
 export interface ResourceScope {
   readonly kinds: ReturnType<typeof createKinds>
   /**
-   * The reusable resource of that name, or a new one.
-   * @param name identifies everything it is built from: another name is another resource
+   * Returns the reusable resource with this name, or a new one.
+   * @param name contains everything that the resource depends on, so another name is another resource
    */
   getOrCreate<T>(kind: Reusable<T>, name: string, make: () => Resource<T>): T
-  /** Call when the snapshot is no longer active. */
+  /** Call this when the snapshot is no longer active. */
   quiesce(): void
-  /** Call after the snapshot's last request. Resolves when the resources that no other scope holds are closed. */
+  /** Call this after the snapshot's last request. Resolves when the resources that only this scope used are closed. */
   release(): Promise<void>
 }
 
@@ -60,11 +60,11 @@ interface ResourcePool {
 
 interface Entry<T = unknown> {
   readonly resource: Resource<T>
-  /** Scopes that hold it, quiesced ones included. */
+  /** Number of scopes that use it, including quiesced scopes. */
   references: number
-  /** Scopes that hold it and are not quiesced. */
+  /** Number of scopes that use it and are not quiesced. */
   activeReferences: number
-  /** Takes it out of reuse. */
+  /** Prevents its reuse. */
   withdraw(): void
 }
 

@@ -1,4 +1,4 @@
-// Everything built from one configuration. A request is served to its end by the snapshot it was parsed under.
+// Builds everything that depends on one configuration. A request keeps the snapshot with which it was parsed.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { createAccounts } from '../accounts/accounts.ts'
@@ -37,9 +37,15 @@ export interface Snapshot extends RequestSnapshot {
   readonly tlsCertificate: TlsCertificate | undefined
   /** The status of all upstreams' targets. */
   targetStatus(): TargetStatus[]
-  /** Call when it becomes the current one: applies its settings to what it has taken over from the one before. */
+  /**
+   * Call this when the snapshot becomes current. It applies its settings to the resources that it shares with the
+   * previous one.
+   */
   activate(): void
-  /** Call when it is replaced or discarded: after its last request, resources that no other snapshot holds close. */
+  /**
+   * Call this when the snapshot is replaced or discarded. After its last request, the resources that only this
+   * snapshot used are closed.
+   */
   retire(): void
 }
 

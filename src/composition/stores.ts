@@ -1,4 +1,4 @@
-// Every store that clients, operators and background work share: each is built once in a process.
+// Creates every store that clients, operators and background work share, once per process.
 import { createAccountExportStore } from '../accounts/account-export-store.ts'
 import { createCodeIssueStore } from '../accounts/codes/code-issue-store.ts'
 import { createCodeRedemptionStore } from '../accounts/codes/code-redemption-store.ts'
@@ -26,7 +26,8 @@ interface Dependencies {
 }
 
 export function createStores({ database, mailQueue, recordChanges }: Dependencies) {
-  // Both stores share it. A task that needs a user's row lock waits here, so each user takes one connection of the pool.
+  // Both stores share this queue. A task that needs the lock of a user's row waits here, so each user uses one
+  // connection of the pool.
   const perUser = createUserQueue()
   return {
     users: createUserStore(database, recordChanges),
