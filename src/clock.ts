@@ -1,4 +1,4 @@
-// Time is passed as an argument, so that a test can move it.
+// The clock is passed as an argument, so that a test can set the time.
 
 export interface Clock {
   /** Milliseconds since the epoch. */

@@ -1,4 +1,4 @@
-// The program's version and description, from package.json.
+// Reads the program's version and description from package.json.
 import { readFileSync } from 'node:fs'
 
 export function packageFacts(): { version: string; description: string } {

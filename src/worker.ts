@@ -1,4 +1,5 @@
-// A worker process: only serves clients. The primary sends it configurations, queries its state and ends it.
+// Runs a worker process, which only serves clients. The primary sends it configurations, queries its state and
+// stops it.
 import cluster from 'node:cluster'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,7 +31,7 @@ let running: RunningWorker | undefined
 let prepared: PreparedChange | undefined
 let preparing: Promise<unknown> | undefined
 
-// Terminals and supervisors signal every process; a worker acts only on calls from the primary.
+// Terminals and supervisors send signals to every process. A worker acts only on calls from the primary.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 const api: WorkerApi = {
@@ -61,7 +62,7 @@ const api: WorkerApi = {
 const primary = createRpcChannel<PrimaryApi>(process, api)
 void primary.call('hello', undefined)
 
-// By default Node would exit here and cut off requests in flight.
+// By default, Node would exit here and abort requests in flight.
 cluster.worker?.once('disconnect', () => {
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
   running?.logger.error('the primary process has ended: draining')
@@ -83,7 +84,7 @@ async function begin(config: Config): Promise<RunningWorker> {
 
 async function prepare(config: Config, before: Promise<unknown> | undefined): Promise<PrepareReply> {
   await before
-  // The primary has abandoned the change that is still prepared.
+  // The primary has abandoned the previously prepared change.
   await prepared?.rollback()
   prepared = undefined
   if (running === undefined) return { error: 'a worker does not serve yet' }
@@ -103,13 +104,15 @@ async function finish(how: 'commit' | 'rollback'): Promise<true> {
   return true
 }
 
-/** All workers count: a client's next connection may reach another one. */
+/** Waits for all workers, because the client's next connection may reach another worker. */
 async function changesVisibleEverywhere(here: () => Promise<void>): Promise<void> {
   const areVisible = await primary.call('changes_visible', 1.5 * replyTimeoutMs)
   if (!areVisible) await here()
 }
 
-/** Ends before the primary's timeout, so that the reply arrives and names the store that does not respond. */
+/**
+ * The timeout is shorter than the primary's, so that the reply arrives and reports the store that does not respond.
+ */
 function withReplyTimeout({ postgres, redis }: StoreChecks): StoreChecks {
   const late = async () => sleep(0.8 * replyTimeoutMs, false, { ref: false })
   return {
