@@ -1,4 +1,4 @@
-// The frame of the console: who is signed in, the pages that their role sees, and the one that is open.
+// The frame of the console. It has the session, the pages for the role, and the open page.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { can } from './api/abilities.ts'
@@ -19,13 +19,16 @@ import { Value } from './parts/value.tsx'
 
 const sessionPath = '/console/session'
 
-/** Says that somebody has signed in here, and nothing else: browsers report every 401 of a question as an error. */
+/**
+ * Stores only that a user has signed in here. Without it, each visit would cause a 401, which browsers report as an
+ * error.
+ */
 const signedIn = 'peage-signed-in'
 
 interface Page {
   readonly id: Key
   isFor(role: Role): boolean
-  /** The part of the address behind the id that the page accepts; by default none. */
+  /** A pattern for the part of the address after the ID; by default, none is allowed. */
   readonly takes?: RegExp
   show(role: Role, rest: string): JSX.Element
 }
@@ -59,7 +62,7 @@ export function App() {
     })
   const refresh = () =>
     call<Session>('GET', sessionPath).then(setSession, (error: unknown) => {
-      // The gateway may be starting again: only an answer says that there is no session.
+      // The gateway may be restarting. Only a response proves that there is no session.
       const isAnswer = error instanceof ApiError && error.status !== 0
       if (isAnswer) {
         forget(signedIn)
@@ -98,7 +101,7 @@ export function App() {
     try {
       await call('DELETE', sessionPath)
     } catch {
-      // The session may still be open: the sign-in page would say that it is not.
+      // The session may still be open, so the sign-in page would be wrong.
       setStayed(true)
       return
     }
@@ -110,7 +113,7 @@ export function App() {
 
 interface FrameProps {
   readonly session: Session
-  /** A sign-out failed. */
+  /** Whether a sign-out failed. */
   readonly hasStayed: boolean
   onSignOut(): void
 }
@@ -123,12 +126,13 @@ function Frame({ session, hasStayed, onSignOut }: FrameProps) {
   const named = pages.find(one => one.id === id)
   const isUnknown =
     hash !== '' && (named === undefined || more.length > 0 || (rest !== '' && !named.takes?.test(rest)))
-  // The address of a page that the role does not see opens the first page of the role.
+  // If the role does not see the page, its first page opens.
   const page = isUnknown ? undefined : (seen.find(one => one === named) ?? seen[0])
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   const place = page === undefined ? hash : `${page.id}/${rest}`
-  // Readers of screens and keyboards start at the new page's title; at once, for fast fingers are on their way from there.
+  // Moves the focus to the new page for screen readers and keyboards. This happens immediately, because the user
+  // may already press the next key.
   useLayoutEffect(() => {
     if (!isFirst.current && place !== '') main.current?.focus()
     isFirst.current = false
@@ -188,7 +192,7 @@ function UnknownPage() {
   )
 }
 
-/** What stands after `#` in the address: the open page. */
+/** Returns the part of the address after `#`, which identifies the open page. */
 function useHash(): string {
   const read = () => location.hash.slice(1)
   const [hash, setHash] = useState(read)

@@ -1,4 +1,5 @@
-// What each role sees and may do (CONTRACT §13): the server decides; the page shows nothing that it would refuse.
+// Defines what each role sees and may do. The server decides, and the page shows nothing that the server would
+// refuse.
 import type { Role } from './types.ts'
 
 export type Ability =

@@ -1,11 +1,11 @@
-// Calls to the admin listener, with the cookie of the console's session.
+// Calls the admin listener, with the cookie of the console's session.
 
-/** What the server refused, or that it could not be reached (status 0). */
+/** The server refused a call, or could not be reached (status 0). */
 export class ApiError extends Error {
   readonly status: number
   /** As in `X-Peage-Error`; empty without a response. */
   readonly code: string
-  /** The member of the request body that is invalid. */
+  /** The name of the invalid member of the request body. */
   readonly field: string | undefined
 
   constructor(status: number, code: string, field?: string) {
@@ -19,7 +19,7 @@ export class ApiError extends Error {
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 /**
- * @returns the answer's JSON; undefined where it has none
+ * @returns the JSON of the response; undefined if there is none
  * @throws ApiError
  */
 export async function call<Body = undefined>(method: Method, path: string, body?: object): Promise<Body> {
@@ -46,12 +46,12 @@ export function api<Body = undefined>(method: Method, path: string, body?: objec
   return call<Body>(method, `/admin/v1${path}`, body)
 }
 
-/** A path with its query; what is empty is left out. */
+/** Returns a path with its query, without empty values. */
 export function withQuery(path: string, values: Readonly<Record<string, string | undefined>>): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(values))
     if (value !== undefined && value !== '') query.set(name, value)
-  // The gateway reads `+` literally.
+  // The gateway does not read `+` as a space.
   const text = query.toString().replaceAll('+', '%20')
   return text === '' ? path : `${path}?${text}`
 }

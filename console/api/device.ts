@@ -1,7 +1,7 @@
-// The browser and the operating system that a `User-Agent` names. Each pattern excludes the ones below it.
+// Finds the browser and the operating system in a `User-Agent` header. Each pattern excludes the patterns below it.
 export interface Device {
   readonly browser: string
-  /** Undefined if the field names no known system. */
+  /** Undefined if the header contains no known system. */
   readonly system: string | undefined
 }
 
@@ -26,8 +26,8 @@ const systems: readonly (readonly [pattern: RegExp, name: string])[] = [
 ]
 
 /**
- * Programs name themselves first, for example `curl/8.5.0`.
- * @returns undefined if nothing readable is in the field
+ * Returns the device. Programs put their name first, for example `curl/8.5.0`.
+ * @returns undefined if the header contains nothing readable
  */
 export function deviceOf(userAgent: string | null): Device | undefined {
   const text = userAgent ?? ''

@@ -1,4 +1,5 @@
-// What the page keeps between visits: in the browser's storage, and where that is forbidden until the page is left.
+// Stores values between visits in the browser's storage. If that is forbidden, they stay until the user leaves the
+// page.
 const untilLeft = new Map<string, string>()
 
 export function readKept(name: string): string | undefined {
@@ -9,20 +10,23 @@ export function readKept(name: string): string | undefined {
   }
 }
 
-/** Never a secret: every script of this origin reads it. */
+/** Do not use it for secrets, because every script of this origin can read the value. */
 export function keep(name: string, value: string): void {
   untilLeft.set(name, value)
   try {
     localStorage.setItem(name, value)
   } catch {
-    // It holds for this page alone then.
+    // The value is then kept only in this page.
   }
 }
 
-/** Calls `listener` when another tab has forgotten it, and forgets it here too. @returns a function that ends it */
+/**
+ * Calls `listener` when another tab has removed the value, and also removes it here. @returns a function that
+ * removes the listener
+ */
 export function onForgottenElsewhere(name: string, listener: () => void): () => void {
   const listen = ({ key, newValue }: StorageEvent) => {
-    // Without a key, all was cleared.
+    // Without a key, everything was cleared.
     if (key !== null && (key !== name || newValue !== null)) return
     untilLeft.delete(name)
     listener()
@@ -36,6 +40,6 @@ export function forget(name: string): void {
   try {
     localStorage.removeItem(name)
   } catch {
-    // Nothing was kept there.
+    // Nothing was stored.
   }
 }

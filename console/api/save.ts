@@ -1,6 +1,9 @@
-// Saves what the gateway answered as a file of the operator's.
+// Saves a response of the gateway as a file.
 
-/** @param name what the browser calls it, as far as there is no such file @param content is written as JSON */
+/**
+ * @param name the name of the file
+ * @param content written as JSON
+ */
 export function saveJson(name: string, content: unknown): void {
   const url = URL.createObjectURL(
     new Blob([`${JSON.stringify(content, null, 2)}\n`], { type: 'application/json' }),
@@ -9,6 +12,6 @@ export function saveJson(name: string, content: unknown): void {
   link.href = url
   link.download = name
   link.click()
-  // The browser has begun to read it by then.
+  // The browser has started to read the URL by then.
   setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

@@ -1,4 +1,4 @@
-// Requests and failures of each route, from two readings of `/metrics`.
+// Calculates requests and failures of each route, from two readings of `/metrics`.
 
 export interface Counts {
   readonly requests: number
@@ -37,7 +37,7 @@ export function parseTraffic(text: string): Map<string, Counts> {
   return routes
 }
 
-/** Undefined where there is nothing to compare, as after the gateway's start. */
+/** Returns undefined if there is nothing to compare, for example after the start of the gateway. */
 export function ratesBetween(before: Reading, after: Reading, route: string) {
   const seconds = (after.atMs - before.atMs) / 1_000
   const none = { requests: 0, failures: 0 }

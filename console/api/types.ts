@@ -1,4 +1,4 @@
-// What the admin API answers: the server's own types.
+// Declares the responses of the admin API, from the server's own types.
 import type { explainRequest } from '../../src/admin/api/explain-request.ts'
 import type { AuditedAction, listAudit } from '../../src/admin/api/list-audit.ts'
 import type { listDeliveries } from '../../src/admin/api/list-deliveries.ts'
@@ -17,7 +17,7 @@ export type { AuditedAction, Plan }
 
 type Answer<Of> = Of extends { responses: { 200: { body: infer Body } } } ? Sent<Written<Body>> : never
 
-/** As JSON has it: instants as texts. */
+/** The type after JSON serialization, in which a date is text. */
 type Sent<Of> = Of extends Date ? string : Of extends object ? { [Key in keyof Of]: Sent<Of[Key]> } : Of
 
 export type Session = Answer<(typeof consoleOperations)['show']>

@@ -1,4 +1,4 @@
-// Words for the entries of the audit: the action, and the changed fields with old and new value.
+// Returns texts for the entries of the audit: the action, and the changed fields with the old and new value.
 import type { Audit, AuditedAction } from '../api/types.ts'
 import type { Bilingual, Key, Speech } from './language.tsx'
 
@@ -19,14 +19,14 @@ export const actionNames: Readonly<Record<AuditedAction, Bilingual>> = {
   signInToConsole: { en: 'Sign in to the console', fr: 'Connexion à la console' },
 }
 
-/** The actions in the order in which operators choose one. */
+/** The actions in the order of the selection list. */
 export const actions = Object.keys(actionNames) as AuditedAction[]
 
 type Changes = Pick<Audit['entries'][number], 'action' | 'changes' | 'previous'>
 
-/** One text for each changed field, for example "Plan: free → pro". */
+/** Returns one text for each changed field, for example "Plan: free → pro". */
 export function changesInWords({ action, changes, previous }: Changes, { t }: Pick<Speech, 't'>): string[] {
-  // Every new user has an email.
+  // Every new user has an email, so it is not shown.
   const { email: _email, ...ofNewUser } = changes ?? {}
   const shown = action === 'createUser' ? ofNewUser : (changes ?? {})
   return Object.entries(shown).map(([field, value]) => {
@@ -54,7 +54,7 @@ const fieldNames: Readonly<Record<string, Key>> = {
 function valueInWords(field: string, value: unknown, t: Speech['t']): string {
   if (field === 'is_active') return t(value === 0 || value === false ? 'inactive' : 'active')
   if (field === 'email_verified') return t(value === true ? 'yes' : 'no')
-  // The audit contains only that these two were set.
+  // For these two fields, the audit does not contain the value.
   if (field === 'email' || field === 'password') return t('notRecorded')
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

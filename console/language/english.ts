@@ -1,4 +1,4 @@
-// The console's texts in English; the keys of all languages.
+// Contains the texts of the console in English. Its keys are the keys of all languages.
 export const english = {
   title: 'Péage console',
   skipToContent: 'Skip to the content',

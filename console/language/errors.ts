@@ -1,4 +1,4 @@
-// A sentence for each error code, in each language: responses have French texts for clients only.
+// Contains a sentence for each error code, in each language, because responses have only French texts for clients.
 import type { RefusalCode } from '../../src/refusals/catalog.ts'
 import type { Bilingual } from './language.tsx'
 
@@ -149,7 +149,10 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
   },
 }
 
-/** @param code as in `X-Peage-Error` @returns undefined for a code that this console does not know */
+/**
+ * @param code as in `X-Peage-Error`
+ * @returns undefined for an unknown code
+ */
 export function sentenceOf(code: string): Bilingual | undefined {
   return Object.hasOwn(sentences, code) ? sentences[code as Code] : undefined
 }

@@ -1,4 +1,4 @@
-// The console's texts in French.
+// Contains the texts of the console in French.
 import type { Key } from './english.ts'
 
 export const french: Readonly<Record<Key, string>> = {

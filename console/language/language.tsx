@@ -1,4 +1,4 @@
-// The language of the page: the browser's, or the one that was chosen.
+// Provides the language of the page. It is the selected language, or the browser's language.
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
 import { keep, readKept } from '../api/kept.ts'
@@ -9,24 +9,24 @@ export type { Key }
 export const languages = { fr: 'Français', en: 'English' } as const
 export type Language = keyof typeof languages
 
-/** A text that is not one of the keys, in each language. */
+/** A text in each language, outside of the keys. */
 export type Bilingual = Readonly<Record<Language, string>>
 
 const texts = { en: english, fr: french } as const
 
-/** Made once: to make one takes longer than a row of a table. */
+/** Created once, because creating a format takes longer than rendering a row of a table. */
 const formats = { en: formatsOf('en'), fr: formatsOf('fr') } as const
 
 export interface Speech {
   readonly language: Language
   choose(language: Language): void
-  /** @param values in the place of `{name}` */
+  /** @param values the replacements for `{name}` */
   t(key: Key, values?: Readonly<Record<string, string | number>>): string
   say(text: Bilingual): string
   number(value: number, digits?: number): string
-  /** @param value ISO 8601, or epoch milliseconds */
+  /** @param value ISO 8601, or milliseconds since the epoch */
   time(value: string | number): string
-  /** The zone of `time`, for example `Europe/Paris (GMT+1)`. */
+  /** Returns the time zone of `time`, for example `Europe/Paris (GMT+1)`. */
   zone(): string
 }
 
@@ -54,7 +54,7 @@ export function LanguageProvider({ children }: { children: ComponentChildren }) 
       texts[language][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)),
     say: text => text[language],
     number: (value, digits = 0) => formats[language].number(digits).format(value),
-    // A line never begins with "PM".
+    // Prevents a line break before "PM".
     time: value => formats[language].time.format(new Date(value)).replace(/\s(?=[AP]M$)/, '\u00a0'),
     zone: () => zoneIn(language),
   }

@@ -1,4 +1,4 @@
-// The actions of operators, in words.
+// Shows the actions of operators.
 import { useState } from 'preact/hooks'
 import { api, withQuery } from '../api/client.ts'
 import type { Audit } from '../api/types.ts'
@@ -34,7 +34,7 @@ export function AuditPage() {
     setCursor(undefined)
     loaded.reload()
   }
-  /** For an input or a select. */
+  /** Returns the properties of an input or a select. */
   const field = (name: keyof typeof noFilter) => ({
     value: typed[name],
     onInput: (event: { currentTarget: { value: string } }) =>
@@ -97,7 +97,7 @@ export function AuditPage() {
   )
 }
 
-/** @param isOfOneUser leaves out the user, whose page it is */
+/** @param isOfOneUser whether to omit the user, because the table is on the user's page */
 export function AuditTable({ entries, isOfOneUser }: { entries: readonly Entry[]; isOfOneUser?: boolean }) {
   const { t } = useSpeech()
   const user: Column<Entry> = { title: t('user'), cell: entry => <Concerned entry={entry} /> }
@@ -160,7 +160,11 @@ function Concerned({ entry: { user_id, email } }: { entry: Entry }) {
   )
 }
 
-/** @param day as a date input has it, in the zone of the browser @returns the start of the day that many days later */
+/**
+ * @param day the value of a date input, in the browser's time zone
+ * @param later number of days to add
+ * @returns the start of the day
+ */
 function startOf(day: string, later: number): string {
   const [year, month, date] = day.split('-').map(Number)
   if (year === undefined || month === undefined || date === undefined) return ''

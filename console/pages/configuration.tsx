@@ -1,4 +1,4 @@
-// The running configuration, and the result of the last reload.
+// Shows the running configuration, and the result of the last reload.
 import { useState } from 'preact/hooks'
 import { api } from '../api/client.ts'
 import type { Configuration } from '../api/types.ts'

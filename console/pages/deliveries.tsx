@@ -1,4 +1,4 @@
-// Alerts on their way to webhooks, and mails to users.
+// Shows deliveries of alerts to webhooks, and mails to users.
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { can } from '../api/abilities.ts'

@@ -1,4 +1,4 @@
-// Asks the gateway what would become of a request, and shows the answer.
+// Sends a request to `explain` of the gateway, and shows the result.
 import { useId, useState } from 'preact/hooks'
 import { ApiError, api } from '../api/client.ts'
 import type { Explanation, Routes } from '../api/types.ts'
@@ -11,11 +11,11 @@ import { Value, visible } from '../parts/value.tsx'
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 const callers = ['anonymous', 'free', 'premium', 'pro']
 
-/** @param userId as whom; undefined: as anybody of a plan */
+/** @param userId the user to simulate; undefined to simulate a plan */
 export function ExplainBox({ title, userId }: { title: string; userId?: number }) {
   const { t } = useSpeech()
   const id = useId()
-  // The form starts with the first route, so that an operator need not know its path.
+  // The form starts with the first route, so that operators need not know its path.
   const routes = useLoaded('routes to explain', () => api<Routes>('GET', '/routes')).data?.routes ?? []
   const [first] = routes
   const [typedMethod, setMethod] = useState<string>()

@@ -1,4 +1,4 @@
-// The state of each part of the gateway, and charts of the last 15 minutes.
+// Shows the state of each part of the gateway, and charts of the last 15 minutes.
 import { api } from '../api/client.ts'
 import type { Overview, Series } from '../api/types.ts'
 import { type Speech, useSpeech } from '../language/language.tsx'
@@ -156,7 +156,7 @@ function Verdict({ overview }: { overview: Overview }) {
   )
 }
 
-/** The sentences of `/readyz`, which are English. */
+/** Shows the sentences of `/readyz`, which are in English. */
 function Warnings({ warnings }: { warnings: readonly string[] }) {
   const { t } = useSpeech()
   if (warnings.length === 0) return null

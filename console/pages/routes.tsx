@@ -1,4 +1,4 @@
-// The routes: what each asks of requests, where it sends them, and how its targets are.
+// Shows the routes with their requirements, their upstreams, and the state of their targets.
 import { useRef } from 'preact/hooks'
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
@@ -102,7 +102,7 @@ function TargetState({ target: { healthy, checks, circuit, avoided } }: { target
   )
 }
 
-/** The guards as people read them, in the order in which they decide. */
+/** Returns readable texts for the guards, in the order in which they run. */
 function asked({ auth, guards, plans, rate_limit, max_body }: Route, { t, number }: Speech): string[] {
   const texts: Partial<Record<string, string>> = {
     authenticate: t(auth === 'optional' ? 'guardOptional' : 'guardAuthenticate'),

@@ -1,4 +1,4 @@
-// The actions on one user: the frequent ones as buttons, the dangerous ones in a section of their own.
+// Shows the actions on one user. Frequent actions are buttons, and dangerous actions have a separate section.
 import type { JSX } from 'preact'
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
@@ -15,7 +15,7 @@ interface Props {
   onDone(what: string): void
 }
 
-/** Actions whose texts are `name`, `nameWill` and `nameDid`. */
+/** Actions with the texts `name`, `nameWill` and `nameDid`. */
 type Name = { [Of in Key]: `${Of}Will` extends Key ? (`${Of}Did` extends Key ? Of : never) : never }[Key]
 
 export function FrequentActions({ user, role, onDone }: Props) {
@@ -62,7 +62,7 @@ export function FrequentActions({ user, role, onDone }: Props) {
   )
 }
 
-/** Nothing for a role without any of them. */
+/** Shows nothing for a role without any of these actions. */
 export function DangerousActions({
   user,
   role,

@@ -1,4 +1,4 @@
-// One user: the account, the uses, the sessions and keys, the actions, and the audit.
+// Shows one user: the account, the uses, the sessions and keys, the actions, and the audit.
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { can } from '../api/abilities.ts'

@@ -1,4 +1,4 @@
-// Finding users, and creating one.
+// Searches users, and creates a user.
 import { useEffect, useState } from 'preact/hooks'
 import { can } from '../api/abilities.ts'
 import { api, withQuery } from '../api/client.ts'

@@ -1,4 +1,4 @@
-// The uses of a user today, with the daily limit of plan `free`.
+// Returns the uses of a user today, with the daily limit of plan `free`.
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
 import type { Configuration, Role, User } from '../api/types.ts'
@@ -16,7 +16,7 @@ export function useDailyLimit(role: Role): number | undefined {
 
 type Counted = Pick<User, 'plan' | 'daily_usage' | 'last_usage_date'>
 
-/** For example "3 of 3". Only plan `free` has a limit. The counter starts again with each UTC day. */
+/** Returns a text, for example "3 of 3". Only plan `free` has a limit. The count restarts each UTC day. */
 export function usesInWords(
   { plan, daily_usage, last_usage_date }: Counted,
   limit: number | undefined,

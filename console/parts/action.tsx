@@ -1,4 +1,4 @@
-// A button for a change. A dialog shows the effect and asks for confirmation.
+// Shows a button for a change. A dialog shows the effect and requests confirmation.
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { useSpeech } from '../language/language.tsx'
@@ -15,13 +15,13 @@ export interface Field {
 
 export interface ActionProps {
   readonly label: string
-  /** What it will do, once confirmed. */
+  /** Returns the effect, before the confirmation. */
   will(input: Input): string
-  /** What it did. */
+  /** Returns the effect, after the action. */
   did(input: Input): string
   readonly fields?: readonly Field[]
   run(input: Input): Promise<unknown>
-  /** Told what was done. */
+  /** Receives the text about the finished action. */
   onDone(what: string): void
   readonly isGrave?: boolean
   /** A text that the operator must type before the dialog can be submitted. */
@@ -33,13 +33,13 @@ export type Input = Readonly<Record<string, string>>
 export function Action(props: ActionProps) {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
-  // What it was for may be over, and the button with it: the keyboard goes on at the page, not at its beginning.
+  // The action may remove its own button. The keyboard focus then moves to the page, not to its beginning.
   useLayoutEffect(() => {
     const main = button.current?.closest('main')
     const goOn = () => {
       if (document.activeElement === document.body) main?.focus({ preventScroll: true })
     }
-    // Behind the step that takes the button away, and before anything else happens.
+    // Runs after the button is removed, and before other code.
     return () => queueMicrotask(goOn)
   }, [])
   return (
@@ -78,7 +78,7 @@ function Confirmation({
     const shown = dialog.current
     shown?.showModal()
     return () => {
-      // While it is open, nothing else on the page takes the focus.
+      // A native dialog keeps the focus until it is closed.
       shown?.close()
       if (opener.current instanceof HTMLElement && opener.current.isConnected) opener.current.focus()
     }
@@ -174,13 +174,13 @@ function FieldInput({
   )
 }
 
-/** Characters that cannot be typed may be typed as the page shows them. */
+/** Compares the texts. Characters that cannot be typed may be typed as the page shows them. */
 function isSameText(typed: string, wanted: string): boolean {
   const text = typed.trim().normalize('NFC')
   return text === wanted.trim().normalize('NFC') || text === visible(wanted).trim().normalize('NFC')
 }
 
-/** What was done last, read out by screen readers. */
+/** Shows the last finished action. Screen readers announce it. */
 export function Done({ what }: { what: string | undefined }) {
   return (
     <div role="status" class={what === undefined ? '' : 'done notice good'}>

@@ -1,16 +1,18 @@
-// The labels of a chart's axis, and the points that no line connects.
+// Calculates the labels of a chart's axis, and the points that no line connects.
 
-/** Labels of an axis from 0 to the highest value or above; the steps are 1, 2 or 5 times a power of ten. */
+/**
+ * Returns the labels of an axis from 0 to the highest value or above. The steps are 1, 2 or 5 times a power of ten.
+ */
 export function axisOf(high: number | null): number[] {
   const top = Math.max(high ?? 0, 1)
   const power = 10 ** Math.floor(Math.log10(top / 4))
   const step = power * ([1, 2, 5].find(factor => factor * power * 4 >= top) ?? 10)
-  // Sums of binary fractions are off by a little.
+  // Sums of binary fractions are slightly inexact.
   const count = Math.ceil(top / step - 1e-9)
   return Array.from({ length: count + 1 }, (_, index) => Number((index * step).toPrecision(12)))
 }
 
-/** Values without a neighbour, through which no line can be drawn. */
+/** Returns the values without a neighbour, because no line can be drawn through them. */
 export function pointsAlone(values: ArrayLike<number | null | undefined>): number[] {
   const isKnown = (index: number) => values[index] != null
   return Array.from(values, (_, index) => index).filter(

@@ -1,4 +1,4 @@
-// One chart of the last 15 minutes.
+// Shows one chart of the last 15 minutes.
 import { useEffect, useRef } from 'preact/hooks'
 import UPlot from 'uplot'
 import type { Series } from '../api/types.ts'

@@ -1,4 +1,4 @@
-// Loads what a page shows, again at an interval or on demand, and never while nobody looks.
+// Loads the data of a page, repeatedly or on demand, and only while the page is visible.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 
@@ -9,8 +9,8 @@ export interface Loaded<Of> {
 }
 
 /**
- * @param load called again where `key` changes; what came before is dropped then
- * @param everyMs undefined: once
+ * @param load called again when `key` changes; the previous data is then dropped
+ * @param everyMs interval in milliseconds; undefined to load once
  */
 export function useLoaded<Of>(key: string, load: () => Promise<Of>, everyMs?: number): Loaded<Of> {
   const [state, setState] = useState<{ key: string; data?: Of; error?: ApiError }>({ key })

@@ -1,4 +1,4 @@
-// When something was, or will be; never broken in two lines.
+// Shows a time without a line break.
 import { useSpeech } from '../language/language.tsx'
 
 /** @param at ISO 8601 */

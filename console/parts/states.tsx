@@ -1,4 +1,4 @@
-// The states of a page without data: loading, empty, or failed.
+// Shows the states of a page without data: loading, empty, or failed.
 import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api/client.ts'
 import { sentenceOf } from '../language/errors.ts'
@@ -6,7 +6,7 @@ import { useSpeech } from '../language/language.tsx'
 import type { Loaded } from './load.ts'
 import { Value, visible } from './value.tsx'
 
-/** Shows what was loaded; after a failure what was there before stays, below the failure. */
+/** Shows the loaded data. After a failure, the previous data stays below the error. */
 export function Show<Of>({
   loaded,
   children,

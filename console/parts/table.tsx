@@ -1,4 +1,4 @@
-// A table, whose rows become cards where the page is narrow.
+// Shows a table. Its rows become cards on a narrow page.
 import type { ComponentChildren } from 'preact'
 
 export interface Column<Row> {
@@ -45,7 +45,7 @@ export function Table<Row>({
   )
 }
 
-/** Buttons between pages of a list. */
+/** Shows the buttons between the pages of a list. */
 export function Paging({
   cursor,
   next,

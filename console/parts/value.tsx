@@ -1,6 +1,7 @@
-// Values from outside, as text: isolated from the text around them, with characters that would not be seen written out.
+// Shows external values as text. They are isolated from the surrounding text, and invisible characters are written
+// out.
 
-/** Control characters, those that turn the direction of text, and those that are drawn as nothing. */
+/** Control characters, characters that change the text direction, and invisible characters. */
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 export function visible(text: string): string {
@@ -10,7 +11,7 @@ export function visible(text: string): string {
   })
 }
 
-/** A line breaks behind a slash, or behind a dot before a letter, rather than in a word. */
+/** Allows line breaks after a slash, or after a dot before a letter, instead of inside a word. */
 export function Value({ text, mono }: { text: string | number; mono?: boolean }) {
   const parts = visible(String(text)).split(/(?<=\/|\.(?=\p{L}))/u)
   return (
