@@ -1,17 +1,17 @@
 -- Up Migration
 
--- What the mails of CONTRACT §12 carry is derived from these rows under a secret that is not in them: code and token
--- of a row, for one purpose. One row for each user and purpose: a new one takes the place of the one before.
+-- The code and the token in a mail are derived from a row and a secret that is stored elsewhere. Each row is for
+-- one purpose. Each user has one row per purpose, and a new row replaces the old one.
 create table account_codes (
   id uuid primary key,
   user_id bigint not null references users (id) on delete cascade,
   purpose text not null check (purpose in ('reset', 'verify', 'email')),
-  -- The user's email and session epoch when the row was made: under any other it is void.
+  -- The user's email and session epoch when the row was created. If either changes, the row is void.
   email text not null,
   session_epoch integer not null,
-  -- What the email is to become.
+  -- The requested new email.
   new_email text,
-  -- Wrong codes so far, and right ones that are being used; counted before they are compared.
+  -- The number of wrong codes, and of right codes in use. It is increased before codes are compared.
   tries smallint not null default 0,
   created_at timestamptz not null,
   expires_at timestamptz not null,
@@ -20,14 +20,15 @@ create table account_codes (
 create unique index account_codes_one_of_purpose on account_codes (user_id, purpose);
 create index account_codes_by_expiry on account_codes (expires_at);
 
--- Where `auth.key_secret` is not set, codes are derived under this: 32 random bytes in base64.
+-- The key of the codes if `auth.key_secret` is not set: 32 random bytes in base64.
 create table account_code_key (
   only_row boolean primary key default true check (only_row),
   key text not null,
   created_at timestamptz not null default now()
 );
 
--- An email that comes back makes nothing good again that was made void when it went, whoever changed it.
+-- A change of the email makes codes void. They stay void if the email is changed back. This applies to changes by
+-- every program.
 create function void_account_codes() returns trigger language plpgsql as $$
 begin
   delete from account_codes where user_id = new.id;

@@ -1,22 +1,22 @@
 -- Up Migration
 
--- Mails to users, one recipient each, stored in the transaction of what they tell (CONTRACT §12). No subject, no text and
--- no code: they are written when the mail is sent. No foreign keys: the notice of a deletion outlives its user, and the
--- mail of a code that is void is failed, not gone.
+-- Mails to users, with one recipient each, stored in the transaction of the change. Subject, text and code are not
+-- stored, because they are created when the mail is sent. There are no foreign keys. The notice of a deletion
+-- outlives its user, and a mail with a void code becomes failed and is not deleted.
 create table mails (
   id bigint generated always as identity primary key,
   user_id bigint not null,
   kind text not null,
   address text not null,
-  -- In account_codes, where the mail carries a code.
+  -- Refers to account_codes if the mail contains a code.
   code_id uuid,
   status text not null default 'pending' check (status in ('pending', 'sent', 'failed')),
   attempts integer not null default 0,
-  -- When it is to be tried next; while it is being tried, when whoever tries it is taken for dead.
+  -- When the next attempt is due. During an attempt, when the lease expires.
   due_at timestamptz not null,
-  -- When it is given up.
+  -- When the mail is given up.
   expires_at timestamptz not null,
-  -- Of the last attempt: the server's reply code, and what went wrong.
+  -- The last attempt: the server's reply code, and the error.
   response_status smallint,
   error text,
   created_at timestamptz not null,
@@ -25,8 +25,8 @@ create table mails (
 create index mails_due on mails (due_at, id) where status = 'pending';
 create index mails_of_user on mails (user_id, id);
 
--- A deleted user's mails go too, but for notices that are not sent yet: whoever takes an account over must not be able to
--- mute them by deleting it. Those go when they are sent.
+-- The mails of a deleted user are deleted, except notices that are still to be sent. An attacker who deletes the
+-- account must not be able to suppress them. These notices are deleted when they are finished.
 create function forget_mails() returns trigger language plpgsql as $$
 begin
   delete from mails where user_id = old.id and (status <> 'pending' or code_id is not null);

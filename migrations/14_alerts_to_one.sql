@@ -1,7 +1,7 @@
 -- Up Migration
 
--- An alert that was emitted to one user alone goes with that user (CONTRACT §12, "Account"). Null in what replicas of 0.1
--- store: those alerts stay until `webhooks.retention` is over, without a word of whom they were for.
+-- Whether the alert was for one user only. It is then deleted with the user. Null in rows of replicas of 0.1. Their
+-- alerts stay until `webhooks.retention` ends, without a reference to the user.
 alter table webhook_deliveries add column is_to_one boolean;
 
 create or replace function forget_deliveries() returns trigger language plpgsql as $$

@@ -1,7 +1,7 @@
 -- Up Migration
 
--- Other programs change users too, by whatever search_path they have: triggers that name tables go by the schema that
--- those are in. A later `create or replace` of one of these has to say so again, or it is undone.
+-- Other programs also change users, with their own search_path. So triggers that use tables get the search_path of
+-- their schema. A later `create or replace` of one of these functions must set it again.
 do $$
 declare
   f regprocedure;

@@ -1,7 +1,7 @@
 -- Up Migration
 
--- Emails are compared in Unicode NFC. An email that another account has in NFC already stays as it is: its user signs in
--- by typing it as before.
+-- Emails are compared in Unicode NFC. If another account already has the email in NFC, the email is not changed.
+-- Its user signs in with the same spelling as before.
 update users u set email = normalize(u.email, nfc)
  where u.email is not nfc normalized
    and not exists (

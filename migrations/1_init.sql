@@ -1,6 +1,6 @@
 -- Up Migration
 
--- Ids stay within what a JavaScript number holds exactly; 0 is no user id.
+-- IDs stay within the exact range of a JavaScript number. 0 is not a user ID.
 create table users (
   id bigint generated always as identity primary key check (id between 1 and 9007199254740991),
   email text not null unique,
@@ -9,7 +9,7 @@ create table users (
   is_active smallint not null default 1 check (is_active in (0, 1)),
   daily_usage integer not null default 0 check (daily_usage >= 0),
   last_usage_date date,
-  -- Raised by "revoke all sessions": a refresh token of an older epoch is not active, whatever its row says.
+  -- Increased by "revoke all sessions". A refresh token of an older epoch is not active, independent of its row.
   session_epoch integer not null default 0,
   created_at timestamptz not null default now()
 );
@@ -27,9 +27,9 @@ create table refresh_tokens (
   token_hash text not null unique,
   expires_at timestamptz not null,
   revoked smallint not null default 0 check (revoked in (0, 1)),
-  -- Copied from the user at login and from the presented record at rotation.
+  -- Copied from the user at login, and from the presented record at rotation.
   session_epoch integer not null default 0,
-  -- Set where the token was exchanged for a successor, and not where it was logged out or revoked.
+  -- Set if the token was exchanged for a successor, and not if it was logged out or revoked.
   rotated_at timestamptz,
   created_at timestamptz not null default now()
 );
@@ -46,7 +46,7 @@ create table api_tokens (
 );
 create unique index api_tokens_one_live_per_user on api_tokens (user_id) where revoked = 0;
 
--- One key signs at a time; all that are here verify. `private_jwk` is JSON, or sealed under auth.key_secret.
+-- One key signs at a time, and all keys here verify. `private_jwk` is JSON, or encrypted with auth.key_secret.
 create table signing_keys (
   kid text primary key,
   private_jwk text not null,

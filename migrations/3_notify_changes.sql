@@ -1,7 +1,7 @@
 -- Up Migration
 
--- What replicas remember of a user or a key, they forget on these notifications, whoever made the change. None for a
--- counted use or a `last_used_at`: Postgres commits transactions that notify one after the other.
+-- Replicas drop a cached user or key after these notifications, which are sent for changes by every program. A
+-- counted use or a new `last_used_at` sends none, because Postgres commits notifying transactions one after another.
 create function notify_user_changed() returns trigger language plpgsql as $$
 begin
   perform pg_notify('peage_changes', 'user ' || old.id);
@@ -39,7 +39,7 @@ create trigger api_tokens_notify_update after update on api_tokens for each row
     or old.user_id is distinct from new.user_id)
   execute function notify_key_changed();
 
--- Empties a table without a word to the triggers of its rows.
+-- Truncating a table does not run the triggers of its rows.
 create function notify_all_changed() returns trigger language plpgsql as $$
 begin
   perform pg_notify('peage_changes', 'all');

@@ -1,12 +1,12 @@
 -- Up Migration
 
--- Of the keys whose time has come, the one whose time came last signs; one without a time only verifies. A time that is
--- still ahead is how every replica knows a key before any of them signs with it.
+-- The key with the latest `signs_from` in the past signs. A key without `signs_from` only verifies. With a
+-- `signs_from` in the future, every replica gets the key before any replica signs with it.
 alter table signing_keys add column signs_from timestamptz;
 update signing_keys set signs_from = created_at where is_signing = 1;
 alter table signing_keys drop column is_signing;
 
--- Replicas read the keys again when they are told of a change, whoever made it.
+-- Replicas read the keys again after a notification, which is sent for changes by every program.
 create function notify_signing_keys_changed() returns trigger language plpgsql as $$
 begin
   perform pg_notify('peage_changes', 'signing_keys');

@@ -1,18 +1,19 @@
 -- Up Migration
 
--- What operators changed, or tried to, through the admin API. No foreign key: it outlives the user that it speaks of.
+-- Changes, and attempted changes, of operators through the admin API. There is no foreign key, because an entry
+-- outlives its user.
 create table admin_audit (
   id bigint generated always as identity primary key,
   at timestamptz not null,
   -- The name of the token, never the token.
   operator text not null,
   method text not null,
-  -- The pattern, /admin/v1/users/:id.
+  -- The pattern, for example /admin/v1/users/:id.
   route text not null,
   user_id bigint,
-  -- The fields that were to be changed and what to; null where the request was refused.
+  -- The requested changes; null if the request was refused.
   changes jsonb,
-  -- Of the answer.
+  -- The status code of the response.
   status smallint not null,
   request_id text not null
 );

@@ -1,10 +1,9 @@
 -- Up Migration
 
--- When the user last showed that the email is theirs; null where they have not (CONTRACT §12). No default: none of the
--- rows is rewritten.
+-- When the user last verified the email; null if never. There is no default, so no row is rewritten.
 alter table users add column email_verified_at timestamptz;
 
--- The route guard `verified` goes by what replicas remember of a user.
+-- The route guard `verified` uses the cached users of the replicas.
 create or replace trigger users_notify_update after update on users for each row
   when (old.email is distinct from new.email
     or old.plan is distinct from new.plan

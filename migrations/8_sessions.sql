@@ -1,8 +1,8 @@
 -- Up Migration
 
--- A session is born at login and lives as long as it has an active record (CONTRACT §12). Records without these columns
--- are of 0.1: their session's id is derived from their own (session-store.ts). No default and no index: neither rewrites
--- nor locks what replicas of 0.1 write to.
+-- A session begins at login and exists while it has an active record. Records without these columns are from 0.1.
+-- The ID of their session is derived from their own ID (session-store.ts). There is no default and no index,
+-- because these would rewrite or lock tables that replicas of 0.1 write to.
 alter table refresh_tokens
   add column session_id uuid,
   add column session_created_at timestamptz,

@@ -1,8 +1,8 @@
 -- Up Migration
 
--- With auth.logout_ends_access replicas remember which sessions live, and forget them on these notifications, whoever
--- ended one (CONTRACT §12). None for a rotation, which ends nothing, nor for a record without an id, which is of 0.1:
--- no access token names its session. None for a pruned record either: it had expired.
+-- With auth.logout_ends_access, replicas cache active sessions and drop them after these notifications. A rotation
+-- sends none, because it ends nothing. A record without a session ID is from 0.1 and sends none, because no access
+-- token contains its session. A pruned record sends none, because it had expired.
 create function notify_session_changed() returns trigger language plpgsql as $$
 begin
   perform pg_notify('peage_changes', 'session ' || old.user_id || ' ' || old.session_id);
@@ -10,7 +10,7 @@ begin
 end
 $$;
 
--- A raised epoch ends all of a user's sessions, and those that are being stored under the epoch before.
+-- A higher epoch ends all sessions of a user, including sessions that are being stored with the previous epoch.
 create or replace trigger users_notify_update after update on users for each row
   when (old.email is distinct from new.email
     or old.plan is distinct from new.plan
@@ -22,7 +22,7 @@ create or replace trigger users_notify_update after update on users for each row
     or (new.last_usage_date = old.last_usage_date and new.daily_usage < old.daily_usage))
   execute function notify_user_changed();
 
--- A rotation is the one change that sets rotated_at.
+-- A rotation is the only change that sets rotated_at.
 create trigger refresh_tokens_notify_update after update on refresh_tokens for each row
   when (old.session_id is not null
     and old.rotated_at is not distinct from new.rotated_at
