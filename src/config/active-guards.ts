@@ -1,9 +1,9 @@
-// Which guards a declared route activates; the others allow every request.
+// Decides which guards a route activates. A guard that is not active allows every request.
 import type { RouteConfig } from './sections/schema.ts'
 
 export type GuardName = keyof typeof isGuardActive
 
-/** In the order in which they run (CONTRACT §4). */
+/** The key order is the order in which the guards run. */
 export const isGuardActive = {
   authenticate: ({ auth }) => auth !== 'none',
   rate_limit: ({ rate_limit }) => Boolean(rate_limit),
@@ -16,7 +16,7 @@ export const isGuardActive = {
 
 export const guardNames = Object.keys(isGuardActive) as GuardName[]
 
-/** In the same order. */
+/** Returns the active guards in the order in which they run. */
 export function activeGuards(route: Omit<RouteConfig, 'upstream'>): GuardName[] {
   return guardNames.filter(name => isGuardActive[name](route))
 }

@@ -1,4 +1,4 @@
-// The configuration file: read at the start and for each reload, and polled for changes.
+// Reads the configuration file at startup and on each reload, and polls it for changes.
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { watchContent } from '../async/watch-content.ts'
@@ -10,23 +10,26 @@ import { createLoadInWorker, type LoadInWorker, type ReloadResult } from './load
 import { type FileSource, loadSource } from './load-source.ts'
 
 export interface ConfigFile {
-  /** Reads the file and everything that it names, and blocks the process meanwhile. */
+  /** Reads the file and all files that it references. Blocks the event loop until it is done. */
   load(): LoadedConfig | Problems
-  /** The same without blocking. @throws Error if the read itself fails, never for the file's content */
+  /**
+   * Reads the same files without blocking the event loop.
+   * @throws Error if the read itself fails, but never because of the file's content
+   */
   reload(): Promise<ReloadResult>
-  /** Of what was loaded at the start. */
+  /** Returns the listing of the configuration that was loaded at startup. */
   listing(): Listing | undefined
-  /** Digest of the bytes that were read last. */
+  /** Returns the digest of the last bytes that were read. */
   digest(): string | undefined
   /**
-   * Calls back when the file differs from what was read last; never for a pipe (`-c <(…)`), which is readable once.
+   * Calls `onChange` when the file differs from its last read. A pipe (`-c <(…)`) is never reported, because
+   * it can be read only once.
    * @returns a function that stops watching
    */
   watch(onChange: () => void): () => void
 }
 
 interface Options {
-  /** Reads the file for a reload. */
   loadInWorker?: LoadInWorker
   pollIntervalMs?: number
 }
@@ -53,7 +56,8 @@ export function createConfigFile(
     listing: () => listing,
     async reload() {
       const read = await loadInWorker(running)
-      // Undefined if the read did not finish: the previous file, saved again, is then a change.
+      // The digest is undefined if the read did not finish. If the previous file is then saved again, that
+      // counts as a change.
       last = read.digest
       return read
     },
@@ -70,7 +74,10 @@ export function createConfigFile(
   }
 }
 
-/** Or anything else that cannot be read twice. A missing file may come back. */
+/**
+ * Also true for any other file that cannot be read twice. A missing file counts as regular, because it may
+ * come back.
+ */
 function isPipe(path: string): boolean {
   try {
     return !statSync(path).isFile()

@@ -1,22 +1,24 @@
-// What is wrong with a file, where, and how it is reported.
+// Locates, sorts and formats the errors in a configuration file.
 
-/** One error in the file, found at any stage of loading; it becomes a LocatedDiagnostic once all are known. */
+/**
+ * An error in the file, found at any stage of loading. `locateDiagnostics` turns it into a LocatedDiagnostic.
+ */
 export interface Diagnostic {
-  /** Characters from the start of the file. */
+  /** Offset in characters from the start of the file. */
   readonly offset: number
-  /** `routes[0].upstream`; empty for the file as a whole. */
+  /** For example `routes[0].upstream`. Empty if the error concerns the whole file. */
   readonly path: string
   readonly message: string
 }
 
 export interface LocatedDiagnostic extends Position {
-  /** As named on the command line. */
+  /** The file name as given on the command line. */
   readonly file: string
   readonly path: string
   readonly message: string
 }
 
-/** A problem as operators may see it. */
+/** A problem without secrets, as operators may see it. */
 export interface ListedProblem extends Position {
   readonly path: string
   readonly text: string
@@ -25,18 +27,18 @@ export interface ListedProblem extends Position {
 /** The first diagnostics of a file, in file order. */
 export interface Problems {
   readonly problems: readonly LocatedDiagnostic[]
-  /** How many more there are. */
+  /** The number of diagnostics that were left out. */
   readonly more: number
-  /** Diagnostics that would not keep the file from being used. */
+  /** Diagnostics that do not prevent the use of the file. */
   readonly warnings?: Problems
-  /** The same problems without a secret, for operators; only of a file to serve with. */
+  /** The same problems without secrets, for operators. Set only when the file is loaded to serve requests. */
   readonly listed?: readonly ListedProblem[]
 }
 
-/** Reported per file. The rest are reported once these are fixed. */
+/** The limit per file. The remaining problems are reported after these are fixed. */
 export const mostProblems = 100
 
-/** A line for each, one for those left out, and the warnings last. */
+/** Returns one line per problem, a line with the number of omitted problems, and the warnings last. */
 export function linesOf({ problems, more, warnings }: Problems): string[] {
   const rest = more === 0 ? [] : [`… and ${more} more`]
   return [
@@ -46,7 +48,7 @@ export function linesOf({ problems, more, warnings }: Problems): string[] {
   ]
 }
 
-/** `FILE:LINE:COL  path.to.key  warning: …` */
+/** Formats each warning as `FILE:LINE:COL  path.to.key  warning: …`. */
 export function warningLinesOf({ problems, more }: Problems): string[] {
   const lines = problems.map(problem =>
     formatDiagnostic({ ...problem, message: `warning: ${problem.message}` }),
@@ -54,7 +56,6 @@ export function warningLinesOf({ problems, more }: Problems): string[] {
   return more === 0 ? lines : [...lines, `… and ${more} more warnings`]
 }
 
-/** Logs each warning as a line of its own. */
 export function logWarnings(
   { problems, more }: Problems,
   logger: { warn(fields: object, text: string): void },
@@ -63,12 +64,18 @@ export function logWarnings(
   if (more > 0) logger.warn({}, `${more} more warnings: peage check prints them`)
 }
 
-/** `FILE:LINE:COL  path.to.key  what is wrong and what would be right` (CONTRACT §1). */
+/**
+ * Formats a diagnostic as `FILE:LINE:COL  path.to.key  message`. Scripts may parse this format, so it must
+ * not change.
+ */
 export function formatDiagnostic({ file, line, column, path, message }: LocatedDiagnostic): string {
   return `${file}:${line}:${column}  ${path || '(file)'}  ${message}`
 }
 
-/** In file order. Equal messages at one place are one diagnostic, however many aliases lead there. */
+/**
+ * Sorts diagnostics in file order. Equal messages at the same place count once, even if several aliases lead
+ * there.
+ */
 export function locateDiagnostics(file: string, text: string, diagnostics: readonly Diagnostic[]): Problems {
   const positionOf = positionsIn(text)
   const placed = diagnostics
@@ -90,39 +97,44 @@ export function locateDiagnostics(file: string, text: string, diagnostics: reado
   return { problems, more }
 }
 
-/** A message may repeat a name of the file, which may contain line ends. */
+/** A message may repeat a name from the file, and that name may contain line breaks. */
 function inOneLine(message: string): string {
   return message.replace(/\p{Cc}+/gu, ' ')
 }
 
-/** `routes`, `[0]`, `.upstream`, `["an odd name"]`. */
+/** Appends `key` to a path, for example `routes`, `[0]`, `.upstream` or `["an odd name"]`. */
 export function joinPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`
   if (!/^[A-Za-z_$][\w$-]*$/.test(key)) return `${path}[${JSON.stringify(key)}]`
   return path === '' ? key : `${path}.${key}`
 }
 
-/** As editors count. */
 export interface Position {
-  /** Both count from 1. */
+  /** Line and column both start at 1. */
   readonly line: number
   readonly column: number
 }
 
-/** @returns the position of an offset; past the text, the end of its last line */
+/**
+ * @returns a function from an offset to its position; an offset past the text maps to the end of the last
+ *   line
+ */
 export function positionsIn(text: string): (offset: number) => Position {
   const starts = [0]
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
   const end = text.trimEnd().length
   return offset => {
-    // An error at the end of the file (an unclosed quote) is shown at the end of its last line.
+    // An error at the end of the file, such as an unclosed quote, is shown at the end of the last line with
+    // text.
     const within = Math.min(offset, end)
     const line = countWhile(starts, start => start <= within)
     return { line, column: within - (starts[line - 1] ?? 0) + 1 }
   }
 }
 
-/** Counts the leading items that meet a condition which no later item meets, by binary search. */
+/**
+ * Counts the leading items for which `holds` is true, by binary search. After them, `holds` must be false.
+ */
 export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean): number {
   let least = 0
   let most = items.length
@@ -134,12 +146,15 @@ export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean):
   return least
 }
 
-/** Appends one key or index to a JSON Pointer (RFC 6901): so ajv and the rules name a place in the file. */
+/**
+ * Appends one key or index to a JSON Pointer (RFC 6901). ajv and the rules both use JSON Pointers for places
+ * in the file.
+ */
 export function appendToPointer(pointer: string, key: string | number): string {
   return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
 
-/** The key that one step of a JSON Pointer stands for. */
+/** Returns the key that one step of a JSON Pointer encodes. */
 export function unescapeKey(step: string): string {
   return step.replaceAll('~1', '/').replaceAll('~0', '~')
 }

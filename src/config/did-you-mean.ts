@@ -1,6 +1,9 @@
-// Finds the known word that was probably meant.
+// Finds the known word that an operator probably meant.
 
-/** The known word with the fewest edits, if they are few enough; letter case and punctuation do not count. */
+/**
+ * Returns the known word with the fewest edits, or undefined if all need too many. Letter case and
+ * punctuation do not count.
+ */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const wanted = fold(word)
   if (wanted === '') return undefined
@@ -9,7 +12,7 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   for (const candidate of known) {
     const folded = fold(candidate)
     const most = Math.max(1, Math.floor(Math.max(wanted.length, folded.length) / 3))
-    // Each edit changes the length by one at most, so most candidates need no comparison.
+    // The edit distance is at least the difference in length, so most candidates need no comparison.
     if (Math.abs(wanted.length - folded.length) > Math.min(most, least)) continue
     const distance = edits(wanted, folded)
     if (distance < least && distance <= most) {
@@ -26,7 +29,9 @@ const fold = (word: string) =>
     .toLowerCase()
     .replace(/[^a-z0-9]/g, '')
 
-/** Number of insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
+/**
+ * Counts insertions, deletions, replacements, and swaps of neighbors (optimal string alignment distance).
+ */
 function edits(a: string, b: string): number {
   let before: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)

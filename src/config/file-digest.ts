@@ -1,4 +1,5 @@
-// Digests of the configuration file, to detect changes; read in chunks, so that requests are served meanwhile.
+// Computes digests of the configuration file to detect changes. Reads in chunks, so that the event loop stays
+// free for requests.
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -10,15 +11,15 @@ export function digestOf(chunks: Iterable<Uint8Array>): string {
   return hash.digest('hex')
 }
 
-/** What stands for the digest of a file that cannot be read. */
+/** Returns a text that takes the place of the digest if a file cannot be read. */
 export function unreadable(error: unknown): string {
   if (error instanceof FileRefused) return error.message
   return String((error as NodeJS.ErrnoException).code)
 }
 
 /**
- * Polls one file. Resolves to `undefined` if there is nothing to compare: the file is a pipe, which cannot be read twice,
- * or the machine failed. Never rejects.
+ * Polls one file. The returned function never rejects. It resolves to `undefined` if the file is a pipe,
+ * which cannot be read twice, or if the machine failed.
  */
 export function createDigestPoll(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined
@@ -40,7 +41,8 @@ export function createDigestPoll(path: string): () => Promise<string | undefined
 
   return async () => {
     try {
-      // Opening makes a network file system ask its server. Without blocking: the path may have become a pipe.
+      // Opening the file makes a network file system query its server. O_NONBLOCK is needed because the path
+      // may have become a pipe.
       const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
       try {
         return await currentDigest(file)
@@ -53,9 +55,9 @@ export function createDigestPoll(path: string): () => Promise<string | undefined
   }
 }
 
-/** Polls for which an unchanged file is read anyway: file-system timestamps may be coarse. */
+/** After a change, this many polls always read the file, because file-system timestamps may be coarse. */
 const pollsAlwaysRead = 25
-/** Later, one poll in this many still reads: some file systems report no change at all. */
+/** After that, one poll in this many reads the file, because some file systems do not report changes. */
 const pollsPerRead = 50
 
 async function readDigest(file: FileHandle): Promise<string> {

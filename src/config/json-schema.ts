@@ -1,10 +1,11 @@
-// The JSON Schema for editors and other programs: standard keywords only, and `${…}` allowed for every scalar.
+// Builds the JSON Schema for editors and other programs. It uses standard keywords only and allows `${…}` for
+// every scalar.
 import { type FormatName, formats } from './formats/formats.ts'
 import { schema } from './sections/schema.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-/** JSON Schema 2020-12 of gateway.yaml before interpolation and defaults (`peage schema`). */
+/** JSON Schema 2020-12 of gateway.yaml before interpolation and defaults, as `peage schema` prints it. */
 export function jsonSchema(): object {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -38,18 +39,18 @@ function asWritten(part: Json): Json {
   return { ...notes, ...inner, ...(needed.length > 0 ? { required: needed } : {}) }
 }
 
-/** A key may be left without a value where its default is an empty one, a list or a mapping. */
+/** A key may have no value if its default is an empty text, a list or a mapping. */
 function orNull({ type, anyOf, ...rest }: { [key: string]: Json }): { [key: string]: Json } {
   if (Array.isArray(anyOf)) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return { ...rest, type: [type as string, 'null'] }
 }
 
-/** The keys of `properties` are names, not keywords: one may be `default` or `title`. */
+/** The keys of `properties` are names, not keywords. A property may be called `default` or `title`. */
 function eachOf(properties: Json | undefined): Json {
   return Object.fromEntries(Object.entries(properties ?? {}).map(([key, value]) => [key, asWritten(value)]))
 }
 
-/** A key with a default may be left out of the file, though it is present once defaults are filled in. */
+/** A key with a default may be missing in the file, although it is present after defaults are filled in. */
 function hasDefault(properties: Json | undefined, key: string): boolean {
   const property = (properties as { [key: string]: Json } | undefined)?.[key]
   return typeof property === 'object' && property !== null && 'default' in property

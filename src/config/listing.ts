@@ -1,4 +1,4 @@
-// The running configuration as operators may see it: every value with its line, and no secret (CONTRACT §13).
+// Lists the values of the running configuration with their lines, for operators. Secrets are masked.
 import type { Schema } from '../schema/type.ts'
 import { appendToPointer, joinPath, type ListedProblem, type Position, type Problems } from './diagnostics.ts'
 import { operatorRoles } from './sections/admin.ts'
@@ -7,20 +7,23 @@ import { schema } from './sections/schema.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'
 
 export interface ListedValue {
-  /** `server.listen`, `routes[0].path`. */
+  /** For example `server.listen` or `routes[0].path`. */
   readonly path: string
-  /** As it stands in the file, with `${…}` filled in; `***` in the place of a secret that is set. */
+  /** The value with `${…}` filled in, or `***` for a secret that is set. */
   readonly value: unknown
   /** Null for a default. */
   readonly line: number | null
 }
 
-/** The values as JSON: a worker thread posts one text in less time than many objects. */
+/** The values as JSON text. A worker thread posts one text faster than many objects. */
 export type Listing = string
 
 const mask = '***'
 
-/** @param yaml whose defaults are filled in @param lineOf of a value in the file, by JSON Pointer */
+/**
+ * @param yaml the file with its defaults filled in
+ * @param lineOf returns the position of a value in the file, by JSON Pointer
+ */
 export function listValues(yaml: YamlSource, lineOf: (pointer: string) => Position): Listing {
   const listed: ListedValue[] = []
   visit(yaml.value, (value, { pointer, path, keys }) => {
@@ -35,9 +38,9 @@ export function parseListing(listing: Listing): ListedValue[] {
 }
 
 /**
- * What is wrong with a file, without any value that is secret, nor any key that is neither known nor a declared name: it
- * may be a secret in the wrong place.
- * @param yaml undefined where the file could not be read as YAML: then nothing of it is repeated anyway
+ * Returns the problems of a file without secret values. Unknown keys are hidden too, because a secret may be
+ * in the place of a key. Known keys and declared names stay visible.
+ * @param yaml undefined if the file is not valid YAML; messages then repeat nothing of the file
  */
 export function maskProblems({ problems }: Problems, yaml?: YamlSource): ListedProblem[] {
   const hidden = yaml === undefined ? [] : hiddenTexts(yaml)
@@ -53,7 +56,7 @@ interface Place {
   readonly keys: readonly (string | number)[]
 }
 
-/** Calls back with each value that has none inside it. */
+/** Calls back with each value that contains no other value. */
 function visit(value: unknown, found: (value: unknown, place: Place) => void, place = root): void {
   const inner: [string | number, unknown][] = Array.isArray(value)
     ? [...value.entries()]
@@ -88,7 +91,7 @@ const secretKeys = new Set<unknown>([
 ])
 
 function isSecret(yaml: YamlSource, value: unknown, pointer: string, keys: Place['keys']): boolean {
-  // The value says that nothing is set, which operators must see.
+  // An empty value means that nothing is set. Operators must see that.
   if (value === '' || (typeof value === 'object' && isEmpty(value))) return false
   if (pointer === '/auth/remember/tokens' && typeof value === 'number') return false
   if (keys.some((key, depth) => secretKeys.has(key) && !isDeclaredName(keys, depth))) return true
@@ -101,17 +104,17 @@ function isEmpty(value: object | null): boolean {
   return value === null || Object.keys(value).length === 0
 }
 
-/** The name of an upstream or of an operator: an operator's own word, and no key. */
+/** Whether the key is the name of an upstream or an operator, chosen by the author of the file. */
 function isDeclaredName(keys: Place['keys'], depth: number): boolean {
   const isNamed =
     (depth === 1 && keys[0] === 'upstreams') || (depth === 2 && keys[0] === 'admin' && keys[1] === 'tokens')
-  // What no name can be may be a token in the place of its name.
+  // A text that cannot be a name may be a token that was written in the wrong place.
   return isNamed && namePattern.test(String(keys[depth]))
 }
 
 const namePattern = new RegExp(NAME_PATTERN, 'u')
 
-/** Of `headers.request.set` and `headers.response.set`. */
+/** Whether the value belongs to `headers.request.set` or `headers.response.set`. */
 function isHeaderValue(keys: Place['keys']): boolean {
   return keys.at(-2) === 'set' && keys.at(-4) === 'headers'
 }
@@ -120,20 +123,26 @@ function isSecretField(name: string): boolean {
   return /^(proxy-)?authorization$|cookie|key|token|secret|password/i.test(name)
 }
 
-/** The longest first: one may have another in it. Shorter ones are in any sentence. */
+/**
+ * Returns the texts to hide, the longest first, because one may contain another. Texts under 4 characters are
+ * kept, because they occur in any sentence.
+ */
 function hiddenTexts(yaml: YamlSource): string[] {
   const texts = new Set<string>()
   visit(yaml.value, (value, { pointer, keys }) => {
     const unknownKeys = keys.filter((_, depth) => !isKnownKey(keys, depth))
     for (const key of unknownKeys) texts.add(String(key))
-    // `true`, `null` and `{}` are no secrets, and stand in any sentence.
+    // `true`, `null` and `{}` are no secrets, and they occur in any sentence.
     const mayTell = (typeof value === 'string' || typeof value === 'number') && !isRole(value, keys)
     if (mayTell && (unknownKeys.length > 0 || isSecret(yaml, value, pointer, keys))) texts.add(String(value))
   })
   return [...texts].filter(text => text.length >= 4).sort((a, b) => b.length - a.length)
 }
 
-/** A role stands beside a secret and is none: without it no sentence could say that a file cannot be read. */
+/**
+ * Whether the value is an operator's role. A role is next to a secret but is none. Masking it would remove
+ * words such as "read" from every message.
+ */
 function isRole(value: unknown, keys: Place['keys']): boolean {
   return keys.at(-1) === 'may' && operatorRoles.some(role => role === value)
 }
@@ -143,7 +152,6 @@ function isKnownKey(keys: Place['keys'], depth: number): boolean {
   return typeof key === 'number' || knownKeys.has(key as string) || isDeclaredName(keys, depth)
 }
 
-/** Takes a path apart as `joinPath` made it. */
 function maskPath(path: string): string {
   const keys: (string | number)[] = []
   for (const [, quoted, index, key] of path.matchAll(
@@ -157,7 +165,7 @@ function maskPath(path: string): string {
   )
 }
 
-/** Of every section. */
+/** The keys of all sections. */
 const knownKeys = new Set(keysOf(schema))
 
 function* keysOf({ properties = {}, patternProperties = {}, items, anyOf = [] }: Schema): Generator<string> {

@@ -1,4 +1,4 @@
-// Reads the configuration for a reload in a worker thread, so that requests are served meanwhile.
+// Reads the configuration in a worker thread on a reload, so that the gateway continues to serve requests.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { locateDiagnostics, type Problems } from './diagnostics.ts'
@@ -7,7 +7,7 @@ import type { LoadedConfig } from './load.ts'
 import type { FileSource } from './load-source.ts'
 import { machineFailure } from './read-file.ts'
 
-/** What a reload applies, or why there is nothing to apply. */
+/** The configuration to apply, or the problems that prevent it. */
 export type ReloadResult = ReadConfig | (Problems & Digest)
 
 export interface ReadConfig extends Pick<LoadedConfig, 'config' | 'lines' | 'warnings'>, Digest {
@@ -22,14 +22,14 @@ interface Digest {
 /** @throws Error if the machine could not read the files (`machineFailure`) */
 export type LoadInWorker = (source: FileSource) => Promise<ReloadResult>
 
-/** On a reload a pipe must end within this time. At the start it may take longer. */
+/** On a reload, a pipe must end within this time. At startup it may take longer. */
 const maxWaitMs = 5_000
 
-/** A file that needs more memory is refused. Without a limit it could end the gateway. */
+/** A file that needs more memory is refused. Without this limit, it could crash the gateway. */
 const resourceLimits = { maxOldGenerationSizeMb: 768 }
 
 interface Options {
-  /** How long a read may take before the configuration is refused. */
+  /** The time limit of a read. After it, the configuration is refused. */
   limitMs?: number
   /** The compiled `load-worker.ts`. */
   program?: string | URL
@@ -45,7 +45,8 @@ export function createLoadInWorker({
     const worker = new Worker(program, { workerData, execArgv: [], env: {}, resourceLimits })
     // A reload does not keep the gateway from exiting.
     worker.unref()
-    // A thread may still fail while it is terminated. Without a listener that would end the gateway.
+    // A thread may still fail while it is being terminated. Without a listener, that error would crash the
+    // gateway.
     worker.on('error', () => {})
     try {
       const [result] = await once(worker, 'message', { signal: isLate })
@@ -57,7 +58,7 @@ export function createLoadInWorker({
         : `configuration could not be read (${error instanceof Error ? error.message : error})`
       return { ...locateDiagnostics(source.file, '', [{ offset: 0, path: '', message }]), digest: undefined }
     } finally {
-      // A thread that waits for the system, for example for a lost mount, ends when the system call ends.
+      // A thread may be blocked in a system call, for example on a lost mount. It ends when the call returns.
       void worker.terminate()
     }
   }

@@ -1,4 +1,4 @@
-// Reads what a load or reload needs: the configuration, the line numbers for the log, and the file's digest.
+// Loads the configuration together with its line numbers for the log and the digest of its file.
 import { resolve } from 'node:path'
 import type { Problems } from './diagnostics.ts'
 import { digestOf, unreadable } from './file-digest.ts'
@@ -7,15 +7,15 @@ import { type ReadFile, readLimited, readLimitedBytes, reportingFailures } from 
 
 /** Plain data, because a worker thread receives it. */
 export interface FileSource {
-  /** As named on the command line. */
+  /** The file name as given on the command line. */
   readonly file: string
   /** The base of relative file names. */
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cores?: number
-  /** The workers that already run. */
+  /** The number of workers that already run. */
   readonly workers?: number
-  /** How long a pipe may take to end. Without it, a pipe may take as long as it needs. */
+  /** The time limit for a pipe to end. Without it, there is no limit. */
   readonly maxWaitMs?: number
 }
 
@@ -23,17 +23,17 @@ interface LoadedSource {
   readonly read: LoadedConfig | Problems
   /** The digest of the file's bytes, or the reason why the file is unreadable. */
   readonly digest: string
-  /** The error of a machine that could not read a file. `read` is then no result about the configuration. */
+  /** The error if the machine could not read a file. `read` then does not describe the configuration. */
   readonly failure?: unknown
 }
 
-/** Never throws for the file's content. */
+/** Loads the configuration. Never throws because of the file's content. */
 export function loadSource(source: FileSource): LoadedSource {
   const { file, folder, maxWaitMs } = source
   let digest: string | undefined
   const readFile: ReadFile = (path, maxBytes) => {
     const whole = resolve(folder, path)
-    // Only the first read is the configuration's own: `${file:}` may name the file too.
+    // Only the first read is for the configuration itself, because a `${file:}` may reference the same file.
     if (path !== file || digest !== undefined) return readLimited(whole, maxBytes, maxWaitMs)
     try {
       const bytes = readLimitedBytes(whole, maxBytes, maxWaitMs)

@@ -1,16 +1,16 @@
-// The worker thread of one reload: reads and checks the configuration, and posts the result.
+// Reads and checks the configuration in the worker thread of one reload, and posts the result.
 import { parentPort, workerData } from 'node:worker_threads'
 import type { ReloadResult } from './load-in-worker.ts'
 import { type FileSource, loadSource } from './load-source.ts'
 
 parentPort?.postMessage(load(workerData))
 
-/** @throws the error of a machine that could not read a file */
+/** @throws the error if the machine could not read a file */
 function load(source: FileSource): ReloadResult {
   const { read, digest, failure } = loadSource(source)
   if (failure !== undefined) throw failure
   if ('problems' in read) return { ...read, digest }
   const { config, lines, warnings, listing } = read
-  // A gateway does not use the test cases.
+  // The gateway does not use the test cases.
   return { config: { ...config, tests: [] }, lines, warnings, listing, digest }
 }

@@ -1,4 +1,5 @@
-// Turns the file that operators write into the configuration that the gateway runs on, or into all of its errors.
+// Turns the configuration file into the configuration that the gateway runs on, or into the list of its
+// errors.
 import { availableParallelism } from 'node:os'
 import { appendToPointer, locateDiagnostics, type Position, type Problems } from './diagnostics.ts'
 import { type Listing, listValues, maskProblems } from './listing.ts'
@@ -16,31 +17,40 @@ import { readSource, type SourceFile } from './yaml/read-source.ts'
 import { positionsOf, type YamlSource } from './yaml/yaml-source.ts'
 
 interface ConfigSource extends SourceFile {
-  /** The number of workers for `auto`; also limits the default of `auth.hashing.concurrency`. */
+  /** The number of workers for `auto`. It also limits the default of `auth.hashing.concurrency`. */
   readonly cores?: number
-  /** Those that run already: until a restart the machine is shared among them, whatever the file says by now. */
+  /**
+   * The workers that already run. They share the machine until a restart, even if the file has a new number
+   * of workers.
+   */
   readonly workers?: number
-  /** Also checks the files that a gateway starts with; a command that only uses the stores need not read them. */
+  /**
+   * Also checks the files that a gateway reads at startup. Commands that only use the stores do not need
+   * them.
+   */
   readonly toServe?: boolean
 }
 
 export interface LoadedConfig {
   readonly config: Config
-  /** What is valid, but hardly what was meant. */
+  /** Settings that are valid but probably a mistake. */
   readonly warnings: Problems
-  /** `tests`, each with its position in the file. */
+  /** The `tests` section, with the position of each case in the file. */
   readonly cases: readonly LocatedCase[]
   /** Line numbers of the sections and their keys, by JSON Pointer. */
   readonly lines: Readonly<Record<string, number>>
-  /** The environment variables that keys of the sections name, by JSON Pointer, for messages. */
+  /** The environment variables that the keys of the sections use, by JSON Pointer, for messages. */
   readonly variables: Variables
-  /** For operators; only of a file to serve with. */
+  /** The values for operators. Set only when the file is loaded to serve requests. */
   readonly listing?: Listing
 }
 
 export type Variables = Readonly<Record<string, readonly string[]>>
 
-/** Reads, completes, checks and decodes gateway.yaml. Never throws for its content; problems come in file order. */
+/**
+ * Reads, completes, checks and decodes gateway.yaml. Never throws because of the file's content. Problems are
+ * in file order.
+ */
 export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   const { file, cores = availableParallelism(), readFile = readLimited } = source
   const read = readSource(source, Object.keys(schema.properties), 'peage init writes a sample')
@@ -73,7 +83,7 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   }
 }
 
-/** Checks the files that a gateway reads before it listens. */
+/** Checks of the files that a gateway reads before it listens. */
 const filesToServeWith = [
   checkCertificate,
   checkAuthorities,
@@ -82,7 +92,10 @@ const filesToServeWith = [
   checkMailTemplates,
 ]
 
-/** For messages about what a reload cannot change. Routes, upstreams and cases are many, and all can be reloaded. */
+/**
+ * Returns line numbers for messages about changes that need a restart. Routes, upstreams and test cases are
+ * left out, because all of them can be reloaded.
+ */
 function linesOf(
   { routes: _, upstreams: __, tests: ___, ...sections }: Config,
   positionOf: (pointer: string) => Position,
@@ -98,10 +111,13 @@ function variablesOf({ interpolated }: YamlSource): Variables {
   return Object.fromEntries([...interpolated].filter(([pointer]) => /^\/[^/]+\/[^/]+$/.test(pointer)))
 }
 
-/** libuv's default. An operator who sets UV_THREADPOOL_SIZE sets `hashing.concurrency` too. */
+/**
+ * The default size of libuv's thread pool. Operators who set UV_THREADPOOL_SIZE should set
+ * `hashing.concurrency` too.
+ */
 const LIBUV_THREADS = 4
 
-/** Defaults that the schema cannot express. */
+/** Fills in defaults that the schema cannot express. */
 function applyComputedDefaults(
   { server, auth, routes, mail, events, ...rest }: DecodedConfig,
   cores: number,
@@ -119,7 +135,7 @@ function applyComputedDefaults(
   }
 }
 
-/** Without a server the section is as if it were omitted; with one, the rules have seen to the sender. */
+/** Ignores the section if it has no server. With a server, the rules have already required a sender. */
 function usableMail(mail: DecodedConfig['mail']): Pick<Config, 'mail'> {
   const { smtp, from } = mail ?? {}
   return mail === undefined || smtp === undefined || from === undefined
@@ -132,22 +148,23 @@ function hostOf(address: string): string {
 }
 
 /**
- * One per core of the process. But hashes share libuv's threads with signature checks and name look-ups, and must
- * leave two of them, or every request would wait behind a login.
+ * Allows one hash per core of the process, but leaves at least two libuv threads free. Signature checks and
+ * DNS lookups use the same threads, and without free threads every request would wait behind logins.
  */
 function hashConcurrency(cores: number): number {
   return Math.max(1, Math.min(Math.floor(cores), LIBUV_THREADS - 2))
 }
 
 /**
- * Names the routes that have none: logs and metrics need one.
- * `/api/v1/courses/:id` → `api-v1-courses-id`; numbered if that is taken, `root` if nothing is left of the path.
+ * Gives a name to each route without one, because logs and metrics need it. `/api/v1/courses/:id` becomes
+ * `api-v1-courses-id`. A number is appended if that name is taken. A path without usable characters becomes
+ * `root`.
  */
 function nameRoutes<Route extends { name?: string; path: string }>(
   routes: readonly Route[],
 ): (Route & { name: string })[] {
   const usedNames = new Set(routes.map(route => route.name))
-  /** The next suffix to try, by taken name. */
+  /** The next suffix to try for each base name. */
   const numbers = new Map<string, number>()
   return routes.map(route => {
     if (route.name !== undefined) return { ...route, name: route.name }

@@ -1,15 +1,15 @@
-// Reads the files that make up a configuration: whole, up to a size limit, and never one without an end.
+// Reads the files of a configuration completely. A size limit and a time limit for pipes protect the process.
 import { closeSync, constants, openSync, readSync, statSync } from 'node:fs'
 
-/** Limit of the configuration, a file of cases, and each certificate file. */
+/** Size limit of the configuration, of a file of test cases, and of each certificate file. */
 export const maxFileBytes = 4 * 1024 * 1024
-/** Limit of a file that `${file:PATH}` or `auth.keys` names. */
+/** Size limit of a file that `${file:PATH}` or `auth.keys` references. */
 export const maxValueBytes = 64 * 1024
 
-/** @throws the error that keeps the file from being read; FileRefused if it may not be read */
+/** @throws FileRefused if the file may not be read; otherwise the error that prevented the read */
 export type ReadFile = (path: string, maxBytes: number) => string
 
-/** Errors of a process or a machine that is out of something, or of a disk or a server behind the file. */
+/** Errors of a process or machine without free resources, or of the disk or server behind the file. */
 const machineCodes = new Set([
   'EAGAIN',
   'EBUSY',
@@ -24,7 +24,7 @@ const machineCodes = new Set([
 ])
 
 /**
- * Such an error says nothing about the file: a later read may succeed.
+ * A machine failure does not depend on the file, so a later read may succeed.
  * @returns the code of the error or of its cause; undefined for any other error
  */
 export function machineFailure(error: unknown): string | undefined {
@@ -34,11 +34,12 @@ export function machineFailure(error: unknown): string | undefined {
 }
 
 function codeOf({ code, message }: NodeJS.ErrnoException): string | undefined {
-  // Node gives only the message of a thread that could not start: `Worker initialization failure: EMFILE`.
+  // If a thread could not start, Node puts the code only into the message: `Worker initialization failure:
+  // EMFILE`.
   return code === 'ERR_WORKER_INIT_FAILED' ? message.slice(message.lastIndexOf(' ') + 1) : code
 }
 
-/** Reports machine failures, which a reader of several files would list among the faults of the files. */
+/** Reports machine failures separately, so that they are not mistaken for errors in the files. */
 export function reportingFailures(readFile: ReadFile, onFailure: (error: unknown) => void): ReadFile {
   return (path, maxBytes) => {
     try {
@@ -50,27 +51,31 @@ export function reportingFailures(readFile: ReadFile, onFailure: (error: unknown
   }
 }
 
-/** An existing file that is not read; the message follows its name in parentheses. */
+/**
+ * The error for an existing file that may not be read. Callers show its message in parentheses after the file
+ * name.
+ */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused'
 }
 
-/** `readLimitedBytes` as text; bytes that are not UTF-8 become U+FFFD. */
+/** Reads like `readLimitedBytes`, as text. Invalid UTF-8 becomes U+FFFD. */
 export function readLimited(path: string, maxBytes: number, maxWaitMs?: number): string {
   return readLimitedBytes(path, maxBytes, maxWaitMs).toString('utf8')
 }
 
 /**
- * The bytes of a regular file, or of a pipe up to its end.
- * @param maxWaitMs how long a pipe may take; without it, as long as it needs, as with `cat`
- * @throws FileRefused if it is too large, is neither file nor pipe, or is a pipe that does not end in time
+ * Returns the bytes of a regular file, or the bytes of a pipe up to its end.
+ * @param maxWaitMs time limit for a pipe; without it, there is no limit, as with `cat`
+ * @throws FileRefused if the file is too large, is neither file nor pipe, or is a pipe that does not end in
+ *   time
  */
 export function readLimitedBytes(path: string, maxBytes: number, maxWaitMs?: number): Buffer {
   const found = statSync(path)
   if (found.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
-  // A device is not even opened: that may block, rewind a tape, or acquire a terminal.
+  // A device is not even opened, because that may block, rewind a tape, or acquire a terminal.
   if (!found.isFile() && !found.isFIFO()) throw new FileRefused(notReadable)
-  // Opened non-blocking, a pipe without a writer does not block the process that serves.
+  // With O_NONBLOCK, a pipe without a writer does not block the process that serves requests.
   const mayWait = found.isFIFO() && maxWaitMs === undefined
   const file = openSync(path, mayWait ? constants.O_RDONLY : constants.O_RDONLY | constants.O_NONBLOCK)
   try {
@@ -98,7 +103,7 @@ function readToEnd(file: number, maxBytes: number, read: Read): Buffer {
 
 const chunkBytes = 64 * 1024
 
-/** Reads a non-blocking pipe: it may have no writer yet, or one that has not written yet. */
+/** Reads a non-blocking pipe, which may have no writer yet or a writer that has not written yet. */
 function readingUntil(late: number): Read {
   const asleep = new Int32Array(new SharedArrayBuffer(4))
   let hasBegun = false
@@ -124,7 +129,7 @@ export function tooLarge(bytes: number): string {
   return `larger than ${size}`
 }
 
-/** The text of a file, or in words why it cannot be read. */
+/** Returns the text of a file, or a message that explains why it cannot be read. */
 export function tryRead(
   path: string,
   maxBytes: number,
@@ -138,9 +143,9 @@ export function tryRead(
 }
 
 /**
- * Reads text only. Bytes that are not UTF-8 all decode to U+FFFD: a random binary secret would lose most of its
- * strength unnoticed.
- * @throws the error that kept the file from being read, or one with the code `NOT_UTF8`
+ * Reads only UTF-8 text. Invalid bytes all decode to U+FFFD, so a random binary secret would silently lose
+ * most of its strength.
+ * @throws the error of the read, or an error with the code `NOT_UTF8`
  */
 export function inUtf8(readFile: ReadFile): ReadFile {
   return (path, maxBytes) => {
@@ -150,7 +155,7 @@ export function inUtf8(readFile: ReadFile): ReadFile {
   }
 }
 
-/** Why a file cannot be read; the system's own message would repeat the path. */
+/** Explains why a file cannot be read. The system's own message is not used, because it repeats the path. */
 export function readErrorReason(error: unknown): string {
   if (error instanceof FileRefused) return error.message
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'

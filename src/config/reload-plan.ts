@@ -1,16 +1,19 @@
-// What a reload changes, for the log, and what it cannot: where the gateway listens, its workers, its stores, the
-// secrets of its keys.
+// Computes what a reload changes, and which changes need a restart: listen addresses, workers, stores, and
+// the secrets of the signing keys.
 import { isSameValue } from './same-value.ts'
 import type { Config } from './sections/schema.ts'
 
 interface ReloadPlan {
-  /** The next configuration, with the current values of all that cannot be reloaded. */
+  /** The next configuration, with the current values of all settings that need a restart. */
   readonly config: Config
   /** JSON Pointers of the changes that need a restart. */
   readonly restartRequired: readonly string[]
 }
 
-/** @param now the active configuration @param next the one in the file */
+/**
+ * @param now the active configuration
+ * @param next the configuration in the file
+ */
 export function keepImmutable(now: Config, next: Config): ReloadPlan {
   const { server, storage, auth, admin } = now
   const hasTls = (config: Config) => config.server.tls !== undefined
@@ -55,7 +58,7 @@ interface Counts {
   readonly changed: number
 }
 
-/** Names and counts for the log, never a value; leaves out what is unchanged. */
+/** Returns names and counts for the log, but never values. Unchanged parts are left out. */
 export function diffConfigs(before: Config, after: Config): ConfigDiff {
   const { routes: oldRoutes, upstreams: oldUpstreams, tests: _, ...oldRest } = before
   const { routes, upstreams, tests: __, ...rest } = after

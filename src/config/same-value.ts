@@ -1,7 +1,7 @@
-// Whether two values of a configuration are the same.
+// Compares two values of a configuration.
 import { isDeepStrictEqual } from 'node:util'
 
-/** Regardless of prototypes: parsed objects have none, assembled ones do. */
+/** Ignores prototypes: parsed objects have none, but assembled objects do. */
 export function isSameValue(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(one, other) || isDeepStrictEqual(structuredClone(one), structuredClone(other))
 }

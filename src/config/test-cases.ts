@@ -1,4 +1,4 @@
-// The cases of `peage test`: from a file of their own or from gateway.yaml, each with its position.
+// Reads the test cases of `peage test`, from gateway.yaml or from a separate file, each with its position.
 import type { Decoded } from '../schema/type.ts'
 import {
   appendToPointer,
@@ -16,11 +16,11 @@ import type { YamlSource } from './yaml/yaml-source.ts'
 export type TestCase = Decoded<typeof caseFile>['tests'][number]
 
 export interface LocatedCase extends TestCase, Position {
-  /** As named on the command line. */
+  /** The file name as given on the command line. */
   readonly file: string
 }
 
-/** Reports what is wrong with the file as `loadConfig` does. */
+/** Reads a file of test cases, or returns its errors as `loadConfig` does. */
 export function loadCases(source: SourceFile): { cases: LocatedCase[] } | Problems {
   const read = readSource(source, Object.keys(caseFile.properties))
   if ('problems' in read) return read
@@ -31,7 +31,10 @@ export function loadCases(source: SourceFile): { cases: LocatedCase[] } | Proble
   return { cases: locateCases(tests, source.file, yaml, text) }
 }
 
-/** @param yaml @param text of the file that the cases were read from */
+/**
+ * @param yaml the parsed file
+ * @param text the text of the same file
+ */
 export function locateCases(
   tests: readonly TestCase[],
   file: string,

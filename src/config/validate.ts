@@ -1,4 +1,4 @@
-// Validates a YAML source against a schema: fills in the defaults and reports values of the wrong shape.
+// Validates a YAML source against a schema. Fills in defaults and reports values of the wrong shape.
 import type { Schema } from '../schema/type.ts'
 import { appendToPointer, type Diagnostic, unescapeKey } from './diagnostics.ts'
 import { checkShape, type ShapeError } from './sections/shape.ts'
@@ -7,11 +7,11 @@ import type { YamlSource } from './yaml/yaml-source.ts'
 
 export interface Validation {
   readonly diagnostics: readonly Diagnostic[]
-  /** Whether nothing is wrong at this JSON Pointer or below it. */
+  /** Whether the value at this JSON Pointer and everything below it are valid. */
   isValid(pointer: string): boolean
 }
 
-/** Changes the source's value: fills in defaults, and turns interpolated text into the number or boolean it means. */
+/** Changes the source's value: fills in defaults, and converts interpolated texts to numbers and booleans. */
 export function validate(schema: Schema, yaml: YamlSource): Validation {
   const errorsNow = () => withMisnamed(checkShape(schema, yaml.value))
   const errors = errorsNow()
@@ -19,7 +19,7 @@ export function validate(schema: Schema, yaml: YamlSource): Validation {
   return toValidation(yaml, bestBranches(coercible.length > 0 ? errorsNow() : errors))
 }
 
-/** Adds the errors below an invalid name: an upstream under a bad name is validated all the same. */
+/** Adds the errors below an invalid name, because an upstream with an invalid name is validated too. */
 function withMisnamed(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(error => {
     const { keyword, key, value, schema, pointer } = error
@@ -32,7 +32,7 @@ function withMisnamed(errors: readonly ShapeError[]): ShapeError[] {
   })
 }
 
-/** An interpolated text may be meant for any branch of a union. */
+/** Yields the errors of all branches, because an interpolated text may be meant for any branch of a union. */
 function* withBranches(errors: readonly ShapeError[]): Generator<ShapeError> {
   for (const error of errors) {
     for (const branch of error.branches ?? []) yield* withBranches(branch)
@@ -41,7 +41,7 @@ function* withBranches(errors: readonly ShapeError[]): Generator<ShapeError> {
 }
 
 function toValidation(yaml: YamlSource, errors: readonly ShapeError[]): Validation {
-  // A key that also stands under its right name is not what the unknown key was meant to be.
+  // If the suggested key is present too, the unknown key was not a misspelling of it.
   const isMeant = (pointer: string | undefined) => pointer !== undefined && !yaml.locations.has(pointer)
   const suggested = new Set(errors.map(suggestedKey).filter(isMeant) as string[])
   const invalid = new Set<string>()
@@ -49,7 +49,8 @@ function toValidation(yaml: YamlSource, errors: readonly ShapeError[]): Validati
   const diagnostics: Diagnostic[] = []
   for (const error of errors) {
     const pointer = pointerOf(error)
-    // A value that could not be read is already reported; a required key under a misspelt name is one error, not two.
+    // A value that could not be read is already reported. A required key under a misspelled name is one
+    // error, not two.
     if (yaml.unknown.has(pointer) || (error.keyword === 'required' && suggested.has(pointer))) continue
     markWithAncestors(invalid, pointer)
     diagnostics.push(toDiagnostic(yaml, error, pointer))
@@ -67,8 +68,8 @@ function markWithAncestors(pointers: Set<string>, pointer: string): void {
 }
 
 /**
- * `${…}` may stand for a number or a boolean, a section whose keys are all commented out is an empty one, and a key
- * that may be empty may be left without a value.
+ * Corrects three kinds of values. An interpolated text becomes a number or a boolean. A section without keys
+ * becomes an empty section. A key without a value gets its empty default.
  */
 function coerce(yaml: YamlSource, { keyword, schema, value, pointer }: ShapeError): boolean {
   if (keyword !== 'type' && keyword !== 'anyOf') return false

@@ -1,4 +1,4 @@
-// Turns errors of shape into one sentence each, at the place where it can be fixed.
+// Turns shape errors into one message each, at the place where the author can fix the error.
 import type { Schema } from '../schema/type.ts'
 import { appendToPointer, type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'
@@ -6,18 +6,21 @@ import { type FormatName, formatError } from './formats/formats.ts'
 import { checkShape, type ShapeError } from './sections/shape.ts'
 import type { SourceLocation, YamlSource } from './yaml/yaml-source.ts'
 
-/** The JSON Pointer of the error: the unknown or missing key itself, else the value. */
+/** Returns the JSON Pointer of the unknown or missing key, or of the value. */
 export function pointerOf({ key, pointer }: ShapeError): string {
   return key === undefined ? pointer : appendToPointer(pointer, key)
 }
 
-/** The pointer of the known key that an unknown one was probably meant to be. */
+/** Returns the pointer of the known key that an unknown key was probably meant to be. */
 export function suggestedKey(error: ShapeError): string | undefined {
   const near = error.keyword === 'additionalProperties' ? nearestKey(error) : undefined
   return near === undefined ? undefined : appendToPointer(error.pointer, near)
 }
 
-/** Keeps of each union only the errors of the branch that was probably meant; if none is near, the union's own. */
+/**
+ * Keeps only the errors of the branch of each union that was probably meant. If no branch fits, keeps the
+ * union's own error.
+ */
 export function bestBranches(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(union => {
     const [best] = (union.branches ?? [])
@@ -27,7 +30,7 @@ export function bestBranches(errors: readonly ShapeError[]): ShapeError[] {
   })
 }
 
-/** The branch expects a value of another kind. */
+/** The branch expects a value of another type. */
 const isTypeError = ({ keyword }: ShapeError) => keyword === 'type' || keyword === 'const'
 
 export function toDiagnostic(yaml: YamlSource, error: ShapeError, pointer: string): Diagnostic {
@@ -61,7 +64,10 @@ function sentence(error: ShapeError): string {
   return asText === undefined ? `must be ${nounOf(schema)}` : `must be ${nounOf(asText)}, in quotes`
 }
 
-/** What takes a number, or `true`, as the text that it is written as: a token may be all digits. */
+/**
+ * Finds a branch for text that accepts a number or boolean in quotes. For example, a token may consist of
+ * digits.
+ */
 function schemaOfText({ schema, value }: ShapeError): Schema | undefined {
   if (typeof value !== 'number' && typeof value !== 'boolean') return undefined
   return [schema, ...(schema.anyOf ?? [])].find(
@@ -78,7 +84,7 @@ function unknownKey(error: ShapeError): string {
   return `unknown key; did you mean ${near}${isPartOfListen(error) ? ' (HOST:PORT)' : ''}?`
 }
 
-/** Built once per section: it may have a hundred thousand unknown keys. */
+/** Builds the message once per section, because a section may have a hundred thousand unknown keys. */
 function unknownAmong(properties: object): string {
   const message =
     unknownKeys.get(properties) ?? `unknown key; known here: ${Object.keys(properties).join(', ')}`
@@ -93,7 +99,7 @@ function nearestKey(error: ShapeError): string | undefined {
   return isPartOfListen(error) ? 'listen' : nearest(key, Object.keys(schema.properties ?? {}))
 }
 
-/** Other programs have a key for each part of `listen`. */
+/** Other programs have separate keys for the parts of `listen`. */
 function isPartOfListen({ key = '', schema: { properties = {} } }: ShapeError): boolean {
   return Object.hasOwn(properties, 'listen') && /^(port|host|hostname|address|addr|bind|ip)$/i.test(key)
 }
@@ -103,7 +109,7 @@ function didYouMean(text: string, known: readonly string[]): string {
   return near === undefined ? '' : `; did you mean ${near}?`
 }
 
-/** Completes "must be …" and "is required: …". */
+/** Returns a noun that completes "must be …" and "is required: …". */
 function nounOf(schema: Schema | undefined): string {
   if (schema?.title !== undefined) return schema.title
   if (schema?.enum !== undefined) return list(schema.enum.map(String))
@@ -116,7 +122,7 @@ function nounOf(schema: Schema | undefined): string {
   return nouns[schema?.type ?? ''] ?? 'text'
 }
 
-/** A value filled in by default is not in the file: its nearest ancestor's location stands for it. */
+/** A value filled in by default is not in the file, so the location of its nearest ancestor is used. */
 function locationOf(yaml: YamlSource, pointer: string): SourceLocation {
   const location = yaml.locations.get(pointer)
   if (location !== undefined) return location

@@ -1,15 +1,16 @@
-// Addresses as operators write them: listeners, trusted networks, hosts, origins, upstreams, the payment page.
+// Parses addresses in the configuration: listeners, trusted networks, hosts, origins, upstreams, and the
+// payment page.
 import ipaddr from 'ipaddr.js'
 import { FormatError } from './units.ts'
 
 export interface ListenAddress {
-  /** Without the brackets of IPv6. */
+  /** Without the brackets of an IPv6 address. */
   readonly host: string
-  /** 0 lets the system choose. */
+  /** With port 0, the system chooses a free port. */
   readonly port: number
 }
 
-/** `127.0.0.1:8080`, `localhost:0`, `[::1]:8080`. */
+/** Parses `127.0.0.1:8080`, `localhost:0` or `[::1]:8080`. */
 export function parseListen(text: string): ListenAddress {
   const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text) ?? []
   const host = bracketed ?? name
@@ -21,7 +22,7 @@ export function parseListen(text: string): ListenAddress {
   return { host, port }
 }
 
-/** An address or a CIDR, in the forms that `ipaddr.js` parses without guessing (no `127.1`, no octal). */
+/** Parses an IP address or a CIDR. Ambiguous forms such as `127.1` or octal numbers are refused. */
 export function parseNetwork(text: string): string {
   const [address = '', ...rest] = text.split('/')
   if (!isIPv4(address) && !isIPv6(address)) {
@@ -33,7 +34,10 @@ export function parseNetwork(text: string): string {
   return text
 }
 
-/** A host as it is compared with requests: lower case, without port and final dot; IPv6 keeps its brackets. */
+/**
+ * Normalizes a host as request hosts are normalized: lower case, without port and final dot. IPv6 keeps its
+ * brackets.
+ */
 export function parseHost(text: string): string {
   const [, host = ''] = /^(\[[^\]]*\]|[^:]*?)\.?(?::[0-9]{1,5})?$/.exec(text.toLowerCase()) ?? []
   if (!(host.startsWith('[') ? isIPv6(host.slice(1, -1)) : isHostName(host))) {
@@ -42,9 +46,13 @@ export function parseHost(text: string): string {
   return host
 }
 
-/** An upstream's `http(s)://host[:port]` → its origin. Anything more would be lost or doubled when proxied. */
+/**
+ * Parses an upstream's `http(s)://host[:port]` and returns its origin. Proxied requests bring their own path
+ * and query, so the address may have none.
+ */
 export function parseTarget(text: string): string {
-  // The WHATWG parser repairs `http:host`, `http:\\host` and stray white space; an address must need no repair.
+  // The WHATWG parser repairs `http:host`, `http:\\host` and stray white space. An address that needs repair
+  // is refused.
   const [, authority, rest] = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(.*)$/iu.exec(text) ?? []
   if (authority === undefined || !URL.canParse(text)) {
     throw new FormatError('must be an address such as http://127.0.0.1:9000 or https://courses.internal')
@@ -60,7 +68,7 @@ export function parseTarget(text: string): string {
   return origin
 }
 
-/** Whether a target's host is a name that stands for other machines: `localhost` is this one. */
+/** Whether the target's host needs a DNS lookup. `localhost` does not, because it is always this machine. */
 export function isLookedUp(origin: string): boolean {
   const { hostname } = new URL(origin)
   return hostname !== 'localhost' && !isIPv4(hostname) && !hostname.startsWith('[')
@@ -69,7 +77,10 @@ export function isLookedUp(origin: string): boolean {
 const isIPv4 = (text: string) => ipaddr.IPv4.isValidFourPartDecimal(text)
 export const isIPv6 = (text: string) => !text.includes('%') && ipaddr.IPv6.isValid(text)
 
-/** ASCII only: an internationalized name arrives as punycode. Digits and dots alone are an IPv4 address or wrong. */
+/**
+ * Accepts ASCII only; an internationalized name must be written in punycode. A text of digits and dots must
+ * be an IPv4 address.
+ */
 export function isHostName(text: string): boolean {
   if (/^[0-9.]+$/.test(text)) return isIPv4(text)
   return (
@@ -78,13 +89,14 @@ export function isHostName(text: string): boolean {
   )
 }
 
-/** Stands for every origin. */
+/** Allows every origin. */
 export const everyOrigin = '*'
 
 /**
- * As browsers send it in `Origin` (RFC 6454 §6.2; Fetch standard, CORS).
- * `https://App.example.com:443` → `https://app.example.com`, because requests' origins are compared as strings.
- * Schemes other than http and https belong to apps and browser extensions (`capacitor://localhost`).
+ * Normalizes an origin to the form that browsers send in `Origin` (RFC 6454 §6.2; Fetch standard, CORS),
+ * because origins are compared as strings. For example, `https://App.example.com:443` becomes
+ * `https://app.example.com`. Apps and browser extensions use schemes other than http and https, for example
+ * `capacitor://localhost`.
  */
 export function parseOrigin(text: string): string {
   if (text === everyOrigin) return text
@@ -97,7 +109,7 @@ export function parseOrigin(text: string): string {
   if (!/^https?$/i.test(scheme)) return text.toLowerCase()
   if (!isGraphicAscii.test(host) || !URL.canParse(text)) throw new FormatError(expectedOrigin)
   const { hostname, origin } = new URL(text)
-  // `127.1`, `[::0]`: browsers send the form that the URL standard normalizes them to.
+  // Browsers normalize hosts such as `127.1` or `[::0]` before they send them.
   if (hostname !== host.toLowerCase()) throw new FormatError(`must be written ${origin}, as browsers send it`)
   return origin
 }
@@ -108,9 +120,9 @@ const originSyntax =
 const isGraphicAscii = /^[\x21-\x7e]+$/
 
 /**
- * The address of the payment page, with `{user_id}` and `{plan}` (CONTRACT §2, §5): as written, or empty for none. It
- * is sent in `Location` unchanged, so it must need no repair, and the values filled in must not decide where the user
- * is sent.
+ * Parses the address of the payment page, with the placeholders `{user_id}` and `{plan}`. Empty means no
+ * payment page. The gateway sends the address unchanged in `Location`, so it must need no repair. The host
+ * has no placeholders, so that a value cannot change where the user is sent.
  */
 export function parseUpgradeUrl(text: string): string {
   if (text === '') return text

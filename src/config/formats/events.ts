@@ -1,9 +1,12 @@
-// The address and the secret of `events` as operators write them (CONTRACT §12).
+// Parses the address and the secret of `events`.
 import { FormatError } from './units.ts'
 
 const expectedUrl = 'must be an http:// or https:// address such as https://billing.internal/events'
 
-/** As written, or empty for none. It is connected to as it stands, so it must need no repair. */
+/**
+ * Returns the address as written; empty means that no events are sent. The gateway connects to it unchanged,
+ * so it must need no repair.
+ */
 export function parseEventUrl(text: string): string {
   if (text === '') return text
   const [, authority] = /^https?:\/\/([^/?#\\]+)([/?#].*)?$/i.exec(text) ?? []
@@ -15,11 +18,14 @@ export function parseEventUrl(text: string): string {
   return text
 }
 
-/** Of the key's bytes; Standard Webhooks names both. */
+/** Length of the decoded key. Standard Webhooks specifies both limits. */
 const minSecretBytes = 24
 const maxSecretBytes = 64
 
-/** `whsec_` and base64, or empty for none. The text itself stands in no message. */
+/**
+ * Parses `whsec_` followed by base64, or an empty text for no secret. Error messages never contain the
+ * secret.
+ */
 export function parseEventSecret(text: string): string {
   if (text === '') return text
   const [, base64] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? []

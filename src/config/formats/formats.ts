@@ -1,4 +1,4 @@
-// The text formats of the schema: each with its noun, its parser, and a rough pattern for editors.
+// Lists the text formats of the schema, each with a noun, a parser, and a rough pattern for editors.
 import { METHODS } from 'node:http'
 import { nearest } from '../did-you-mean.ts'
 import * as addresses from './addresses.ts'
@@ -20,9 +20,9 @@ import {
 } from './units.ts'
 
 interface Format {
-  /** Completes "must be …", and is the title that editors show. */
+  /** Completes the error message "must be …". Editors show it as the title. */
   readonly noun: string
-  /** For editors only, in the committed JSON Schema; `parse` decides. */
+  /** Only for editors, in the committed JSON Schema. The gateway uses `parse`. */
   readonly pattern: string
   /** @throws FormatError */
   readonly parse: (text: string) => unknown
@@ -153,7 +153,7 @@ export const formats = {
 
 export type FormatName = keyof typeof formats
 
-/** What is wrong with the text. */
+/** Returns the error in the text, or undefined if the text is valid. */
 export function formatError(format: FormatName, text: string): string | undefined {
   try {
     formats[format].parse(text)
@@ -164,7 +164,9 @@ export function formatError(format: FormatName, text: string): string | undefine
   }
 }
 
-/** An operator's bearer token, in characters that a header can carry; empty for none. */
+/**
+ * Parses a bearer token for an operator. Its characters must be allowed in a header. Empty means no token.
+ */
 function parseToken(text: string): string {
   if (text === '') return text
   if (text.length < 16) throw new FormatError('is shorter than 16 characters; take a long random one')
@@ -173,9 +175,9 @@ function parseToken(text: string): string {
 }
 
 /**
- * A secret that a key is derived from. An attacker with a copy of the database guesses as often as they can pay for.
- * The derivation slows that down, and the length of an operator's token puts it out of reach. Length is the only part
- * of a secret's strength that can be checked.
+ * Parses a secret that a key is derived from. An attacker with a copy of the database can guess secrets
+ * offline. The derivation makes each guess expensive, and the minimum length puts a random secret out of
+ * reach. Only the length can be checked here, not the randomness.
  */
 function parseSecret(text: string): string {
   if (text !== '' && text.length < 16) {
@@ -184,7 +186,7 @@ function parseSecret(text: string): string {
   return text
 }
 
-/** CONNECT requests a tunnel, not a path. */
+/** CONNECT is refused because it requests a tunnel, not a path. */
 function parseMethod(text: string): string {
   const known = METHODS.filter(method => method !== 'CONNECT')
   if (known.includes(text)) return text
@@ -197,7 +199,7 @@ function parseMethod(text: string): string {
   )
 }
 
-/** Whatever HTTP can carry in a request line, even what the gateway refuses: a test may be about the refusal. */
+/** Accepts every request line that HTTP allows, because a test case may expect a refusal. */
 function parseRequest(text: string): { method: string; path: string } {
   const [, method, path] = /^([^ ]+) +([^ ]+)$/.exec(text) ?? []
   if (method === undefined || path === undefined)
@@ -219,7 +221,7 @@ function parsePath(text: string): string {
   }
 }
 
-/** Path and query of a request that the gateway itself sends. */
+/** Parses the path and query of a request that the gateway itself sends. */
 function parseRequestPath(text: string): string {
   if (!/^\/[\x21-\x7e]*$/.test(text) || text.includes('#')) {
     throw new FormatError('must be a path such as /health, in ASCII and percent-encoded, without a fragment')
@@ -227,7 +229,7 @@ function parseRequestPath(text: string): string {
   return text
 }
 
-/** Sent to the upstream as written, except for `:param` and `*`. */
+/** The gateway sends the path to the upstream as written, except for `:param` and `*`. */
 function parseRewrite(text: string): string {
   if (/[^\x21-\x7e]/.test(text)) throw new FormatError('must have everything outside ASCII percent-encoded')
   return parsePath(text)

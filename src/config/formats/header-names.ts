@@ -1,8 +1,9 @@
-// How the laxest upstream reads a header name, and which names only the gateway may set (CONTRACT §6).
+// Normalizes header names as the most lenient upstream does, and lists the names that only the gateway may
+// set.
 
 /**
- * The name as the laxest upstream reads it: lower case, every run of other characters one `-`, none at the ends.
- * CGI, WSGI and PHP make one variable of `X-User-Id`, `x_user_id` and `x.user.id`.
+ * Returns the name in lower case, with each run of other characters replaced by one `-`, and no `-` at the
+ * ends. CGI, WSGI and PHP map `X-User-Id`, `x_user_id` and `x.user.id` to the same variable.
  */
 export function canonicalName(name: string): string {
   return name
@@ -11,7 +12,7 @@ export function canonicalName(name: string): string {
     .replace(/^-|-$/g, '')
 }
 
-/** They identify the caller, so only the gateway may set them. By canonical name, as in the sets below. */
+/** Canonical names of the headers that identify the caller. Only the gateway may set them. */
 export const identityNames: ReadonlySet<string> = new Set([
   'x-user-id',
   'x-user-plan',
@@ -19,7 +20,10 @@ export const identityNames: ReadonlySet<string> = new Set([
   'x-peage-assertion',
 ])
 
-/** Hop-by-hop (RFC 9110 §7.6.1), part of the message framing, or handled by the gateway itself. */
+/**
+ * Whether the header is hop-by-hop (RFC 9110 §7.6.1), part of the message framing, or handled by the gateway
+ * itself.
+ */
 export function isHopByHop(canonical: string): boolean {
   return hopByHop.has(canonical) || canonical.startsWith('proxy-')
 }
@@ -32,8 +36,9 @@ const hopByHop: ReadonlySet<string> = new Set([
   'upgrade',
   'http2-settings',
   'expect',
-  // RFC 9110 §7.6.1 leaves it to intermediaries to remove; `Proxy:` becomes HTTP_PROXY in CGI (CVE-2016-5385).
+  // RFC 9110 §7.6.1 lets intermediaries remove other headers too. CGI turns `Proxy` into HTTP_PROXY
+  // (CVE-2016-5385).
   'proxy',
-  // Set by the gateway, never by an upstream.
+  // Only the gateway sets this header, never an upstream.
   'x-peage-error',
 ])

@@ -1,32 +1,34 @@
-// How mails are sent, as operators write it: the SMTP server's URL, the sender, links to the application (CONTRACT §12).
+// Parses the mail settings: the SMTP server's URL, the sender, and links to the application.
 import { isHostName, isIPv6 } from './addresses.ts'
 import { isMailbox } from './mailbox.ts'
 import { FormatError, parseLifetime } from './units.ts'
 
-/** How a connection is protected; `unchecked` takes TLS where it is offered, whoever signed the certificate. */
+/**
+ * How a connection is protected. `unchecked` uses TLS if the server offers it, and accepts any certificate.
+ */
 export type SmtpTls = 'implicit' | 'starttls' | 'unchecked' | 'off'
 
 export interface SmtpServer {
-  /** Without the brackets of IPv6. */
+  /** Without the brackets of an IPv6 address. */
   readonly host: string
   readonly port: number
   readonly tls: SmtpTls
   readonly credentials?: { readonly user: string; readonly password: string }
-  /** What the gateway calls itself in EHLO; absent: the name of its machine. */
+  /** The name that the gateway sends in EHLO. By default it is the name of the machine. */
   readonly name?: string
 }
 
 export interface Sender {
-  /** Empty for none. */
+  /** Empty if the sender has no name. */
   readonly name: string
   readonly address: string
 }
 
-/** `smtps://user:password@host:465?name=…` → its parts; `log` prints mails; empty sends none. */
+/** Parses `smtps://user:password@host:465?name=…`. `log` prints mails, and an empty text sends none. */
 export function parseSmtp(text: string): SmtpServer | 'log' | undefined {
   if (text === '') return undefined
   if (text === 'log') return 'log'
-  // Not the URL class: it neither checks nor lower-cases the host of a scheme that it does not know.
+  // The URL class cannot be used: it neither checks nor lower-cases the host of an unknown scheme.
   const [, scheme, userInfo, bracketed, named = '', port, query = ''] =
     /^(smtps?):\/\/(?:([^/?#]*)@)?(?:\[([^\]@/?#]*)\]|([^:@/?#[\]]*))(?::([0-9]{1,5}))?\/?(?:\?([^#]*))?$/.exec(
       text,
@@ -53,7 +55,7 @@ export function parseSmtp(text: string): SmtpServer | 'log' | undefined {
   }
 }
 
-/** No other option reaches the library: some of its own switch off what is checked. */
+/** Refuses all other options, because some options of the mail library switch off security checks. */
 function readQuery(query: string): { name: string | undefined; isOff: boolean } {
   const options = new URLSearchParams(query)
   for (const key of options.keys()) {
@@ -91,7 +93,10 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
-/** `Péage <no-reply@example.com>` or the address alone; empty only where no mail is sent. */
+/**
+ * Parses `Péage <no-reply@example.com>` or only the address. An empty text is allowed only if no mail is
+ * sent.
+ */
 export function parseSender(text: string): Sender | undefined {
   if (text === '') return undefined
   const [, name = '', bracketed, bare] = /^(?:([^<>]*)<([^<>]*)>|([^<>]*))$/.exec(text.trim()) ?? []
@@ -101,7 +106,7 @@ export function parseSender(text: string): Sender | undefined {
   return { name: name.trim().replace(/^"(.*)"$/, '$1'), address }
 }
 
-/** The product's name in subjects and texts; undefined for none. */
+/** Parses the product name for mail subjects and texts. An empty text becomes undefined. */
 export function parseProduct(text: string): string | undefined {
   const name = text.trim()
   if (text === '') return undefined
@@ -114,10 +119,13 @@ export function parseProduct(text: string): string | undefined {
   return name
 }
 
-/** A subject should fit into one line of a list. */
+/** A mail subject should fit on one line of a list. */
 const maxProductLength = 100
 
-/** Where users can ask questions, as the texts show it; `mailto:` is left out. Undefined for none. */
+/**
+ * Parses the contact that mails show to users. A `mailto:` prefix is removed, and an empty text becomes
+ * undefined.
+ */
 export function parseContact(text: string): string | undefined {
   if (text === '') return undefined
   const address = text.replace(/^mailto:/i, '')
@@ -135,7 +143,9 @@ export function parseContact(text: string): string | undefined {
   return text
 }
 
-/** A page of the application, with `{token}` in its path, query or fragment; as written. */
+/**
+ * Returns the address of a page of the application as written, with `{token}` in its path, query or fragment.
+ */
 export function parseMailLink(text: string): string {
   const [, scheme = '', authority, rest = ''] = /^(https?):\/\/([^/?#\\\s]+)(.*)$/is.exec(text) ?? []
   if (authority === undefined || !URL.canParse(text.replaceAll('{token}', '0')))
@@ -157,7 +167,7 @@ export function parseMailLink(text: string): string {
 const expectedLink =
   'must be an https:// address with {token}, such as https://app.example.com/reset#token={token}'
 
-/** As `parseLifetime`, 1 s to 30 days. */
+/** Parses a lifetime of 1 s to 30 days, in milliseconds. */
 export function parseCodeTtl(text: string): number {
   const ttlMs = parseLifetime(text)
   if (ttlMs > 30 * 86_400_000) throw new FormatError('must be at most 30d')

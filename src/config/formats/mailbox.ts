@@ -1,9 +1,9 @@
-// Which emails can be written to: one mailbox of RFC 5321, §4.1.2, and nothing that a mail program could take for more.
+// Decides which email addresses the gateway sends mails to: exactly one mailbox (RFC 5321 §4.1.2).
 import { isIPv4, isIPv6 } from 'node:net'
 
 /**
- * Whether this is one mailbox in ASCII. Of quoted local parts those with a comma or an angle bracket are left out,
- * which careless servers take for the end of the address.
+ * Whether the text is exactly one mailbox in ASCII. Quoted local parts with a comma or an angle bracket are
+ * refused, because careless servers end the address at these characters.
  */
 export function isMailbox(email: string): boolean {
   const at = email.lastIndexOf('@')
@@ -22,6 +22,6 @@ function isDomain(domain: string): boolean {
 }
 
 const dotString = /^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/
-/** Printable ASCII, `"` and `\` behind a backslash, without comma and angle brackets. */
+/** Printable ASCII, with `"` and `\` escaped by a backslash, and without commas and angle brackets. */
 const quotedString = /^"([ !#-+\--;=?-[\]-~]|\\[ -+\--;=?-~])*"$/
 const hostName = /^[a-z\d]([a-z\d-]{0,61}[a-z\d])?(\.[a-z\d]([a-z\d-]{0,61}[a-z\d])?)*$/i

@@ -1,23 +1,24 @@
-// The language of `routes[].path`: literal segments, `:param` segments and a trailing `/*` (CONTRACT §2).
+// Parses and compares the patterns of `routes[].path`: literal segments, `:param` segments, and a trailing
+// `/*`.
 
 type Segment =
-  /** Percent-decoded once and ASCII-lower-cased, as request paths are before they are matched (CONTRACT §6). */
+  /** Percent-decoded once and lower-cased in ASCII, like request paths before they are matched. */
   { readonly kind: 'literal'; readonly value: string } | { readonly kind: 'param'; readonly name: string }
 
 export interface PathPattern {
   readonly segments: readonly Segment[]
-  /** Ends in `/*`: matches the bare prefix and everything below it. */
+  /** The pattern ends in `/*` and matches the bare prefix and every path below it. */
   readonly wildcard: boolean
 }
 
-/** A path that cannot be declared; the message is a sentence for the author of the file. */
+/** A path that cannot be declared. The message is a clause for the author of the file. */
 export class PathPatternError extends Error {
   override readonly name = 'PathPatternError'
 }
 
 /**
- * Parses a declared path. What the path rules refuse in every request (CONTRACT §6) is refused here too, so that
- * no route is declared that could never match. A trailing slash is ignored.
+ * Parses a declared path and ignores a trailing slash. Characters that the gateway refuses in every request
+ * are refused here too, because the route could never match.
  * @throws PathPatternError
  */
 export function parsePathPattern(path: string): PathPattern {
@@ -38,13 +39,15 @@ export function parsePathPattern(path: string): PathPattern {
   return { segments, wildcard }
 }
 
-/** Equal for patterns that match the same paths: parameter names do not count. No literal contains a slash. */
+/**
+ * Equal for patterns that match the same paths, so parameter names do not count. No literal contains a slash.
+ */
 export function comparisonKey({ segments, wildcard }: PathPattern): string {
   const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
   return `${parts.join('/')}${wildcard ? '/*' : ''}`
 }
 
-/** Whether some path matches both. */
+/** Whether at least one path matches both patterns. */
 export function overlap(a: PathPattern, b: PathPattern): boolean {
   const shared = Math.min(a.segments.length, b.segments.length)
   for (let index = 0; index < shared; index++) {
@@ -58,8 +61,8 @@ export function overlap(a: PathPattern, b: PathPattern): boolean {
 }
 
 /**
- * Whether `outer` matches every path that `inner` matches. A request's path is a pattern too, of its decoded,
- * lower-cased segments without a wildcard, so this also tells whether a pattern matches a request.
+ * Whether `outer` matches every path that `inner` matches. To match a request, use as `inner` the literal
+ * segments of its path, decoded, lower-cased, and without a wildcard.
  */
 export function covers(outer: PathPattern, inner: PathPattern): boolean {
   const within = outer.segments.every((segment, index) => {
@@ -70,7 +73,10 @@ export function covers(outer: PathPattern, inner: PathPattern): boolean {
   return within && (outer.wildcard || (!inner.wildcard && inner.segments.length === outer.segments.length))
 }
 
-/** Whether `a` wins for a path that both match: from the left, literal over `:param` over `*` (CONTRACT §2). */
+/**
+ * Whether `a` wins for a path that both match. From the left, a literal wins over `:param`, and `:param` over
+ * `*`.
+ */
 export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
   for (const [index, segment] of a.segments.entries()) {
     const other = b.segments[index]
@@ -80,7 +86,7 @@ export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
   return a.segments.length === b.segments.length && !a.wildcard && b.wildcard
 }
 
-/** The gateway serves these itself, before every route; they can be neither declared nor forwarded (CONTRACT §2). */
+/** The gateway serves these paths itself, before every route. They cannot be declared or forwarded. */
 const ownedPatterns: readonly PathPattern[] = [
   '/api/v1/auth/*',
   '/api/v1/user/api-token/*',
@@ -88,12 +94,18 @@ const ownedPatterns: readonly PathPattern[] = [
   '/.well-known/jwks.json',
 ].map(parsePathPattern)
 
-/** Whether all of the pattern belongs to the gateway. A wider one may be declared: the gateway's own paths win. */
+/**
+ * Whether every path of the pattern belongs to the gateway. A wider pattern may be declared, but the
+ * gateway's own paths win over it.
+ */
 export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
 }
 
-/** Whether one path belongs to the gateway. @param path its segments, as requests are matched */
+/**
+ * Whether a path belongs to the gateway.
+ * @param path segments, percent-decoded and lower-cased
+ */
 export function isGatewayPath(path: readonly string[]): boolean {
   const segments = path.map(value => ({ kind: 'literal', value }) as const)
   return ownedByGateway({ segments, wildcard: false })
@@ -105,8 +117,8 @@ function parseSegment(part: string): Segment {
     throw new PathPatternError('may have * only as its whole last segment (write %2A for a literal one)')
   }
   if (/[{}]/.test(part)) {
-    // No URI has raw braces (RFC 3986 §2); other gateways' files put them around parameters. What stands beside them may
-    // come from a `${file:}`, and is not repeated.
+    // A URI has no raw braces (RFC 3986 §2), but other gateways write them around parameters. The message
+    // does not repeat the segment, because the text next to the braces may come from a `${file:}`.
     throw new PathPatternError(
       'has braces: a parameter is a whole segment such as :id (write %7B and %7D for literal braces)',
     )

@@ -1,17 +1,17 @@
-// Declared paths as a tree: finds the routes of a request segment by segment, then by host (CONTRACT §2).
+// Stores declared paths as a tree, and finds the routes of a request segment by segment, then by host.
 import type { PathPattern } from './path-pattern.ts'
 
 /** Anything that is declared for a path and some hosts. */
 export interface Placed {
   readonly pattern: PathPattern
-  /** Lower case, without port and final dot; empty for every host. */
+  /** Lower case, without port and final dot. Empty for every host. */
   readonly hosts: readonly string[]
 }
 
 export class PathTree<Route extends Placed> {
   readonly literals = new Map<string, PathTree<Route>>()
   param: PathTree<Route> | undefined
-  /** Routes that end at this node, and routes that end here in `/*`. */
+  /** Routes that end at this node, and routes that continue from here with `/*`. */
   exact: Leaf<Route> | undefined
   wildcard: Leaf<Route> | undefined
 
@@ -38,7 +38,7 @@ export class PathTree<Route extends Placed> {
   }
 
   /**
-   * The routes of the most specific path that matches and has routes for the host.
+   * Returns the routes of the most specific path that matches and has routes for the host.
    * @param segments percent-decoded once and lower-cased
    */
   find(host: string, segments: readonly string[]): readonly Route[] | undefined {
@@ -46,7 +46,7 @@ export class PathTree<Route extends Placed> {
   }
 }
 
-/** The routes of one path: those that name the host win over those that name none. */
+/** The routes of one path. Routes that name the host win over routes without hosts. */
 export class Leaf<Route extends Placed> {
   readonly byHost = new Map<string, Route[]>()
   readonly anyHost: Route[] = []
@@ -65,7 +65,10 @@ export class Leaf<Route extends Placed> {
   }
 }
 
-/** Literal over `:param` over `*`; backtracks where the rest of the path, or the host, matches nothing. */
+/**
+ * Prefers a literal over `:param`, and `:param` over `*`. Backtracks if the rest of the path or the host does
+ * not match.
+ */
 function descend<Route extends Placed>(
   node: PathTree<Route>,
   host: string,

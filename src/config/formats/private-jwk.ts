@@ -1,4 +1,4 @@
-// Parses a private JWK that can sign tokens; error messages contain nothing of the key.
+// Parses a private JWK that can sign tokens. Error messages never contain parts of the key.
 import {
   createHash,
   createPrivateKey,
@@ -9,21 +9,21 @@ import {
   verify,
 } from 'node:crypto'
 
-/** A checked JWK. */
 export interface PrivateJwk {
   readonly kid: string
   /** The only algorithm that this key signs and verifies with (RFC 8725 §3.1). */
   readonly alg: 'ES256' | 'EdDSA' | 'RS256'
-  /** In base64url without padding (RFC 7515 §2), coordinates with all their bytes (RFC 7518 §6.2.1.2). */
+  /** In base64url without padding (RFC 7515 §2). Coordinates have their full length (RFC 7518 §6.2.1.2). */
   readonly publicMembers: Readonly<Record<string, string>>
   readonly privateMembers: Readonly<Record<string, string>>
 }
 
 /**
- * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 to 8,192 bits (CONTRACT §3).
+ * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 to 8,192 bits.
  * @param text the JWK as JSON
- * @param kid the name it is stored under; by default the JWK's own `kid`, else its RFC 7638 thumbprint
- * @returns the key, or what is wrong with it: a clause that follows the name of the key or of its file
+ * @param kid the name under which the key is stored; by default the JWK's own `kid`, or its RFC 7638
+ *   thumbprint
+ * @returns the key, or an error that completes "the key …" or "the file …"
  */
 export function readJwk(text: string, kid?: string): PrivateJwk | { error: string } {
   const jwk = parseJwk(text)
@@ -36,7 +36,7 @@ export function readJwk(text: string, kid?: string): PrivateJwk | { error: strin
   if (error !== undefined) return { error }
   const pair = readPair(pick(jwk, kind.publicMembers), pick(jwk, kind.privateMembers))
   if (typeof pair === 'string') return { error: pair }
-  // Not the members as written: Node reads padding and missing zeros, and strict verifiers do not.
+  // The members as written are not used: Node accepts padding and missing zeros, but strict verifiers do not.
   const publicMembers = pick(pair.publicKey.export({ format: 'jwk' }), kind.publicMembers)
   const privateMembers = pick(pair.privateKey.export({ format: 'jwk' }), kind.privateMembers)
   const name = kid ?? jwk.kid ?? thumbprintOf(publicMembers)
@@ -64,7 +64,7 @@ function kindOf({ kty, crv }: Record<string, unknown>): Kind | undefined {
   return { alg: 'RS256', publicMembers: ['kty', 'n', 'e'], privateMembers }
 }
 
-/** @returns the object, or why there is none */
+/** @returns the object, or an error message */
 function parseJwk(text: string): Record<string, unknown> | string {
   let jwk: unknown
   try {
@@ -77,7 +77,7 @@ function parseJwk(text: string): Record<string, unknown> | string {
   return jwk as Record<string, unknown>
 }
 
-/** What the key declares that it is for (RFC 7517 §4.2 to §4.4). */
+/** Checks the declared purpose of the key (RFC 7517 §4.2 to 4.4). */
 function errorOfPurpose(jwk: Record<string, unknown>, alg: string): string | undefined {
   if (typeof jwk.d !== 'string') return 'is a public key where a private one is needed'
   if (jwk.alg !== undefined && jwk.alg !== alg) {
@@ -90,7 +90,7 @@ function errorOfPurpose(jwk: Record<string, unknown>, alg: string): string | und
   return undefined
 }
 
-/** @returns the two halves, or what is wrong with them */
+/** @returns the public and the private key, or an error message */
 function readPair(
   publicMembers: JsonWebKey,
   privateMembers: JsonWebKey,
@@ -112,10 +112,11 @@ function errorOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefine
   const { modulusLength: bits, publicExponent: exponent } = asymmetricKeyDetails ?? {}
   if (bits === undefined || exponent === undefined) return undefined
   if (bits < 2048) return `is too weak: ${bits} bits where 2048 are needed`
-  // A larger key's tokens would not fit into the 4 KiB that a token may have.
+  // The tokens of a larger key would not fit into the 4 KiB limit for tokens.
   if (bits > 8192) return `is too large: ${bits} bits where 8192 may be`
-  // With an exponent of 1 anybody can forge: a signature is the padded hash itself. Small exponents allow forgeries
-  // where a verifier checks the padding carelessly (CVE-2006-4339); even ones have no inverse (FIPS 186-5 §A.1.1).
+  // With an exponent of 1, anyone can forge a signature, because the signature equals the padded hash. Small
+  // exponents allow forgeries if a verifier checks the padding carelessly (CVE-2006-4339). Even exponents
+  // have no inverse (FIPS 186-5 §A.1.1).
   if (exponent < 65_537n || exponent % 2n === 0n) {
     return 'has a public exponent (e) that is not an odd number of 65537 or more'
   }
@@ -124,7 +125,7 @@ function errorOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefine
 
 const unequal = 'has a public and a private half that do not belong together'
 
-/** With mismatched halves, no verifier would accept the tokens that the key signs. */
+/** If the halves do not match, verifiers reject every token that the key signs. */
 function belong(privateKey: KeyObject, publicKey: KeyObject): boolean {
   const hash = privateKey.asymmetricKeyType === 'ed25519' ? null : 'sha256'
   const probe = Buffer.from('probe')
@@ -135,7 +136,7 @@ function belong(privateKey: KeyObject, publicKey: KeyObject): boolean {
   }
 }
 
-/** RFC 7638 §3: the members that every key of the type has, sorted by name. */
+/** RFC 7638 §3: the thumbprint covers the members that every key of the type has, sorted by name. */
 function thumbprintOf(publicMembers: Readonly<Record<string, string>>): string {
   const members = Object.entries(publicMembers).sort(([a], [b]) => (a < b ? -1 : 1))
   return createHash('sha256')
@@ -143,7 +144,7 @@ function thumbprintOf(publicMembers: Readonly<Record<string, string>>): string {
     .digest('base64url')
 }
 
-/** Leaves out members that are not strings: no member of a key is anything else, so it counts as missing. */
+/** Keeps only members that are strings. A key has no other members, so any other value counts as missing. */
 function pick(jwk: object, members: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     Object.entries(jwk).filter(([name, value]) => members.includes(name) && typeof value === 'string'),

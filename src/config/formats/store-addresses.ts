@@ -1,10 +1,10 @@
-// Addresses of Postgres and Redis as operators write them. The drivers parse each address again: an address passes here
-// only if they neither throw nor read another user, password or host from it.
+// Parses the addresses of Postgres and Redis. The drivers parse each address again. An address is accepted
+// only if the drivers accept it too, and read the same user, password and host from it.
 import { FormatError } from './units.ts'
 
 /**
- * A Postgres connection address with a host, or empty for the embedded database. The host `localhost` fills an empty
- * place beside `?host=`, which both libpq and the driver prefer.
+ * Parses a Postgres address with a host, or an empty text for the embedded database. With `?host=`, the URL
+ * needs a host for the parser only, so `localhost` is filled in. Both libpq and the driver prefer `?host=`.
  */
 export function parsePostgres(text: string): string {
   if (text === '') return text
@@ -36,7 +36,7 @@ export function parsePostgres(text: string): string {
 interface Kind {
   readonly schemes: RegExp
   readonly expected: string
-  /** Refuses several hosts. */
+  /** The error message for an address with several hosts. */
   readonly oneHost: string
 }
 
@@ -46,12 +46,13 @@ const postgres: Kind = {
   oneHost: 'must have one host; name the primary, or an address that leads to it',
 }
 
-/** A Redis connection address, or empty for none. */
+/** Parses a Redis address. An empty text means no Redis. */
 export function parseRedis(text: string): string {
   if (text === '') return text
   const { host } = readAddress(text, redis)
   if (host === '' || !URL.canParse(text)) throw new FormatError(redis.expected)
-  // ioredis takes any other path or option `db` for a database number, which Redis refuses, and that ends the process.
+  // ioredis takes any other path or option `db` for a database number. Redis refuses that number, and the
+  // process would exit.
   const { pathname, searchParams } = new URL(text)
   if (!/^(\/[0-9]{0,5})?$/.test(pathname) || !/^[0-9]{0,5}$/.test(searchParams.get('db') ?? '')) {
     throw new FormatError('must have the number of a database after the /, or nothing')
@@ -65,7 +66,10 @@ const redis: Kind = {
   oneHost: 'must have one host; name several as { cluster: […] }, or as { sentinels: […], name: … }',
 }
 
-/** One node of a cluster, or one sentinel: `host:port` or a `redis://` address → always the address. */
+/**
+ * Parses one cluster node or sentinel, written as `host:port` or as a `redis://` address. Returns the
+ * address.
+ */
 export function parseRedisNode(text: string): string {
   const address = text.includes('://') ? text : `redis://${text}`
   const { host } = readAddress(address, node)
@@ -84,7 +88,7 @@ const node: Kind = {
 
 interface Address {
   readonly scheme: string
-  /** With its `@`; empty if there is none. */
+  /** With its `@`. Empty if the address has none. */
   readonly userInfo: string
   /** With its port. */
   readonly host: string
@@ -93,8 +97,8 @@ interface Address {
 }
 
 /**
- * Splits an address, and refuses each character that must be percent-encoded (RFC 3986 §2.1, §3.2.1). URL parsers repair
- * some of them, each in its own way.
+ * Splits an address and refuses each character that must be percent-encoded (RFC 3986 §2.1 and 3.2.1). URL
+ * parsers repair some of these characters, but not all in the same way.
  */
 function readAddress(text: string, { schemes, expected, oneHost }: Kind): Address {
   if (/^["']/.test(text)) throw new FormatError('begins with a quotation mark; write the address without it')
@@ -112,7 +116,8 @@ function readAddress(text: string, { schemes, expected, oneHost }: Kind): Addres
     )
   }
   if (/[\s\p{Cc}]/u.test(text)) throw new FormatError('has white space; percent-encode it (a space is %20)')
-  // An unencoded / or ? ends the host early: the end of the password is then in the path or in the first option.
+  // An unencoded / or ? ends the host early, so the rest of the password becomes part of the path or of the
+  // first option.
   if (/^[^=]*@/.test(rest)) {
     throw new FormatError('has a / or a ? in user or password; percent-encode it (/ is %2F and ? is %3F)')
   }

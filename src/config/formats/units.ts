@@ -1,8 +1,8 @@
-// Quantities as operators write them: durations, sizes, rates (CONTRACT §2).
+// Parses quantities: durations, sizes, percentages, and rates.
 
 /**
- * A value that cannot be used; the message says what would be right and never repeats the value. Without one it is the
- * noun of the format: several formats are durations, each with limits of its own.
+ * An invalid value. The message describes a valid value and never repeats the invalid one. Without a message,
+ * the noun of the format is used, because several formats are durations with different limits.
  */
 export class FormatError extends Error {
   override readonly name = 'FormatError'
@@ -13,7 +13,7 @@ interface Rate {
   readonly windowMs: number
 }
 
-/** Node fires a longer timer at once. */
+/** Node fires a timer at once if its delay is longer. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 const DAY_MS = 86_400_000
 const DURATION_UNITS: Readonly<Record<string, number>> = {
@@ -26,34 +26,40 @@ const DURATION_UNITS: Readonly<Record<string, number>> = {
 const DURATION = /^([0-9]+)(ms|s|m|h|d)$/
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
 
-/** The length of a timer: `250ms`, `30s`, `15m`, `2h`, `7d` → milliseconds, at most 24 days. */
+/**
+ * Parses the duration of a timer, such as `250ms`, `30s`, `15m`, `2h` or `7d`. Returns milliseconds, at most
+ * 24 days.
+ */
 export function parseDuration(text: string): number {
   const duration = readDurationMs(text)
   if (duration > MAX_TIMER_MS) throw new FormatError('must be at most 24d')
   return duration
 }
 
-/** As `parseDuration`, 1 s to 1 h: how often a name is looked up. */
+/** Parses the interval between two DNS lookups of a name, 1 s to 1 h, in milliseconds. */
 export function parseLookUpInterval(text: string): number {
   const interval = parseDuration(text)
   if (interval < 1_000 || interval > 3_600_000) throw new FormatError('must be 1s to 1h')
   return interval
 }
 
-/** No limit, with or without a unit. */
+/** Zero means no limit. The unit is optional. */
 const NONE = /^0(ms|s|m|h|d)?$/
 
-/** As `parseDuration`; 0 is no limit. */
+/** Parses a timer duration in milliseconds. 0 means no limit. */
 export function parseAge(text: string): number {
   return NONE.test(text) ? 0 : parseDuration(text)
 }
 
-/** As `parseLifetime`; 0 is no limit. */
+/** Parses a lifetime in milliseconds. 0 means no limit. */
 export function parseSessionMax(text: string): number {
   return NONE.test(text) ? 0 : parseLifetime(text)
 }
 
-/** How long a token or a log entry lives: 1 s to 10 years → milliseconds. JWTs count in whole seconds. */
+/**
+ * Parses the lifetime of a token or a log entry, 1 s to 10 years, in milliseconds. It must be in whole
+ * seconds, because JWTs count in seconds.
+ */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)
   if (lifetime % 1_000 !== 0) throw new FormatError('must be in whole seconds')
@@ -61,14 +67,14 @@ export function parseLifetime(text: string): number {
   return lifetime
 }
 
-/** `64KiB`, `10MiB` → bytes. */
+/** Parses `64KiB` or `10MiB` to bytes. */
 export function parseSize(text: string): number {
   const [, digits, unit = ''] = /^([0-9]+)(B|KiB|MiB|GiB)$/.exec(text) ?? []
   if (digits === undefined) throw new FormatError('must be a size such as 64KiB or 10MiB')
   return checkPositive(Number(digits) * (SIZE_UNITS[unit] ?? Number.NaN))
 }
 
-/** `50%` → 50. */
+/** Parses `50%` to 50. */
 export function parsePercent(text: string): number {
   const [, digits] = /^([0-9]{1,3})%$/.exec(text) ?? []
   const percent = Number(digits)
@@ -78,7 +84,9 @@ export function parsePercent(text: string): number {
   return percent
 }
 
-/** `300/1m` → at most 300 in any minute; `0` → `null`, no limit. */
+/**
+ * Parses a rate. For example, `300/1m` allows 300 in any minute. `0` becomes `null`, which means no limit.
+ */
 export function parseRate(text: string | 0): Rate | null {
   if (text === 0 || text === '0') return null
   const [, digits, window] = /^([0-9]{1,9})\/(.+)$/.exec(text) ?? []

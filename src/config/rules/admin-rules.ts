@@ -1,10 +1,11 @@
-// Operators must be distinguishable: the log and the audit name them by their tokens (CONTRACT §2, `admin`).
+// Checks that each operator has a different token and name, because the log and the audit identify operators
+// by name.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { isSection } from './declarations.ts'
 
-/** The name of `admin.token`. */
+/** The operator name that belongs to `admin.token`. */
 const defaultTokenName = 'token'
 
 export function checkOperators(yaml: YamlSource, validation: Validation): Diagnostic[] {
@@ -33,17 +34,17 @@ export function checkOperators(yaml: YamlSource, validation: Validation): Diagno
   return diagnostics
 }
 
-/** The audit names `peage users` like that (CONTRACT §13). */
+/** The audit uses this name for changes by `peage users`. */
 const commandLineName = 'cli'
 
-/** Not an error: files of 0.1 may have it. */
+/** The name gives only a warning, because files of version 0.1 may contain it. */
 export function warnOfOperators(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const pointer = appendToPointer('/admin/tokens', commandLineName)
   if (!yaml.locations.has(pointer) || !validation.isValid(pointer)) return []
   return [diagnosticAt(yaml, pointer, 'has the name that the audit gives to peage users; choose another')]
 }
 
-/** The token, if it is valid. */
+/** Returns the token if it is valid. */
 function tokenAt(pointer: string, value: unknown, validation: Validation): string | undefined {
   return typeof value === 'string' && value !== '' && validation.isValid(pointer) ? value : undefined
 }

@@ -1,4 +1,4 @@
-// What the parts of a configuration demand of each other (CONTRACT §2), checked even if other parts are invalid.
+// Checks rules between parts of a configuration, even if other parts are invalid.
 import { appendToPointer, type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { nearest } from '../did-you-mean.ts'
 import { everyOrigin } from '../formats/addresses.ts'
@@ -24,7 +24,7 @@ import { checkRouteConflicts } from './route-conflicts.ts'
 import { checkListeners, checkWorkers } from './server-rules.ts'
 import { checkTlsIsUsed } from './tls.ts'
 
-/** @param validation what is already known to be invalid: nothing is concluded from it */
+/** @param validation the parts already found to be invalid; the rules skip them */
 export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml)
   const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))
@@ -53,7 +53,7 @@ export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic
   ]
 }
 
-/** Compares valid targets; of invalid ones nothing but the upstream's name is known. */
+/** Compares only valid targets. Invalid targets never match. */
 function createSameService(upstreams: readonly DeclaredUpstream[], validation: Validation): SameService {
   return sharedTargets(
     new Map(
@@ -65,10 +65,13 @@ function createSameService(upstreams: readonly DeclaredUpstream[], validation: V
   )
 }
 
-/** @param names of the declared upstreams; `undefined` if they are not known */
+/** @param names the declared upstreams; `undefined` if the section is invalid */
 function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Diagnostic[] {
   const declared = new Set(names)
-  /** By the name used: searching many names takes time, and only `mostProblems` diagnostics are reported. */
+  /**
+   * Hints by the unknown name. Searching many names takes time, and only `mostProblems` diagnostics are
+   * reported, so the number of searches is limited.
+   */
   const hints = new Map<string, string>()
   return route => {
     const { upstream } = route.keys
@@ -87,7 +90,7 @@ function hintFor(upstream: string, names: readonly string[]): string {
   return `; declared are ${names.slice(0, mostNames).join(', ')}${more}`
 }
 
-/** Listed in a hint. */
+/** The number of names that a hint lists. */
 const mostNames = 50
 
 function checkOwner(route: DeclaredRoute): Diagnostic[] {
@@ -95,7 +98,7 @@ function checkOwner(route: DeclaredRoute): Diagnostic[] {
   return [route.diagnostic('path', 'belongs to the gateway itself and cannot be declared')]
 }
 
-/** Without authentication there is no user to have a plan, a use or an email. */
+/** Without authentication there is no user, and therefore no plan, daily use or email. */
 function checkGuards(route: DeclaredRoute): Diagnostic[] {
   const { auth, plans, verified, free_daily, forward_email, identity_assertion } = route.keys
   if (auth !== 'none') return []
@@ -110,7 +113,7 @@ function checkGuards(route: DeclaredRoute): Diagnostic[] {
   )
 }
 
-/** RFC 6455 §4.1: the handshake is a GET. */
+/** RFC 6455 §4.1: the handshake is a GET request. */
 function checkWebSocket(route: DeclaredRoute): Diagnostic[] {
   const { websocket, methods } = route.keys
   if (!websocket || methods === undefined || methods.includes('GET')) return []
@@ -156,7 +159,6 @@ function listParams(names: readonly string[]): string {
   return names.length === 0 ? '' : ` (it has ${names.map(name => `:${name}`).join(', ')})`
 }
 
-/** What the keys of `cors` demand of each other, at the server and at every route. */
 function checkCors(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { server, routes } = yaml.value as { server?: unknown; routes?: unknown }
   const sections: [unknown, string][] = [[server, '/server']]
@@ -168,7 +170,7 @@ function checkCors(yaml: YamlSource, validation: Validation): Diagnostic[] {
     const { cors } = (section ?? {}) as { cors?: { origins?: unknown; credentials?: unknown } | null }
     if (cors?.credentials !== true || !validation.isValid(appendToPointer(corsPointer, 'credentials')))
       return []
-    // Otherwise any web page could act, and read responses, as the user who is signed in there.
+    // Otherwise any web page could send requests as the signed-in user and read the responses.
     if (!Array.isArray(cors.origins) || !cors.origins.includes(everyOrigin)) return []
     const message = 'cannot go with every origin (*): name the origins that may send credentials'
     return [diagnosticAt(yaml, appendToPointer(corsPointer, 'credentials'), message)]
@@ -184,7 +186,9 @@ function checkEvents(yaml: YamlSource, validation: Validation): Diagnostic[] {
   return [diagnosticAt(yaml, pointer, 'needs a secret to sign with: secret: whsec_ and base64')]
 }
 
-/** With only `postgres_listen`, a gateway would start on the embedded database and not on the intended server. */
+/**
+ * With only `postgres_listen`, the gateway would use the embedded database instead of the intended server.
+ */
 function checkStorage(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { storage } = yaml.value as { storage?: { postgres?: string; postgres_listen?: string } | null }
   const pointer = '/storage/postgres_listen'

@@ -1,4 +1,5 @@
-// The upstreams and routes of a file as the rules see them: of each the valid keys, whatever the others are.
+// Returns the upstreams and routes of a file for the rules, with all valid keys, even if other keys are
+// invalid.
 import { appendToPointer, type Diagnostic, joinPath } from '../diagnostics.ts'
 import { parseHost, parseTarget } from '../formats/addresses.ts'
 import { type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
@@ -9,11 +10,11 @@ import type { YamlSource } from '../yaml/yaml-source.ts'
 export interface DeclaredUpstream {
   readonly name: string
   readonly pointer: string
-  /** Its keys, with values of any shape; empty if the upstream is not a section. */
+  /** The keys with values of any shape. Empty if the upstream is not a mapping. */
   readonly keys: Readonly<Record<string, unknown>>
 }
 
-/** @returns `undefined` if `upstreams` is not a section */
+/** @returns `undefined` if `upstreams` is not a mapping */
 export function declaredUpstreams(yaml: YamlSource): DeclaredUpstream[] | undefined {
   const { upstreams } = yaml.value as { upstreams?: unknown }
   if (!isSection(upstreams)) return undefined
@@ -24,7 +25,7 @@ export function declaredUpstreams(yaml: YamlSource): DeclaredUpstream[] | undefi
   }))
 }
 
-/** The valid targets of an upstream, whatever the others are. */
+/** Returns the valid targets of an upstream. Invalid targets are left out. */
 export function validTargets(
   { pointer, keys: { targets } }: DeclaredUpstream,
   validation: Validation,
@@ -39,36 +40,36 @@ export function validTargets(
   })
 }
 
-/** Of a target in either form. */
+/** Returns the URL of a target, which is a text or a mapping. */
 export function targetUrl(target: unknown): string | undefined {
   const url = isSection(target) ? target.url : target
   return typeof url === 'string' ? url : undefined
 }
 
-/** A mapping with any keys. */
+/** Whether the value is a mapping. */
 export function isSection(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Anything invalid is `undefined`, and nothing may be concluded from it. */
+/** A route of the file. Invalid parts are `undefined`, and the rules must skip them. */
 export interface DeclaredRoute {
-  /** `routes[0]` */
+  /** For example `routes[0]`. */
   readonly label: string
   readonly keys: Partial<RouteInput>
-  /** Everything in the file, of any shape. */
+  /** All keys of the file, with values of any shape. */
   readonly written: Readonly<Record<string, unknown>>
   readonly pattern: PathPattern | undefined
-  /** The valid ones, in the form that requests are compared with; empty for every host. */
+  /** The valid hosts, normalized like the hosts of requests. Empty for every host. */
   readonly hosts: readonly string[] | undefined
-  /** The valid ones, with HEAD if GET is among them; `all` if none is declared. */
+  /** The valid methods, with HEAD if GET is among them. `all` if the route declares none. */
   readonly methods: readonly string[] | 'all' | undefined
   /** Whether upstream and guards are all valid. */
   readonly guardsKnown: boolean
-  /** Whether nothing is wrong there or further down. */
+  /** Whether the value at this place and everything below it are valid. */
   isValid(steps: readonly (string | number)[]): boolean
-  /** A diagnostic at the value of one key. */
+  /** Creates a diagnostic at the value of one key. */
   diagnostic(key: keyof RouteInput, message: string): Diagnostic
-  /** A diagnostic further down: at the key itself in a mapping, at the item in a list. */
+  /** Creates a diagnostic at a nested place: at the key in a mapping, or at the item in a list. */
   diagnosticWithin(steps: readonly (string | number)[], message: string): Diagnostic
 }
 
@@ -129,16 +130,19 @@ function declaredRoute(
   }
 }
 
-/** GET covers HEAD (CONTRACT §2). */
+/** A route for GET also receives HEAD requests. */
 function withHead(methods: readonly string[]): readonly string[] {
   return methods.includes('GET') ? [...methods, 'HEAD'] : methods
 }
 
-/** Whether two upstream names lead to one service; a name leads to its own, even if nothing else is known of it. */
+/**
+ * Whether two upstream names belong to the same service. Equal names always do, even if the upstream is
+ * unknown.
+ */
 export type SameService = (one: string, other: string) => boolean
 
 /**
- * Upstreams are the same service if they have a target in common (CONTRACT §2, §6).
+ * Treats two upstreams as the same service if they share a target.
  * @param origins the targets of each upstream, as `parseTarget` returns them
  */
 export function sharedTargets(origins: ReadonlyMap<string, readonly string[]>): SameService {

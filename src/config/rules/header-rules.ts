@@ -1,11 +1,12 @@
-// What `routes[].headers` may set and remove: no header that the gateway sets itself, and none that frames a message.
+// Checks which headers `routes[].headers` may set and remove. Headers that the gateway sets itself and
+// headers for message framing are refused.
 import type { Diagnostic } from '../diagnostics.ts'
 import { canonicalName, identityNames, isHopByHop } from '../formats/header-names.ts'
 import { type DeclaredRoute, isSection } from './declarations.ts'
 
 type Direction = 'request' | 'response'
 
-/** Checks the headers that are valid by themselves, whatever the others are. */
+/** Checks each header that is valid by itself, even if others are invalid. */
 export function checkHeaders(route: DeclaredRoute): Diagnostic[] {
   const { headers } = route.written
   if (!isSection(headers)) return []
@@ -70,7 +71,8 @@ const isHost = (direction: Direction, name: string) =>
 
 const hostNotRemovable = 'is in every request (RFC 9112 §3.2): set another value instead'
 
-// Some servers read `X_A` as `X-A`: a configured name must have one interpretation (RFC 9110 §5.1 allows far more).
+// Some servers read `X_A` as `X-A`. RFC 9110 §5.1 allows more characters, but a configured name must be
+// unambiguous.
 const namePattern = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
 const valuePattern = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
 const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/

@@ -1,19 +1,22 @@
-// Finds routes that let requests for other hosts bypass the guards of a route limited to some hosts (CONTRACT §2).
+// Finds routes through which requests for other hosts bypass the guards of a route that is limited to some
+// hosts.
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { isGatewayPath, isMoreSpecific, overlap, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'
 import type { DeclaredRoute, SameService } from './declarations.ts'
 
 /**
- * A guarded route can be bypassed through another if all of this is true:
- * - it is limited to some hosts, and the other route (the bypass) is limited to none;
- * - both lead to the same service;
- * - the bypass admits some caller whom the guarded route refuses, or does not count a use that the guarded one counts;
- * - there is a path, and a method that both have, which one of its hosts sends to the guarded route and every host
- *   that no route names sends to the bypass.
+ * A guarded route can be bypassed through another route if all of this is true:
+ * - The guarded route is limited to some hosts, and the other route (the bypass) is not.
+ * - Both routes lead to the same service.
+ * - The bypass admits a caller whom the guarded route refuses, or does not count a use that the guarded route
+ *   counts.
+ * - The routes share a path and a method. Requests for a host of the guarded route reach the guarded route,
+ *   and requests for unnamed hosts reach the bypass.
  *
- * So there is none if the bypass's path is the more specific one (it then takes the path from the guarded route's own
- * hosts too, which were never guarded there), and none if third routes take every such path from either of the two.
+ * If the bypass has the more specific path, there is no bypass. It then also receives these requests for the
+ * hosts of the guarded route, so the path was never guarded there. There is also none if third routes receive
+ * every shared path.
  */
 export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   const table = createTable(routes)
@@ -37,7 +40,10 @@ export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: Same
   }
 }
 
-/** Stops once enough are found to report: in some files thousands of routes each are the bypass of thousands. */
+/**
+ * Stops at the limit, because in some files thousands of routes are each bypassed through thousands of
+ * others.
+ */
 function takeUpTo<T>(limit: number, all: readonly T[], isOne: (one: T) => boolean): T[] {
   const found: T[] = []
   for (const one of all) {
@@ -55,9 +61,12 @@ interface PlacedRoute extends Placed {
 interface Table {
   /** Routes with a valid path and valid hosts, in file order. */
   readonly placed: readonly PlacedRoute[]
-  /** Routes for every host whose path matches some of the same paths and is not the more specific one. */
+  /** Returns the routes for every host whose path overlaps with the pattern and is not more specific. */
   lessSpecific(pattern: PathPattern): PlacedRoute[]
-  /** Whether hosts that no route names send some path to the bypass, and one of its own hosts to the guarded route. */
+  /**
+   * Whether there is a path that reaches the bypass for unnamed hosts and the guarded route for one of its
+   * own hosts.
+   */
   isOpen(bypass: PlacedRoute, guarded: PlacedRoute): boolean
 }
 
@@ -72,7 +81,7 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     const placed = { route, pattern, hosts, index }
     leaves.set(placed, all.insert(placed))
     if (hosts.length === 0 && route.guardsKnown) bypasses.insert(placed)
-    // At one segment more, a path without `/*` no longer matches.
+    // At one more segment, a path without `/*` no longer matches.
     lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
   }
   const sorted = [...lengths].sort((a, b) => a - b)
@@ -90,14 +99,14 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
   }
 }
 
-/** A host that no route names, and a segment that none has. */
+/** A host and a path segment that no route contains. */
 const unnamed = ''
 const unusedSegment = '\0'
 
 /**
- * A path of the given length that both patterns match, and as few other routes as possible: where neither has a
- * literal, its segment is one that no route names. Third routes that take it from either of the two also take every
- * other path of that length that both match.
+ * Returns a path of the given length that both patterns match, and as few other routes as possible. If
+ * neither pattern has a literal at a position, its segment is one that no route contains. A third route that
+ * receives this path also receives every other shared path of that length.
  */
 function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | undefined {
   const fits = ({ segments, wildcard }: PathPattern) =>
@@ -113,7 +122,10 @@ function literalAt({ segments }: PathPattern, index: number): string | undefined
 
 function lessSpecific(bypasses: PathTree<PlacedRoute>, pattern: PathPattern): PlacedRoute[] {
   const found: PlacedRoute[] = []
-  /** `isBehind`: at an earlier segment the tree's path has a parameter where the pattern has a literal. */
+  /**
+   * `isBehind` is true if the tree's path has a parameter at an earlier segment where the pattern has a
+   * literal.
+   */
   const waiting = [{ node: bypasses, depth: 0, isBehind: false }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { node, depth, isBehind } = next
@@ -145,7 +157,10 @@ function hasWeakerGuards({ keys: lax }: DeclaredRoute, { keys: guarded }: Declar
   )
 }
 
-/** No credential, a bad one, and the users of each plan, with a verified email and without. */
+/**
+ * Callers without a credential, with a bad credential, and users of each plan with and without a verified
+ * email.
+ */
 const callers = [
   'anonymous',
   'rejected',

@@ -1,4 +1,4 @@
-// Checks `auth.keys`, whose files must be able to sign, and the secrets that stored keys are encrypted with.
+// Checks that the files in `auth.keys` can sign, and checks the secrets that encrypt stored keys.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { readJwk } from '../formats/private-jwk.ts'
 import { maxValueBytes, type ReadFile, tryRead } from '../read-file.ts'
@@ -6,9 +6,9 @@ import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /**
- * Reads the files with a valid entry.
- * @param validation what is already known to be invalid: nothing is concluded from it
- * @param readFile throws if it cannot
+ * Reads the files of all valid entries.
+ * @param validation the parts already found to be invalid; the rules skip them
+ * @param readFile throws if it cannot read the file
  */
 export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   const { auth } = yaml.value as { auth?: { keys?: unknown } | null }
@@ -22,7 +22,8 @@ export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile
     if ('error' in read) return [diagnosticAt(yaml, pointer, read.error)]
     const holder = holders.get(read.kid)
     if (holder === undefined) holders.set(read.kid, `auth.keys[${index}]`)
-    // Tokens carry only the `kid`: half of them would be verified with the wrong key.
+    // A token contains only the `kid`, so with two keys of one `kid` some tokens would be verified with the
+    // wrong key.
     else
       return [diagnosticAt(yaml, pointer, `names a key with the kid of ${holder}; each needs one of its own`)]
     return []
@@ -37,8 +38,8 @@ function readKey(file: string, readFile: ReadFile): { kid: string } | { error: s
 }
 
 /**
- * `auth.key_secret_old` only decrypts, so a secret that encrypts must be set too (CONTRACT §1, `peage keys reseal`).
- * Otherwise a file meant to change the secret would store everything new unencrypted.
+ * `auth.key_secret_old` only decrypts, so `auth.key_secret` must be set too. Otherwise a file that was meant
+ * to change the secret would store all new keys unencrypted.
  */
 export function checkKeySecrets(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { auth } = yaml.value as { auth?: { key_secret?: string; key_secret_old?: string } | null }

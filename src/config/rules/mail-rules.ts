@@ -1,4 +1,4 @@
-// What the `mail` section demands of itself, of its folder of templates, and of where it is used (CONTRACT §12).
+// Checks the `mail` section and its folder of templates.
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Diagnostic } from '../diagnostics.ts'
@@ -17,7 +17,10 @@ function writtenMail(yaml: YamlSource): WrittenMail {
   return (yaml.value as { mail?: WrittenMail | null }).mail ?? {}
 }
 
-/** @param env of the process: what is printed to a log in production is read by more people than its user */
+/**
+ * @param env the process environment; in production, mails must not be printed to the log, which many can
+ *   read
+ */
 export function checkMail(
   yaml: YamlSource,
   validation: Validation,
@@ -38,7 +41,7 @@ export function checkMail(
   return diagnostics
 }
 
-/** The folder must be there; each of its files may be missing, and must be text. */
+/** Checks that the folder exists. Each template file may be missing, but must be text. */
 export function checkMailTemplates(
   yaml: YamlSource,
   validation: Validation,
@@ -66,7 +69,7 @@ function folderProblem(folder: string): string | undefined {
   }
 }
 
-/** Of the first file that cannot be used. */
+/** Returns the problem of the first file that cannot be used. */
 function templateProblem(folder: string, readFile: ReadFile): string | undefined {
   for (const name of templateFiles) {
     try {
@@ -81,7 +84,7 @@ function templateProblem(folder: string, readFile: ReadFile): string | undefined
 
 const templateFiles = ['reset', 'verify', 'email', 'notice'].flatMap(name => [`${name}.txt`, `${name}.html`])
 
-/** Settings that send mails, but not as they should be in production. */
+/** Warns of settings that work but are not meant for production. */
 export function warnOfMail(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { smtp } = writtenMail(yaml)
   if (typeof smtp !== 'string' || !validation.isValid('/mail/smtp')) return []

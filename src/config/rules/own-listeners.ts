@@ -1,4 +1,5 @@
-// Warns of a target that is a listener of this gateway: a request would go round until all connections are taken.
+// Warns of a target that is a listener of this gateway. A request would loop through the gateway until no
+// connection is free.
 import ipaddr from 'ipaddr.js'
 import type { Diagnostic } from '../diagnostics.ts'
 import type { ListenAddress } from '../formats/addresses.ts'
@@ -28,7 +29,10 @@ export function warnOfOwnListeners(
   })
 }
 
-/** Addresses of this machine's network interfaces are not known here: a file means the same on every machine. */
+/**
+ * Ignores the addresses of this machine's network interfaces, so that a file is valid or invalid on every
+ * machine alike.
+ */
 function leadsTo(origin: string, { host, port }: ListenAddress): boolean {
   const url = new URL(origin)
   const targetPort = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
@@ -42,14 +46,14 @@ function leadsTo(origin: string, { host, port }: ListenAddress): boolean {
   )
 }
 
-/** In canonical form; a name stands for itself. */
+/** Returns the addresses in canonical form. A name is returned unchanged. */
 function addressesOf(host: string): string[] {
   const name = host.toLowerCase().replace(/\.$/, '')
   if (name === 'localhost' || name.endsWith('.localhost')) return ['127.0.0.1', '::1']
   return [ipaddr.isValid(name) ? ipaddr.process(name).toString() : name]
 }
 
-/** @param listenedAt `0.0.0.0` receives IPv4 only, `::` both */
+/** @param listenedAt `0.0.0.0` receives only IPv4, `::` receives both */
 function isLoopback(address: string, listenedAt: string): boolean {
   return /^127(\.\d+){3}$/.test(address) || (address === '::1' && listenedAt === '::')
 }

@@ -1,13 +1,13 @@
-// `allow_in_path` must not open a way around the guards of the same service (CONTRACT §6).
+// Checks that `allow_in_path` does not let requests bypass the guards of the same service.
 import type { Diagnostic } from '../diagnostics.ts'
 import type { DeclaredRoute, SameService } from './declarations.ts'
 
 /**
- * `/api%2fv1%2fprivate` is one segment to the gateway and three to a server that decodes before it
- * splits, which then serves a path that another of its routes guards.
+ * `/api%2fv1%2fprivate` is one segment for the gateway. A server that decodes before it splits sees three
+ * segments, and may serve a path that another route guards.
  */
 export function checkPathBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
-  /** By upstream: the first guarded route to the same service. */
+  /** The first guarded route to the same service, by upstream. */
   const guards = new Map<string, DeclaredRoute | undefined>()
   const guardOf = (upstream: string): DeclaredRoute | undefined => {
     if (!guards.has(upstream))

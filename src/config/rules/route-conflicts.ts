@@ -1,4 +1,5 @@
-// Routes that cannot be told apart: by name in logs and metrics, or by any request. Uses maps: routes may be many.
+// Finds routes with the same name, and routes that match the same requests. Uses maps, because a file may
+// have many routes.
 import type { Diagnostic } from '../diagnostics.ts'
 import { comparisonKey } from '../formats/path-pattern.ts'
 import type { DeclaredRoute } from './declarations.ts'
@@ -26,9 +27,9 @@ export function checkRouteConflicts(routes: readonly DeclaredRoute[]): Diagnosti
   })
 }
 
-/** For one path and host: the index of the first route that declared each method. */
+/** The indexes of the routes that claim one path and host. */
 interface Claims {
-  /** The first route, whatever its methods. */
+  /** The first route with any methods. */
   any: number
   /** The first route for all methods. */
   all: number
@@ -36,9 +37,9 @@ interface Claims {
 }
 
 /**
- * Claims the requests that the route matches. A route with hosts comes before one without, so those two do not
- * conflict (CONTRACT §2).
- * @returns the index of the first route that already claims one of them; infinity if there is none
+ * Claims the requests that the route matches. A route with hosts does not conflict with a route for every
+ * host, because the route with hosts wins.
+ * @returns the index of the first route that already claims one of the requests; infinity if there is none
  */
 function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, index: number): number {
   const { pattern, hosts, methods } = route
@@ -68,7 +69,7 @@ function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, in
   return first
 }
 
-/** A route that names a host or a method twice does not conflict with itself. */
+/** A route that lists a host or a method twice does not conflict with itself. */
 const other = (holder: number, index: number) => (holder === index ? Number.POSITIVE_INFINITY : holder)
 
 function entry<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {

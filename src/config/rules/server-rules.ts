@@ -1,12 +1,13 @@
-// What `server` demands of other sections: stores that several workers can share, and a port of its own.
+// Checks that several workers have stores that they can share, and that the two listeners have different
+// ports.
 import type { Diagnostic } from '../diagnostics.ts'
 import { type ListenAddress, parseListen } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /**
- * Several processes need stores that they can share (CONTRACT §2, `server.workers`). `auto` counts as several even on
- * one core: whether a file is valid must not depend on the machine.
+ * Several processes need stores that they can share. `auto` counts as several processes even on one core.
+ * Otherwise a file could be valid on one machine and invalid on another.
  */
 export function checkWorkers(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { server, storage } = yaml.value as {
@@ -38,7 +39,10 @@ const reasons = {
   redis: 'without Redis each process would count rate limits for itself',
 }
 
-/** Both listeners must be open at the same time. One on every address (0.0.0.0, ::) takes its port on each single address too. */
+/**
+ * Both listeners must be open at the same time. A listener on every address (0.0.0.0, ::) occupies its port
+ * on each single address too.
+ */
 export function checkListeners(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { clients, operators } = readListeners(yaml, validation)
   if (clients === undefined || operators === undefined || clients.port === 0) return []
@@ -46,17 +50,17 @@ export function checkListeners(yaml: YamlSource, validation: Validation): Diagno
     clients.port === operators.port &&
     (clients.host === operators.host || [clients.host, operators.host].some(host => everyAddress.has(host)))
   if (!isTaken) return []
-  // At least one of them is in the file, because the defaults differ.
+  // At least one of the two keys is in the file, because the defaults differ.
   const [pointer, other] = yaml.locations.has('/admin/listen')
     ? (['/admin/listen', 'server.listen'] as const)
     : (['/server/listen', 'admin.listen'] as const)
   return [diagnosticAt(yaml, pointer, `has the port of ${other}; give it another`)]
 }
 
-/** Stand for every address of the machine. */
+/** The addresses with which a listener listens on every address of the machine. */
 export const everyAddress: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
-/** The listeners whose address is valid. */
+/** Returns the listeners with a valid address. */
 export function readListeners(
   yaml: YamlSource,
   validation: Validation,

@@ -1,5 +1,5 @@
-// Checks the files of TLS before anything listens: of `server.tls`, of upstreams' `tls.ca`, and of `postgres://`
-// addresses. `tls` of an upstream needs an https target.
+// Checks the TLS files before the gateway listens: files of `server.tls`, `tls.ca` of upstreams, and files of
+// `postgres://` addresses. Also checks that an upstream with `tls` has an https target.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
@@ -11,16 +11,16 @@ import { declaredUpstreams, targetUrl } from './declarations.ts'
 
 type Half = 'cert' | 'key'
 
-/** The certificate (or its chain, leaf first) and the private key, both in PEM. */
+/** A certificate (or a chain, leaf first) and its private key, both in PEM. */
 export type CertificatePair = Readonly<Record<Half, string>>
 
-/** What is wrong with a file; the message follows its name. */
+/** An error in a file. The message completes a sentence that starts with the file name. */
 interface CertificateError {
   readonly half: Half
   readonly message: string
 }
 
-/** @param validation what is already known to be invalid: nothing is concluded from it */
+/** @param validation the parts already found to be invalid; the rules skip them */
 export function checkCertificate(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   const { server } = yaml.value as { server?: { tls?: Partial<Record<Half, unknown>> | null } | null }
   const named = (half: Half) => {
@@ -33,7 +33,10 @@ export function checkCertificate(yaml: YamlSource, validation: Validation, readF
   )
 }
 
-/** Reads the named files. @returns the texts of those that can be read, and why the others cannot */
+/**
+ * Reads the given files.
+ * @returns the texts of the files that can be read, and errors for the others
+ */
 export function readPair(
   files: Partial<CertificatePair>,
   readFile: ReadFile,
@@ -48,7 +51,7 @@ export function readPair(
   return { pair, errors }
 }
 
-/** Why the texts cannot be served with; empty if they parse and belong together. */
+/** Returns the errors of the texts. Empty if both parse and belong together. */
 export function pairErrors({ cert, key }: Partial<CertificatePair>): CertificateError[] {
   const certificate = cert === undefined ? undefined : attempt(() => new X509Certificate(cert))
   const privateKey = key === undefined ? undefined : attempt(() => createPrivateKey(key))
@@ -64,7 +67,7 @@ export function pairErrors({ cert, key }: Partial<CertificatePair>): Certificate
   try {
     createSecureContext({ cert, key })
   } catch (error) {
-    // OpenSSL's own message: a key that is too short, a chain with a broken link.
+    // The message comes from OpenSSL, for example for a key that is too short or a broken chain.
     return [{ half: 'cert', message: `cannot be served with (${(error as Error).message})` }]
   }
   return []
@@ -88,7 +91,7 @@ function attempt<T>(work: () => T): T | undefined {
   }
 }
 
-/** With `http:` targets alone, `tls` would promise a protection that there is not. */
+/** With only `http:` targets, `tls` would suggest a protection that does not exist. */
 export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagnostic[] {
   return upstreamsWithTls(yaml).flatMap(({ pointer, targets }) =>
     !Array.isArray(targets) ||
@@ -105,7 +108,10 @@ export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagno
   )
 }
 
-/** Reads the files of `tls.ca`. @param readFile throws if it cannot */
+/**
+ * Reads the files of `tls.ca`.
+ * @param readFile throws if it cannot read the file
+ */
 export function checkAuthorities(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   return upstreamsWithTls(yaml).flatMap(({ pointer, ca }) => {
     const at = appendToPointer(appendToPointer(pointer, 'tls'), 'ca')
@@ -118,7 +124,7 @@ export function checkAuthorities(yaml: YamlSource, validation: Validation, readF
 interface WithTls {
   /** JSON Pointer of the upstream. */
   pointer: string
-  /** Of any validation, like `ca`. */
+  /** Not validated yet, like `ca`. */
   targets: unknown
   ca: unknown
 }
@@ -139,8 +145,9 @@ function authorityError(path: string, readFile: ReadFile): string | undefined {
 }
 
 /**
- * The files that a `postgres://` address names: the driver reads them only when it connects.
- * @param readFile throws if it cannot
+ * Checks the files that a `postgres://` address references, because the driver reads them only when it
+ * connects.
+ * @param readFile throws if it cannot read the file
  */
 export function checkDatabaseFiles(
   yaml: YamlSource,

@@ -1,4 +1,4 @@
-// Warns of settings that a gateway starts with, though they are hardly what was meant.
+// Warns of settings that are valid but probably a mistake.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { isLookedUp } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
@@ -8,7 +8,7 @@ import { type DeclaredUpstream, declaredUpstreams, isSection, validTargets } fro
 import { warnOfMail } from './mail-rules.ts'
 import { warnOfOwnListeners } from './own-listeners.ts'
 
-/** @param validation what is already known to be invalid: nothing is concluded from it */
+/** @param validation the parts already found to be invalid; the rules skip them */
 export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml) ?? []
   return [
@@ -54,7 +54,10 @@ function withoutWeight(yaml: YamlSource, validation: Validation, upstream: Decla
   return [diagnosticAt(yaml, pointer, 'have no weight: every request is answered 503')]
 }
 
-/** The default for `resolve` is no promise, but a setting of one's own would do nothing. */
+/**
+ * Only a `resolve` in the file gets a warning. The default has no effect either, but it is not a mistake of
+ * the author.
+ */
 function nothingToResolve(
   yaml: YamlSource,
   validation: Validation,
@@ -68,7 +71,10 @@ function nothingToResolve(
   return [diagnosticAt(yaml, pointer, 'is for names, and every target here is an address')]
 }
 
-/** None if a route names an unknown upstream: it may have meant the unused one. */
+/**
+ * Returns no warning if a route names an unknown upstream, because the author may have meant the unused
+ * upstream.
+ */
 function unusedUpstreams(
   yaml: YamlSource,
   validation: Validation,

@@ -1,8 +1,8 @@
-// The `admin` section: the second listener, and who may do what there.
+// The schema of the `admin` section: the second listener, its tokens, and their roles.
 import { Type } from '../../schema/type.ts'
 import { formatted, NAME_PATTERN, section } from './builders.ts'
 
-/** What a token lets its bearer do on the admin API (CONTRACT §13). */
+/** The roles of admin tokens. docs/reference/admin-api.md lists what each role may do. */
 export const operatorRoles = ['all', 'support', 'read', 'billing'] as const
 
 export type OperatorRole = (typeof operatorRoles)[number]

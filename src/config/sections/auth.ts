@@ -1,4 +1,4 @@
-// The `auth` section: tokens, keys, hashing, and the limits of the account endpoints (spec §8, CONTRACT §3).
+// The schema of the `auth` section: tokens, keys, hashing, and the limits of the account endpoints.
 import { Type } from '../../schema/type.ts'
 import { formatted, formattedOrZero, rate, section } from './builders.ts'
 
@@ -17,7 +17,10 @@ const hashing = section(
   { description: 'How much Argon2 may take of the machine.', default: {} },
 )
 
-/** A million of each take some 1.5 GB (docs/operations.md); Node's heap has 4 GiB at most by default. */
+/**
+ * A million users and a million tokens use about 1.5 GB (docs/dev/measurements.md). Node's heap has at
+ * most 4 GiB by default.
+ */
 const maxRemembered = 1_000_000
 
 const remember = section(

@@ -1,8 +1,8 @@
-// Builders for the sections of the schema.
+// Builds parts of the schema.
 import { type Keywords, type Properties, type Schema, Type } from '../../schema/type.ts'
 import { type FormatName, formats } from '../formats/formats.ts'
 
-/** A mapping with these keys and no others. */
+/** Builds a mapping with these keys and no others. */
 export function section<Of extends Properties>(
   properties: Of,
   options: Omit<Keywords, 'properties'> & { description: string },
@@ -12,7 +12,7 @@ export function section<Of extends Properties>(
 
 type DecodedFormat<Name extends FormatName> = ReturnType<(typeof formats)[Name]['parse']>
 
-/** Text in one format, decoded by its parser. */
+/** Builds a text in one format, decoded by its parser. */
 export function formatted<Name extends FormatName>(
   format: Name,
   options: Keywords = {},
@@ -24,7 +24,7 @@ export function formatted<Name extends FormatName>(
   )
 }
 
-/** Text in one format, or 0 with or without quotes: YAML parses a bare `0` as a number. */
+/** Builds a text in one format, or 0. YAML parses a `0` without quotes as a number. */
 export function formattedOrZero<Name extends FormatName>(
   format: Name,
   options: Keywords,
@@ -43,5 +43,7 @@ export function rate(description: string, byDefault?: string) {
   })
 }
 
-/** Names of upstreams, routes and operators: they appear in logs, metrics and header values. */
+/**
+ * The pattern of names of upstreams, routes and operators. Names appear in logs, metrics and header values.
+ */
 export const NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]*$'

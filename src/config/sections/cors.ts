@@ -1,4 +1,4 @@
-// The `cors` section, of the server or of one route: which web pages of other origins may read the responses.
+// The schema of `cors`, for the server or for one route: which web pages of other origins may read responses.
 import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 

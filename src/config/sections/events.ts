@@ -1,8 +1,8 @@
-// The `events` section: which service is told what happens to users (CONTRACT §12).
+// The schema of the `events` section: the service that receives events about users.
 import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 
-/** Every event that a service can be told of. */
+/** All event types that a service can receive. */
 export const eventTypes = [
   'user.created',
   'user.email_changed',

@@ -1,4 +1,5 @@
-// The `mail` section: how mails are sent, what they link to, how long their codes are good (CONTRACT §12).
+// The schema of the `mail` section: how mails are sent, which pages they link to, and how long their codes
+// are valid.
 import { Type } from '../../schema/type.ts'
 import { formatted, rate, section } from './builders.ts'
 

@@ -1,4 +1,4 @@
-// The `routes` section: which requests are forwarded, for which callers, and where to (CONTRACT §2, §4, §6).
+// The schema of the `routes` section: which requests are forwarded, for which callers, and to which upstream.
 import { Type } from '../../schema/type.ts'
 import { formatted, NAME_PATTERN, rate, section } from './builders.ts'
 import { cors } from './cors.ts'

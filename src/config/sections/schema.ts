@@ -1,5 +1,5 @@
-// What gateway.yaml may contain: the one source of the types, the JSON Schema and the validation (CONTRACT §2).
-// A key with a default is required here: defaults are filled in before anything is checked.
+// Defines what gateway.yaml may contain. The types, the JSON Schema and the validation are all derived from
+// this schema. A key with a default is required here, because defaults are filled in before validation.
 import type { Decoded, Written } from '../../schema/type.ts'
 import { Type } from '../../schema/type.ts'
 import { admin } from './admin.ts'
@@ -13,7 +13,6 @@ import { limits, storage } from './storage.ts'
 import { tests } from './tests.ts'
 import { type upstream, upstreams } from './upstreams.ts'
 
-/** How alerts reach the receivers that users registered (CONTRACT §5). */
 const webhooks = section(
   {
     allow_private_networks: Type.Boolean({
@@ -33,7 +32,6 @@ const webhooks = section(
   { description: 'Alerts to users’ webhooks.', default: {} },
 )
 
-/** What users may do with their account themselves (CONTRACT §12). */
 const account = section(
   {
     deletion: Type.Boolean({
@@ -44,7 +42,6 @@ const account = section(
   { description: 'What users may do with their account themselves.', default: {} },
 )
 
-/** Where plans are paid for (CONTRACT §5). */
 const subscription = section(
   {
     upgrade_url: formatted('upgrade_url', {
@@ -79,23 +76,28 @@ export type DecodedConfig = Decoded<typeof schema>
 /** A route as written, with defaults filled in, before its texts are decoded. */
 export type RouteInput = Written<typeof route>
 
-/** A declared route. Durations are milliseconds, sizes bytes, hosts in lower case without port and final dot. */
+/**
+ * A declared route. Durations are in milliseconds and sizes in bytes. Hosts are in lower case, without port
+ * and final dot.
+ */
 export type RouteConfig = Decoded<typeof route> & { name: string }
 export type UpstreamConfig = Decoded<typeof upstream>
 
 type MailSection = NonNullable<DecodedConfig['mail']>
 
-/** How mails are sent; there is none where `mail.smtp` is empty. */
+/** The mail settings. Undefined in the configuration if `mail.smtp` is empty. */
 export type MailConfig = Omit<MailSection, 'smtp' | 'from' | 'product'> & {
   smtp: NonNullable<MailSection['smtp']>
   from: NonNullable<MailSection['from']>
   product: string
 }
 
-/** Which service is told of users; there is none where `events.url` is empty. */
+/**
+ * The settings of the service that receives events. Undefined in the configuration if `events.url` is empty.
+ */
 export type EventsConfig = NonNullable<DecodedConfig['events']>
 
-/** The whole configuration, with every default applied. */
+/** The whole configuration, with all defaults filled in. */
 export type Config = Omit<DecodedConfig, 'routes' | 'mail'> & {
   mail?: MailConfig
   server: { workers: number }

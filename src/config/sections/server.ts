@@ -1,4 +1,4 @@
-// The `server` section: the listener of clients.
+// The schema of the `server` section: the listener for clients.
 import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 import { cors } from './cors.ts'

@@ -1,29 +1,32 @@
-// Whether a value has the shape that a schema describes, and its decoding. Covers the keywords that the configuration
-// uses; a test holds it to ajv, which takes longer to compile the schema than a start may wait.
+// Checks whether a value matches a schema, and decodes it. Covers the keywords that the configuration uses. A
+// test compares the results with ajv, which compiles the schema too slowly for startup.
 import { converterOf, decoderOf, type Keywords, type Schema } from '../../schema/type.ts'
 import { appendToPointer } from '../diagnostics.ts'
 import { type FormatName, formatError } from '../formats/formats.ts'
 
 export interface ShapeError {
   readonly keyword: keyof Keywords
-  /** The schema whose keyword it is. */
+  /** The schema that contains the keyword. */
   readonly schema: Schema
   readonly value: unknown
   /** JSON Pointer of the value. */
   readonly pointer: string
-  /** The missing or the unknown key: of `required` and `additionalProperties`. */
+  /** The missing or unknown key, for `required` and `additionalProperties`. */
   readonly key?: string
-  /** What is wrong by each branch: of `anyOf`. */
+  /** The errors of each branch, for `anyOf`. */
   readonly branches?: readonly (readonly ShapeError[])[]
 }
 
-/** Also fills in the defaults of missing keys, except in a union: its branches would fill in each their own. */
+/**
+ * Returns the errors of the value, and fills in the defaults of missing keys. Defaults inside a union are not
+ * filled in, because each branch would add its own.
+ */
 export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn = true): ShapeError[] {
   const errors: ShapeError[] = []
   const report = (keyword: keyof Keywords, more?: Pick<ShapeError, 'key' | 'branches'>) =>
     errors.push({ keyword, schema, value, pointer, ...more })
   if (schema.type !== undefined && !types[schema.type](value)) report('type')
-  // The other keywords each concern values of one type, and say nothing about others.
+  // Each of the other keywords applies to values of one type and ignores all others.
   if (typeof value === 'string') {
     if (schema.minLength !== undefined && [...value].length < schema.minLength) report('minLength')
     if (schema.pattern !== undefined && !matches(schema.pattern, value)) report('pattern')
@@ -44,7 +47,7 @@ export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn
   return errors
 
   function checkPart(part: Schema, inner: unknown, key: string | number): void {
-    // Not by spreading: a file may have more errors than a call may have arguments.
+    // Spreading is not possible, because a file may have more errors than a call may have arguments.
     for (const error of checkShape(part, inner, appendToPointer(pointer, key), fillsIn)) errors.push(error)
   }
 
@@ -69,7 +72,10 @@ export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn
   }
 }
 
-/** @param value of the shape that the schema describes; it stays as it is */
+/**
+ * Returns the decoded value. The given value is not changed.
+ * @param value a value that matches the schema
+ */
 export function decode<Decoded>(schema: Schema<unknown, Decoded>, value: unknown): Decoded {
   return decodeAny(schema, value) as Decoded
 }

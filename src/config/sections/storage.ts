@@ -1,4 +1,4 @@
-// The `storage` and `limits` sections: where data is stored, and how many uses a day are free.
+// The schemas of the `storage` and `limits` sections: the stores, and the daily uses of plan free.
 import { Type } from '../../schema/type.ts'
 import { formats } from '../formats/formats.ts'
 import { formatted, section } from './builders.ts'

@@ -1,4 +1,4 @@
-// The `tests` section: expectations of the rest of the file, checked by `peage test` (CONTRACT §1).
+// The schema of the `tests` section: test cases for the rest of the file, run by `peage test`.
 import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 
@@ -74,7 +74,7 @@ const testCase = section(
 
 export const tests = Type.Array(testCase, { description: 'Cases for peage test.', default: [] })
 
-/** A file with nothing but test cases (`peage test CASES.yaml`). */
+/** The schema of a file that contains only test cases (`peage test CASES.yaml`). */
 export const caseFile = section(
   { tests: Type.Array(testCase, { description: 'The cases.' }) },
   { description: 'Cases for peage test.' },

@@ -1,4 +1,4 @@
-// The `upstreams` section: the services that requests are forwarded to.
+// The schema of the `upstreams` section: the services that requests are forwarded to.
 import { Type } from '../../schema/type.ts'
 import { formatted, formattedOrZero, NAME_PATTERN, section } from './builders.ts'
 

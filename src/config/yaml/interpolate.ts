@@ -1,26 +1,29 @@
-// Replaces `${NAME}`, `${NAME:-default}` and `${file:PATH}` in one scalar; `$${` is a literal `${` (CONTRACT §2).
+// Replaces `${NAME}`, `${NAME:-default}` and `${file:PATH}` in one scalar. `$${` becomes a literal `${`.
 import { inUtf8, maxValueBytes, type ReadFile, tryRead } from '../read-file.ts'
 
 interface InterpolationContext {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile: ReadFile
-  /** Characters that may still be inserted: a short file may name a long value a million times. */
+  /**
+   * The number of characters that may still be inserted. Without it, a short file could insert a long value a
+   * million times.
+   */
   readonly room: number
 }
 
 export interface InterpolationResult {
   readonly text: string
-  /** The environment variables that it names, each once. */
+  /** The environment variables that the text uses, each once. */
   readonly variables: readonly string[]
-  /** Whether any of it came from a file. */
+  /** Whether any of the text came from a file. */
   readonly fromFile: boolean
-  /** Characters that were inserted; more than `room` if that was the problem. */
+  /** The number of inserted characters. More than `room` if the text needs too many. */
   readonly putIn: number
-  /** One sentence for each placeholder that could not be replaced; values are never repeated. */
+  /** One message for each placeholder that could not be replaced. Messages never contain values. */
   readonly errors: readonly string[]
 }
 
-/** Replaces the placeholders once: an inserted value is not interpolated again. */
+/** Replaces the placeholders once. Placeholders in an inserted value are not replaced. */
 export function interpolate(
   text: string,
   { env, readFile, room }: InterpolationContext,

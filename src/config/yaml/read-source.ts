@@ -1,15 +1,15 @@
-// Reads a file into values and their locations, or into the errors that prevent it.
+// Reads a file into values and their locations, or returns the errors that prevent it.
 import { type Diagnostic, locateDiagnostics, type Problems } from '../diagnostics.ts'
 import { inUtf8, maxFileBytes, type ReadFile, readErrorReason, readLimited } from '../read-file.ts'
 import { interpolate } from './interpolate.ts'
 import { parseYaml, type YamlSource } from './yaml-source.ts'
 
 export interface SourceFile {
-  /** As named on the command line, and in diagnostics. */
+  /** The file name as given on the command line, also used in diagnostics. */
   readonly file: string
-  /** Where `${NAME}` is looked up. */
+  /** The environment variables for `${NAME}`. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Reads the file itself and those that `${file:PATH}` names. */
+  /** Reads the file itself and the files that `${file:PATH}` references. */
   readonly readFile?: ReadFile | undefined
 }
 
@@ -19,8 +19,8 @@ interface ReadSource {
 }
 
 /**
- * @param keys the valid top-level keys, for the message about a file that has none
- * @param whenMissing what to do if there is no such file
+ * @param keys the valid top-level keys, for the error message of an empty file
+ * @param whenMissing advice for the error message if the file does not exist
  */
 export function readSource(
   source: SourceFile,
@@ -28,7 +28,8 @@ export function readSource(
   whenMissing?: string,
 ): ReadSource | Problems {
   const { file, env, readFile = readLimited } = source
-  // ASCII in UTF-16 without a byte order mark is valid UTF-8 with NUL characters, which YAML does not allow.
+  // An ASCII file in UTF-16 without a byte order mark is valid UTF-8 with NUL characters. YAML does not allow
+  // these characters, so the file is refused.
   const readYaml: ReadFile = (path, maxBytes) => readFile(path, maxBytes).replaceAll('\0', '\uFFFD')
   let text: string
   try {

@@ -1,9 +1,9 @@
-// Says in words why a text is not YAML. A sentence repeats nothing from the file, which may contain secrets.
+// Explains why a text is not valid YAML. Messages never quote the file, because it may contain secrets.
 import type { YAMLParseError, YAMLWarning } from 'yaml'
 
 type SyntaxError = Pick<YAMLParseError | YAMLWarning, 'code' | 'message' | 'pos'>
 
-/** What is wrong, and what would be right. */
+/** Returns a message with the error and its correction. */
 export function sentenceOf(text: string, error: SyntaxError): string {
   const { code, message, pos } = error
   const at = pos[0]
@@ -23,7 +23,7 @@ export function sentenceOf(text: string, error: SyntaxError): string {
 
 type Sentence = string | ((text: string, at: number, part: string) => string)
 
-/** By the parser's message; its codes are too coarse. */
+/** The patterns match the parser's messages, because its codes are too coarse. */
 const sentences: readonly (readonly [RegExp, Sentence])[] = [
   [/^Tabs are not allowed/, 'the indentation has a tab; indent with spaces'],
   [
@@ -68,7 +68,10 @@ const sentences: readonly (readonly [RegExp, Sentence])[] = [
   [/^Comments must be separated/, 'the space before # is missing'],
 ]
 
-/** The parser reports a colon too many on the line, and a next line that is indented deeper, at the same place. */
+/**
+ * The parser reports an extra colon, and a next line that is indented deeper, with the same error at the same
+ * place.
+ */
 function ofNestedMapping(text: string, at: number): string {
   return /:(\s|$)/.test(lineAfter(text, at))
     ? 'this value contains a colon and a space; put the value in quotes'
@@ -86,7 +89,10 @@ function ofTextAfterValue(text: string, at: number): string {
   return `this text follows a closing ${quote}; ${inside}`
 }
 
-/** Characters in each direction: a line may be as long as the file, and have as many errors. */
+/**
+ * Characters in each direction. The limit is needed because a line may be as long as the file and have many
+ * errors.
+ */
 const mostLooked = 500
 
 function lineAfter(text: string, at: number): string {
@@ -99,12 +105,12 @@ function ofUnclosed(_text: string, _at: number, bracket: string): string {
 }
 
 /**
- * The parser quotes the file after a word and a colon. A colon without a word before it belongs to the message.
- * Control characters are the file's: they would write lines of their own.
+ * The parser puts text from the file after a word and a colon. A colon without a word before it belongs to
+ * the message. Control characters also come from the file, and they would start new lines in the output.
  */
 const quotation = /(?<! ):|\p{Cc}|(?<=^Unknown directive|^Unsupported YAML version) /u
 
-/** The parser's message without what it quotes from the file. */
+/** Returns the parser's message without the text that it quotes from the file. */
 function withoutQuotation(message: string): string {
   const [sentence = ''] = message.split(quotation, 1)
   return sentence.charAt(0).toLowerCase() + sentence.slice(1)

@@ -1,4 +1,4 @@
-// Parses a text as YAML: why it is not, in one sentence, and which node each alias stands for.
+// Parses a text as YAML, explains syntax errors, and resolves aliases.
 import {
   type Alias,
   Composer,
@@ -14,10 +14,16 @@ import {
 import type { Diagnostic } from '../diagnostics.ts'
 import { sentenceOf } from './syntax-messages.ts'
 
-/** Each spoils one value. From any other error the parser recovers by guessing; its further errors are echoes. */
+/**
+ * Errors that spoil only one value. After any other error, the parser guesses, and its next errors are
+ * consequences.
+ */
 const LOCAL_ERRORS = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
 
-/** All errors by offset (`local`), and the first after which nothing that follows can be relied upon (`fatal`). */
+/**
+ * Returns all errors by offset (`local`), and the first error after which the rest of the text is unreliable
+ * (`fatal`).
+ */
 export function syntaxDiagnostics(
   text: string,
   document: Document,
@@ -28,12 +34,15 @@ export function syntaxDiagnostics(
   return { fatal: fatal && toDiagnostic(text, fatal), local }
 }
 
-/** Deeper than any configuration. The composer recurses, and would exhaust the stack. */
+/**
+ * Deeper than any real configuration. The composer is recursive, and deeper texts would exhaust the stack.
+ */
 export const MAX_DEPTH = 100
 
 /** @throws Unreadable if the text nests too deep */
 export function parseText(text: string): Document {
-  // The core schema, whatever a %YAML directive says: no dates, no sets, no octal surprises.
+  // Always uses the core schema, even with a %YAML directive, so that texts do not become dates, sets or
+  // octal numbers.
   const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
   let first: Document | undefined
   for (const document of composer.compose(tokensOf(text), true, text.length)) {
@@ -46,7 +55,7 @@ export function parseText(text: string): Document {
   return first as Document
 }
 
-/** Nothing of the text can be relied upon, so this is its only diagnostic. */
+/** The error if no part of the text is reliable. Its diagnostic is then the only one. */
 export class Unreadable extends Error {
   readonly diagnostic: Diagnostic
 
@@ -56,7 +65,7 @@ export class Unreadable extends Error {
   }
 }
 
-/** Stops if the text nests too deep: a million brackets would take a gigabyte. */
+/** Stops if the text nests too deep, because a million brackets would use a gigabyte of memory. */
 function* tokensOf(text: string): Generator<CST.Token, void> {
   const parser = new Parser()
   for (const lexeme of new Lexer().lex(text)) {
@@ -73,7 +82,10 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
   return { offset: error.pos[0], path: '', message: `is not valid YAML: ${sentenceOf(text, error)}` }
 }
 
-/** Maps each alias to the last node before it with its anchor. The library itself searches again for every alias. */
+/**
+ * Maps each alias to the last node before it with its anchor. The library would search the document for every
+ * alias.
+ */
 export function resolveAliases(document: Document): Map<Alias, Node> {
   const anchored = new Map<string, Node>()
   const targets = new Map<Alias, Node>()

@@ -1,4 +1,4 @@
-// Parses YAML into plain values and records where each of them is.
+// Parses YAML into plain values and records the location of each value.
 import {
   type Alias,
   type Document,
@@ -25,32 +25,35 @@ import { MAX_DEPTH, parseText, resolveAliases, syntaxDiagnostics, Unreadable } f
 
 export interface SourceLocation {
   readonly path: string
-  /** Offset of its key; `undefined` for the root and list items. */
+  /** Offset of the key. `undefined` for the root and for list items. */
   readonly key: number | undefined
   readonly value: number
 }
 
 export interface YamlSource {
-  /** Objects have no prototype, so that no key of the file reaches `Object.prototype`. */
+  /** Objects have no prototype, so that keys of the file cannot change `Object.prototype`. */
   readonly value: unknown
   readonly diagnostics: readonly Diagnostic[]
-  /** By JSON Pointer, as ajv names places. */
+  /** The locations by JSON Pointer. */
   readonly locations: ReadonlyMap<string, SourceLocation>
-  /** Scalars with interpolated text, by pointer: the environment variables that they name. */
+  /** The environment variables that each interpolated scalar uses, by JSON Pointer. */
   readonly interpolated: ReadonlyMap<string, readonly string[]>
-  /** Those with text from a `${file:}`. */
+  /** JSON Pointers of the scalars that contain text from a `${file:}`. */
   readonly fromFile: ReadonlySet<string>
-  /** Pointers of values that could not be read: any further error about them would be a consequence. */
+  /** Pointers of values that could not be read. Further errors about them would only be consequences. */
   readonly unknown: ReadonlySet<string>
 }
 
-/** A diagnostic for the value at a JSON Pointer. */
+/** Creates a diagnostic for the value at a JSON Pointer. */
 export function diagnosticAt(yaml: YamlSource, pointer: string, message: string): Diagnostic {
   const { path = '', value: offset = 0 } = yaml.locations.get(pointer) ?? {}
   return { offset, path, message }
 }
 
-/** The position of a JSON Pointer; a value that is not in the file has that of its nearest ancestor. */
+/**
+ * Returns the positions of JSON Pointers. A value that is not in the file has the position of its nearest
+ * ancestor.
+ */
 export function positionsOf({ locations }: YamlSource, text: string): (pointer: string) => Position {
   const positionOf = positionsIn(text)
   return pointer => {
@@ -62,13 +65,13 @@ export function positionsOf({ locations }: YamlSource, text: string): (pointer: 
   }
 }
 
-/** @param room characters that may be inserted */
+/** @param room the number of characters that may be inserted */
 type Interpolate = (text: string, room: number) => InterpolationResult
 
-/** More values than this through aliases are an attack on memory ("billion laughs"), not a configuration. */
+/** More values than this through aliases indicate an attack on memory ("billion laughs"). */
 const MAX_ALIASED_VALUES = 10_000
 
-/** A file of the maximum size with nothing but routes has fewer. */
+/** A file of the maximum size that contains only routes has fewer values. */
 const MOST_VALUES = 500_000
 
 /** @returns the source, or the diagnostics if the text cannot be used as YAML */
@@ -100,10 +103,10 @@ class Reader {
   readonly #interpolated = new Map<string, readonly string[]>()
   readonly #fromFile = new Set<string>()
   readonly #unknown = new Set<string>()
-  /** Collections being read: an alias to one of them would recurse without end. */
+  /** Collections that are being read. An alias to one of them would recurse without end. */
   readonly #open = new Set<Node>()
   #aliasedValues = 0
-  /** Characters that may still be inserted. */
+  /** The number of characters that may still be inserted. */
   #room = maxFileBytes
 
   constructor(document: Document, interpolate: Interpolate, parseDiagnostics: readonly Diagnostic[]) {
@@ -176,7 +179,7 @@ class Reader {
     return object
   }
 
-  /** The pairs of a mapping, then those that it merges in (`<<`). */
+  /** Returns the pairs of a mapping, followed by the pairs that it merges in (`<<`). */
   #entries(map: YAMLMap, location: SourceLocation): Entry[] {
     const own: Entry[] = []
     const sources: unknown[] = []
@@ -231,7 +234,7 @@ class Reader {
 
   #exceedsAliasLimit(location: SourceLocation): boolean {
     if (this.#aliasedValues < MAX_ALIASED_VALUES) {
-      // Aliases of aliases may nest deeper than the text does.
+      // Nested aliases can exceed the depth limit, even if the text itself does not.
       this.#aliasedValues = this.#open.size > MAX_DEPTH ? MAX_ALIASED_VALUES : this.#aliasedValues + 1
       if (this.#aliasedValues === MAX_ALIASED_VALUES)
         this.#report(location, 'aliases stand for too many values')
