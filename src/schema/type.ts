@@ -1,14 +1,14 @@
-// Builds JSON Schemas that the compiler reads types from. Our own, because every command and every start waits for it:
-// a library that does it takes longer to load than a configuration takes to check.
+// Builds JSON Schemas that the compiler derives types from. A library for this would take longer to load than
+// a configuration takes to check, and every command and every start would wait for it.
 
 declare const written: unique symbol
 declare const decoded: unique symbol
-// Neither is part of the JSON.
+// These symbols are not part of the JSON.
 const isOptional = Symbol('isOptional')
 const decoder = Symbol('decoder')
 const converter = Symbol('converter')
 
-/** `Written` stands in the file; the program reads it as `Decoded`. */
+/** A schema for the type `Written` in the file, which the program decodes to `Decoded`. */
 export interface Schema<Written = unknown, Decoded = unknown> extends Keywords {
   readonly [written]?: Written
   readonly [decoded]?: Decoded
@@ -16,7 +16,7 @@ export interface Schema<Written = unknown, Decoded = unknown> extends Keywords {
   readonly [converter]?: (value: never) => Decoded
 }
 
-/** Those that are used here. */
+/** The JSON Schema keywords that the program uses. */
 export interface Keywords {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean' | 'null'
   readonly title?: string
@@ -73,7 +73,7 @@ export const Type = {
   Number: (options?: Keywords): Schema<number, number> => ({ type: 'number', ...options }),
   Boolean: (options?: Keywords): Schema<boolean, boolean> => ({ type: 'boolean', ...options }),
   Null: (): Schema<null, null> => ({ type: 'null' }),
-  /** With a type of the caller's choice. */
+  /** A schema whose type the caller chooses. */
   Unsafe: <Value>(keywords: Keywords): Schema<Value, Value> => keywords,
 
   Literal: <const Value extends string | number | boolean>(value: Value): Schema<Value, Value> => ({
@@ -99,7 +99,7 @@ export const Type = {
     options?: Keywords,
   ): Schema<Written<Item>[], Decoded<Item>[]> => ({ type: 'array', items, ...options }),
 
-  /** @param pattern of the keys */
+  /** @param pattern for the keys */
   Record: <Value extends Schema>(
     pattern: string,
     value: Value,
@@ -117,13 +117,13 @@ export const Type = {
 
   Optional: <Of extends Schema>(schema: Of): Of & Optional => ({ ...schema, [isOptional]: true }),
 
-  /** @param parse reads the value's text */
+  /** @param parse decodes the text of the value */
   Decode<Was, Value>(schema: Schema<Was>, parse: (text: string) => Value): Schema<Was, Value> {
     const keywords: Keywords = schema
     return { ...keywords, [decoder]: value => parse(String(value)) }
   },
 
-  /** Makes another value of the one that `schema` decodes. */
+  /** Converts the value that `schema` decodes to another value. */
   Convert<Was, Inner, Value>(
     schema: Schema<Was, Inner>,
     convert: (value: Inner) => Value,
@@ -133,12 +133,12 @@ export const Type = {
   },
 }
 
-/** What `schema` makes of a value once it is decoded. */
+/** Returns the conversion that follows the decoding of a value. */
 export function converterOf(schema: Schema): ((value: never) => unknown) | undefined {
   return schema[converter]
 }
 
-/** What `schema` decodes a value with; the values in it are decoded each by their own. */
+/** Returns the decoder of a value. Nested values are decoded with their own schemas. */
 export function decoderOf(schema: Schema): ((value: unknown) => unknown) | undefined {
   return schema[decoder]
 }
