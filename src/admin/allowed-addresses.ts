@@ -1,13 +1,13 @@
-// Which addresses may call the admin listener (`admin.allow_from`, CONTRACT §13).
+// Decides which client addresses may call the admin listener (`admin.allow_from`).
 import type { IncomingMessage } from 'node:http'
 import { createNetworks, createTrustedProxies } from '../http/client-address.ts'
 
-/** Whether the request comes from where operators may call from. */
+/** Whether the request comes from an allowed address. */
 export type IsAllowedAddress = (request: Pick<IncomingMessage, 'socket' | 'headers'>) => boolean
 
 /**
- * The socket's own address must be allowed, and behind a trusted proxy its client's too: a proxy that forwards for
- * everybody must not lend them its address.
+ * The socket's address must be allowed. Behind a trusted proxy, the client's address must be allowed too.
+ * Otherwise a proxy that forwards for everyone would let every client in.
  * @param allowFrom CIDRs or single addresses; undefined allows every address
  * @param trustedProxies `server.trusted_proxies`
  */

@@ -1,4 +1,4 @@
-// The audit log of what operators changed or were refused (CONTRACT §7, our addition).
+// Stores the audit log: changes by operators and refused calls.
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 
 /** How an operator made a call: in the console, with a token on the admin API, or with `peage users`. */
@@ -14,21 +14,23 @@ export interface AuditRecord {
   /** The path pattern. */
   route: string
   user_id: number | null
-  /** The fields to change with their new values; null when the request was refused. */
+  /** The fields to change with their new values. Null if the request was refused. */
   changes: Readonly<Record<string, unknown>> | null
-  /** The values of these fields before the change, without secrets; null if there are none. */
+  /** The values of these fields before the change, without secrets. Null if there are none. */
   previous: Readonly<Record<string, unknown>> | null
-  /** Status of the response. */
   status: number
   request_id: string
 }
 
-/** As returned to operators. */
+/** An entry as operators receive it. */
 interface AuditEntry extends Omit<AuditRecord, 'channel'> {
   id: number
-  /** Null in entries of versions that did not record it. */
+  /** Null in entries of versions that did not record the channel. */
   channel: AuditChannel | null
-  /** The current email of the user, read with the list and never stored here; null if the user does not exist. */
+  /**
+   * The current email of the user. It is joined when the list is read and never stored here. Null for a
+   * deleted user.
+   */
   email: string | null
 }
 
@@ -41,7 +43,7 @@ interface AuditFilter {
   until?: Date | undefined
   /** Only entries of this operation. */
   action?: Pick<AuditRecord, 'method' | 'route'> | undefined
-  /** Only entries older than the one with this id. */
+  /** Only entries older than the entry with this id. */
   before?: number | undefined
   limit: number
 }
@@ -49,11 +51,14 @@ interface AuditFilter {
 /** Every method throws StorageError when the store fails. */
 export interface AuditStore {
   write(record: AuditRecord): Promise<void>
-  /** Writes the record unless one of the same operator, route and minute is there (CONTRACT §13). */
+  /**
+   * Writes the record, except if there is already a refusal of the same operator, method and route in the
+   * same minute.
+   */
   writeRefusal(record: AuditRecord): Promise<void>
   /** Writes the record in the transaction of the audited change. */
   inTransaction(record: AuditRecord): TransactionStep
-  /** Newest first. */
+  /** Returns entries, newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>
 }
 

@@ -1,11 +1,11 @@
-// Remembers the running configuration as operators may see it, and what came of the last reload (CONTRACT §13).
+// Remembers the running configuration as operators may see it, and the result of the last reload.
 import type { Clock } from '../clock.ts'
 import type { ListedProblem } from '../config/diagnostics.ts'
 import { type ListedValue, type Listing, parseListing } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
 
 interface RunningValue extends ListedValue {
-  /** The file has another value, which a reload cannot take. */
+  /** Set if the file has another value that needs a restart. */
   readonly waits_for_restart?: true
 }
 
@@ -18,13 +18,13 @@ export interface LastReload {
 /** A configuration, and its values as operators may see them. */
 export interface ListedConfig {
   readonly config: Config
-  /** Undefined if the configuration comes from no file. */
+  /** Undefined if the configuration was not read from a file. */
   readonly listing: Listing | undefined
 }
 
 export interface ReloadOutcome {
   readonly problems: readonly ListedProblem[]
-  /** The configuration that is active now; undefined if the new one is refused. */
+  /** The configuration that is active now. Undefined if the new one is refused. */
   readonly active?: ListedConfig & {
     /** JSON Pointers of changes that need a restart. */
     readonly restartRequired: readonly string[]
@@ -33,19 +33,19 @@ export interface ReloadOutcome {
 
 export interface ConfigurationRecord {
   reloaded(outcome: ReloadOutcome): void
-  /** The active configuration. Its listing masks the secrets of this configuration and of no other. */
+  /** Returns the active configuration. Its listing masks exactly the secrets of this configuration. */
   active(): ListedConfig
   running(): RunningValue[]
   lastReload(): LastReload | null
-  /** How many reloads have been tried. */
+  /** Returns the number of reloads so far. */
   counts(): { success: number; failure: number }
 }
 
-/** @param first the configuration at the start */
+/** @param first the configuration at startup */
 export function createConfigurationRecord(first: ListedConfig, clock: Clock): ConfigurationRecord {
   let latest = first
   const valuesOf = ({ listing }: ListedConfig) => (listing === undefined ? [] : parseListing(listing))
-  /** Values from the start on that no reload can take. */
+  /** Paths whose values are still the startup values and need a restart to change. */
   let waiting: readonly string[] = []
   let last: LastReload | null = null
   const counts = { success: 0, failure: 0 }
@@ -75,7 +75,10 @@ export function createConfigurationRecord(first: ListedConfig, clock: Clock): Co
   }
 }
 
-/** Only keys that are no lists can wait: `/auth/key_secret` is `auth.key_secret`. */
+/**
+ * Converts, for example, `/auth/key_secret` to `auth.key_secret`. Keys that need a restart are never list
+ * items.
+ */
 function toPath(pointer: string): string {
   return pointer.slice(1).replaceAll('/', '.')
 }

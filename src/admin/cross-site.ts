@@ -1,11 +1,12 @@
-// Refuses cross-site and DNS-rebinding requests: a page in an operator's browser must not drive the admin listener.
+// Refuses cross-site and DNS-rebinding requests, so that a page in an operator's browser cannot use the admin
+// listener.
 import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 
 /**
- * Refuses every cross-site request, even one with a stolen token. Programs send neither header, and browsers let no
- * page change them (Fetch Metadata Request Headers §2; RFC 6454 §7).
- * @param ownOrigin what the browser sees
+ * Refuses every cross-site request, even with a stolen token. Programs send neither of the two headers, and
+ * browsers do not let pages change them (Fetch Metadata Request Headers §2; RFC 6454 §7).
+ * @param ownOrigin the origin of the admin listener as the browser sees it
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectCrossSite(
@@ -19,9 +20,9 @@ export function rejectCrossSite(
 }
 
 /**
- * Refuses a request that a page of another origin could have made with the operator's cookie (CONTRACT §13): browsers
- * send `Origin` with every request that is not safe.
- * @param ownOrigin what the browser sees
+ * Refuses a request that a page of another origin may have sent with the operator's cookie. Browsers send
+ * `Origin` with every request except safe ones.
+ * @param ownOrigin the origin of the admin listener as the browser sees it
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: string | undefined): void {
@@ -29,12 +30,12 @@ export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: 
 }
 
 /**
- * A page can make its own host name resolve to 127.0.0.1 (DNS rebinding). The browser then calls the request
- * same-site, but still sends that name as `Host`.
+ * Refuses hosts other than loopback. A page can make its own host name resolve to 127.0.0.1 (DNS rebinding).
+ * The browser then treats the request as same-site, but still sends the page's name as `Host`.
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectDnsRebinding({ host }: IncomingHttpHeaders): void {
-  // Browsers always send `Host`; an HTTP/1.0 client need not.
+  // Browsers always send `Host`, but an HTTP/1.0 client may omit it.
   if (host !== undefined && !isLoopback(hostName(host))) throw forbidden('host')
 }
 
@@ -44,7 +45,7 @@ export function isLoopback(name: string): boolean {
   return loopback.some(pattern => pattern.test(bare))
 }
 
-/** The last two are IPv4-mapped IPv6: as usually written, and as the URL parser writes it. */
+/** The last two patterns are IPv4-mapped IPv6, in the usual form and in the form of the URL parser. */
 const loopback = [
   /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/,
   /^(.+\.)?localhost\.?$/,

@@ -1,4 +1,4 @@
-// Serves the OpenAPI document (our addition to CONTRACT §7).
+// Serves the OpenAPI document.
 import type { FastifyInstance } from 'fastify'
 import type { Operation } from '../openapi/operation.ts'
 import { Type } from '../schema/type.ts'
@@ -24,8 +24,8 @@ export const documentation = {
 } as const satisfies Record<string, Operation>
 
 /**
- * @param app whose every request is an operator's
- * @param render called once, at the first request for it: the document describes the program, not the installation
+ * @param app an instance whose requests all come from operators
+ * @param render called once, at the first request; the document depends only on the program version
  */
 export function serveDocumentation(app: FastifyInstance, render: () => Promise<string>): void {
   let rendered: Promise<string> | undefined

@@ -1,4 +1,4 @@
-// Whether this gateway can do its work (CONTRACT §7, `/readyz`).
+// Determines whether the gateway is ready to serve requests, for `/readyz`.
 import type { ReloadResult } from '../observability/metrics/counters.ts'
 import type { StoreChecks } from '../storage/open.ts'
 
@@ -7,40 +7,43 @@ type Status = 'ok' | 'degraded' | 'down'
 interface HealthReport {
   readonly status: Status
   readonly checks: Readonly<Record<string, Status>>
-  /** What came of the last reload, unless its configuration is active in every process. */
+  /** The result of the last reload, except if its configuration is active in every process. */
   readonly configuration?: Exclude<ReloadResult, 'success'>
-  /** Things that work, but not as they should in production. */
+  /** Settings that work but are not meant for production. */
   readonly warnings?: readonly string[]
 }
 
 export interface Health {
-  /** Whether a guard could decide. Losing Redis is `degraded`: Postgres alone holds the record. */
+  /**
+   * Whether guards can decide. A loss of Redis is only `degraded`, because Postgres has all data that must
+   * not be lost.
+   */
   readiness(): Promise<HealthReport>
-  /** Whether unguarded routes can be served: they only need a process that accepts requests. */
+  /** Whether unguarded routes can be served. They need only a process that accepts requests. */
   publicReadiness(): Promise<HealthReport>
 }
 
 /** Which stores respond. */
 export interface StoreReachability {
   readonly postgres: boolean
-  /** Absent where no Redis is configured. */
+  /** Absent if no Redis is configured. */
   readonly redis?: boolean
 }
 
-/** A worker's own report. */
+/** The health of one worker. */
 export interface WorkerHealth {
   readonly pid: number | undefined
-  /** Undefined when the worker does not respond in time, or is not running. */
+  /** Undefined if the worker does not respond in time, or is not running. */
   readonly stores: StoreReachability | undefined
 }
 
 interface Dependencies extends StoreChecks {
-  /** With worker processes: one entry per worker, including those not running. */
+  /** With worker processes, returns one entry per worker, even if the worker is not running. */
   workers?: (() => Promise<WorkerHealth[]>) | undefined
-  /** Warnings of the current configuration. */
+  /** The warnings of the current configuration. */
   warnings(): readonly string[]
   lastReload(): ReloadResult
-  /** Whether clients are accepted no more. */
+  /** Whether the gateway no longer accepts clients. */
   isStopping(): boolean
 }
 

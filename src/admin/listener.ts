@@ -1,4 +1,4 @@
-// The second listener (CONTRACT §7): health for probes, metrics for Prometheus, and the admin API for operators.
+// Creates the admin listener: health for probes, metrics for Prometheus, the admin API, and the console.
 import { type IncomingMessage, METHODS, maxHeaderSize } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
@@ -30,14 +30,14 @@ import type { Operator } from './operators.ts'
 import { probes } from './probes.openapi.ts'
 
 interface Dependencies extends AdminDependencies, ConsoleDependencies {
-  /** Of the current configuration. */
+  /** Depends on the current configuration. */
   isAllowedAddress: IsAllowedAddress
   consoleSessions: ConsoleSessions
-  /** The Prometheus page, of this process or of all workers. */
+  /** Returns the Prometheus metrics of this process or of all workers. */
   renderMetrics(): Promise<string>
-  /** The OpenAPI document; called at the first request for it. */
+  /** Returns the OpenAPI document. Called at the first request for it. */
   documentation(): Promise<string>
-  /** Keeps the client's request id if it is safe, or generates one. */
+  /** Keeps the client's request id if it is safe, or generates a new one. */
   requestIdFor(given: string | undefined): string
   logger: Logger
   failureLog: FailureLog
@@ -65,26 +65,28 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     },
     frameworkErrors: (_badUrl, { raw }, reply) => sendFastifyRefusal(reply, refusalOfBadUrl(raw), onRefusal),
     clientErrorHandler: (error, socket) => onClientError(error, socket, noSniffing),
-    // While draining, requests on open connections are served as usual.
+    // While the listener drains, requests on open connections are served as usual.
     return503OnClosing: false,
-    // As long as a request's head may be: by default the router takes a longer parameter for another path.
+    // Parameters may be as long as the head of a request. With the default limit, the router would not find
+    // the route of a longer parameter.
     routerOptions: {
       ignoreTrailingSlash: true,
       maxParamLength: maxHeaderSize,
       querystringParser: parseQuery,
     },
-    // Node would refuse a request without a `Host` header with its own response body.
+    // Without this, Node itself would refuse a request without `Host`, with its own response body.
     http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,
   })
   trackResponses(app.server)
   installErrorHandlers(app, onRefusal, noSniffing)
   installExpectationHandler(app.server)
-  // The drain listens for `upgrade`, so Node leaves the response to us: without this handler none would be sent.
+  // The drain listens for `upgrade`, so Node no longer sends a response itself. Without this handler, none
+  // would be sent.
   routeUpgrades(app.server, () => false, noSniffing)
-  // By default Node silently drops headers past the thousandth: a second credential, say.
+  // By default, Node silently drops headers after the thousandth. One of them could be a second credential.
   app.server.maxHeadersCount = 0
-  // Bodies are read as those under /api/v1/auth are, and every method gets a response of ours.
+  // Bodies are read by `readBody`, not by Fastify, and every method gets a response of the gateway.
   for (const method of METHODS) {
     if (method !== 'GET' && method !== 'HEAD')
       app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
@@ -122,7 +124,10 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   })
   return app
 
-  /** Before anything but a probe is answered. @throws Refusal for other networks, and pages of other sites */
+  /**
+   * Called for every request except probes.
+   * @throws Refusal if the client's network is not allowed, or if a page of another site sent the request
+   */
   function rejectOutsiders(request: IncomingMessage): void {
     if (!isAllowedAddress(request)) throw new Refusal('admin_forbidden', { reason: 'admin.allow_from' })
     rejectMalformed(request)
@@ -142,7 +147,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   }
 }
 
-/** For every response, also those of the HTTP parser. */
+/** Sent with every response, including responses of the HTTP parser. */
 const noSniffing = ['x-content-type-options', 'nosniff']
 
 function admitOperators(
@@ -166,9 +171,9 @@ function admitOperators(
 }
 
 /**
- * By the bearer token; without one, by the cookie of the console, which stands for its token.
+ * Identifies the operator by the bearer token, or by the console's cookie if there is no bearer token.
  * @returns the operator and the channel, or the reason why there is no operator
- * @throws Refusal 403 `admin_unauthorized` if a page of another origin may have made the request
+ * @throws Refusal 403 `admin_unauthorized` if a page of another origin may have sent the request
  */
 function callerOf(
   { raw }: FastifyRequest,
@@ -192,12 +197,12 @@ function callerOf(
   return { operator: session.operator, channel: 'console' }
 }
 
-/** RFC 9110 §9.2.1. */
+/** The safe methods of RFC 9110 §9.2.1. */
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
 interface CallLog {
   readonly logger: Logger
-  /** Why a request got 401, 403 or 429. */
+  /** The reason why a request got 401, 403 or 429. */
   reasonOf(request: FastifyRequest): string | undefined
 }
 
@@ -213,21 +218,25 @@ function logCalls(app: FastifyInstance, { logger, reasonOf }: CallLog): void {
   }
   app.addHook('onRequest', async (request: OperatorRequest, { raw }) => {
     const { ip } = request
-    // Fastify calls no hook where a client leaves before its response, although what it asked for may be done.
+    // Fastify calls no hook if the client disconnects before the response. The requested change may still
+    // have been made, so it must be logged.
     raw.once('close', () => log(request, ip))
   })
   app.addHook('onResponse', async (request, reply) => log(request, request.ip, reply.statusCode))
 }
 
-/** Decides by the listening address, not a connection's: a proxy on the host may forward the client's Host. */
+/**
+ * Uses the address of the listener, not of the connection, because a proxy on this host may forward the
+ * client's `Host`.
+ */
 function isLoopbackListener({ server }: FastifyInstance): boolean {
   const address = server.address() as AddressInfo | null
   return address !== null && isLoopback(address.address)
 }
 
 /**
- * Refuses a request with two `Host` fields, or an `Expect` other than `100-continue`, as the client listener does
- * (CONTRACT §4).
+ * Refuses a request with two `Host` headers, or with an `Expect` other than `100-continue`, as the client
+ * listener does.
  * @throws Refusal 400 `request_invalid`
  */
 function rejectMalformed({
@@ -238,7 +247,10 @@ function rejectMalformed({
   if (isMalformed) throw new Refusal('request_invalid', { headers: { connection: 'close' } })
 }
 
-/** Node takes the first of two `Authorization`. @throws Refusal 400 `credentials_ambiguous` */
+/**
+ * Node uses the first of two `Authorization` headers, so two are refused.
+ * @throws Refusal 400 `credentials_ambiguous`
+ */
 function rejectAmbiguousCredentials({
   headersDistinct: { authorization = [] },
 }: Pick<IncomingMessage, 'headersDistinct'>): void {

@@ -1,8 +1,9 @@
-// Maps a bearer token to its operator in constant time: the delay must not reveal how much of a guess is right.
+// Finds the operator of a bearer token in constant time. The delay must not reveal how much of a guess is
+// correct.
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { OperatorRole, TokenConfig } from '../config/sections/admin.ts'
 
-/** The bearer of one token of the configuration. */
+/** The operator of one configured token. */
 export interface Operator {
   /** The name of the token. */
   readonly name: string
@@ -12,20 +13,23 @@ export interface Operator {
 }
 
 export interface Operators {
-  /** The operator whose token an `Authorization` value has. */
+  /** Returns the operator whose token is in an `Authorization` value. */
   find(authorization: string | undefined): Operator | undefined
   findByToken(token: string): Operator | undefined
-  /** Whoever has the token with this SHA-256 now: its name and role may have changed, or it may be gone. */
+  /**
+   * Returns the current operator of the token with this SHA-256. The name and role may have changed.
+   * Undefined if the token was deleted.
+   */
   findByDigest(digest: Buffer): Operator | undefined
   readonly hasAny: boolean
 }
 
-/** @param tokens tokens by name; empty tokens are ignored */
+/** @param tokens by name; empty tokens are ignored */
 export function createOperators(tokens: Readonly<Record<string, TokenConfig>>): Operators {
   const operators = Object.entries(tokens)
     .filter(([, { token }]) => token !== '')
     .map(([name, { token, may }]): Operator => ({ name, may, digest: digestOf(token) }))
-  // Compares all of them, whichever matches, to keep the time constant.
+  // Compares all tokens, even after a match, to keep the time constant.
   const findByDigest = (digest: Buffer) =>
     operators.filter(operator => timingSafeEqual(operator.digest, digest)).at(0)
   const findByToken = (token: string) => findByDigest(digestOf(token))
@@ -44,7 +48,7 @@ function bearerToken(authorization = ''): string | undefined {
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
 }
 
-/** Hashes to a fixed length, which `timingSafeEqual` needs. */
+/** Hashes the token to the fixed length that `timingSafeEqual` needs. */
 function digestOf(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }

@@ -1,4 +1,4 @@
-// The last 15 minutes in steps of 10 s, for the console (CONTRACT §13): differences of the counters that metrics have.
+// Computes the last 15 minutes in steps of 10 s, for the console, from differences between metric counters.
 import type { Clock } from '../clock.ts'
 import type { FamilyJson } from '../observability/metrics/families.ts'
 import { type CounterTotals, quantileMs, totalsOf } from '../observability/metrics/totals.ts'
@@ -10,25 +10,28 @@ export interface OverviewSeries {
   /** Epoch seconds at which each step ended. */
   readonly at: number[]
   readonly requests: (number | null)[]
-  /** Answered 5xx. */
+  /** Requests with a 5xx response. */
   readonly errors: (number | null)[]
-  /** By guard. */
+  /** Refused requests by guard. */
   readonly refused: Readonly<Record<string, (number | null)[]>>
   readonly p50_ms: (number | null)[]
   readonly p99_ms: (number | null)[]
-  /** 0 to 1. */
+  /** From 0 to 1. */
   readonly cache_hit_rate: (number | null)[]
 }
 
 export interface OverviewHistory {
-  /** Reads the counters; to be called at the end of each step. Never rejects. */
+  /** Reads the counters. Call it at the end of each step. Never rejects. */
   sample(): Promise<void>
   series(): OverviewSeries
 }
 
 interface Options {
   clock: Clock
-  /** The metrics of every process. @throws where one cannot be asked: the step is not known then */
+  /**
+   * Returns the metrics of every process.
+   * @throws if a process does not respond; the step then has no values
+   */
   gather(): Promise<readonly (readonly FamilyJson[])[]>
 }
 
@@ -42,12 +45,12 @@ export function createOverviewHistory({ clock, gather }: Options): OverviewHisto
       const step = stepAt(clock.now())
       try {
         const totals = totalsOf(await gather())
-        // The clock was set back: what is known is of steps that are still to come.
+        // If the clock was set back, the known steps are in the future.
         if (last !== undefined && step < last.step) {
           known.clear()
           last = undefined
         }
-        // What happened while nothing was read belongs to no step in particular.
+        // Changes over several steps belong to no single step, so they are dropped.
         if (last !== undefined && step === last.step + 1) known.set(step, differenceOf(totals, last.totals))
         if (last === undefined || step > last.step) last = { step, totals }
         for (const old of known.keys()) if (old <= step - steps) known.delete(old)
@@ -77,7 +80,10 @@ export function createOverviewHistory({ clock, gather }: Options): OverviewHisto
   }
 }
 
-/** Samples now, and at the end of each step. @returns a function that stops it */
+/**
+ * Samples immediately and at the end of each step.
+ * @returns a function that stops the sampling
+ */
 export function sampleEachStep(history: Pick<OverviewHistory, 'sample'>, clock: Clock): () => void {
   let timer: NodeJS.Timeout | undefined
   const schedule = () => {
@@ -93,12 +99,15 @@ export function sampleEachStep(history: Pick<OverviewHistory, 'sample'>, clock: 
   return () => clearTimeout(timer)
 }
 
-/** The number since the epoch of the step that ended last; timers may be early by a little. */
+/**
+ * Returns the number (since the epoch) of the step that ended last. Timers may fire a little early, so half a
+ * second is added.
+ */
 function stepAt(nowMs: number): number {
   return Math.floor((nowMs + 500) / 1000 / stepSeconds)
 }
 
-/** Counters only grow. */
+/** A counter can only shrink if a process restarted. The difference is then 0. */
 function differenceOf(now: CounterTotals, before: CounterTotals): CounterTotals {
   const grown = (value: number, was = 0) => Math.max(0, value - was)
   return {

@@ -1,4 +1,4 @@
-// Endpoints without authentication: liveness, readiness and metrics (CONTRACT §7).
+// Describes the endpoints without authentication: liveness, readiness and metrics.
 import type { Operation } from '../openapi/operation.ts'
 import { oneOf, record, text } from '../openapi/schema-builders.ts'
 import { Type } from '../schema/type.ts'

@@ -1,4 +1,4 @@
-// All that is stored of one user, for operators: never a hash, a key or a secret (CONTRACT §13).
+// Reads all data of one user for operators, but never a hash, a key or a secret.
 import type { Database } from '../storage/database.ts'
 import type { Plan, User } from '../users/user.ts'
 import { userColumns } from '../users/user-record-store.ts'
@@ -11,7 +11,10 @@ export interface UserDetails {
 }
 
 export interface UserDetailsStore {
-  /** Active or inactive. @throws StorageError */
+  /**
+   * Finds an active or inactive user.
+   * @throws StorageError
+   */
   find(userId: number): Promise<UserDetails | undefined>
 }
 

@@ -1,4 +1,4 @@
-// An endpoint of the admin API, what it needs, and the request that it receives.
+// Defines the endpoints of the admin API, their dependencies, and the requests that they receive.
 import type { FastifyRequest } from 'fastify'
 import type { AccountExportStore } from '../../accounts/account-export-store.ts'
 import type { CodeIssueStore } from '../../accounts/codes/code-issue-store.ts'
@@ -27,13 +27,16 @@ import type { UserDetailsStore } from '../user-details-store.ts'
 import type { Parameter } from './input.ts'
 
 export interface AdminEndpoint {
-  /** Has exactly one successful response. */
+  /** The operation has exactly one successful response. */
   readonly operation: OperationOfOperators
-  /** Whether the audit records every refusal. By default, of a `GET` it records only the refusal of a role. */
+  /** Whether the audit records every refusal. By default, a `GET` records only refusals because of a role. */
   readonly auditsRefusals?: boolean
-  /** Of the successful response. */
+  /** The headers of the successful response. */
   readonly headers?: Readonly<Record<string, string>>
-  /** @returns the body of the successful response, if that has one @throws Refusal; StorageError */
+  /**
+   * @returns the body of the successful response, or undefined if that response has no body
+   * @throws Refusal; StorageError
+   */
   handle(call: AdminRequest): Promise<object | undefined>
 }
 
@@ -42,17 +45,22 @@ export interface AdminRequest {
   readonly query: Readonly<Record<string, Parameter>>
   /** The role of the operator's token. */
   readonly may: OperatorRole
-  /** Empty when the operation has no body. */
+  /** Empty if the operation has no body. */
   readonly body: JsonObject
-  /** Writes the audit record in the transaction of the change: no change is stored without one. */
+  /**
+   * Writes the audit record in the transaction of the change, so that no change is stored without a record.
+   */
   audited(change: AuditedChange): TransactionStep
-  /** Writes the audit record of something that changes nothing, before it is answered. @throws StorageError */
+  /**
+   * Writes the audit record of an operation that changes nothing. Call it before the response is sent.
+   * @throws StorageError
+   */
   written(change: AuditedChange): Promise<void>
 }
 
 interface AuditedChange {
   readonly userId: number | undefined
-  /** The changed fields with their new values; empty if the operation changes no field. */
+  /** The changed fields with their new values. Empty if the operation changes no field. */
   readonly changes: Readonly<Record<string, unknown>>
   /** The values of these fields before the change, read in the same transaction. */
   readonly previous?: Readonly<Record<string, unknown>> | undefined
@@ -64,11 +72,10 @@ export interface ExplainQuestion {
   readonly as:
     | 'anonymous'
     | { readonly plan: Plan; readonly verified?: boolean; readonly used_today?: number }
-  /** A user in particular, with `as` by the record. */
+  /** A specific user. `as` is then filled from the user's record. */
   readonly user?: { readonly id: number; readonly isActive: boolean }
 }
 
-/** What the endpoints need. */
 export interface AdminDependencies {
   users: UserStore
   userDirectory: UserDirectory
@@ -82,11 +89,14 @@ export interface AdminDependencies {
   deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
   mails: Pick<MailStore, 'list'>
   audit: AuditStore
-  /** The PHC string of a password. @throws Refusal `service_unavailable` while too many are hashed */
+  /**
+   * Returns the PHC string of a password.
+   * @throws Refusal `service_unavailable` while too many passwords are being hashed
+   */
   hashPassword(password: string): Promise<string>
-  /** How long a code is good; undefined where no mails can be sent. */
+  /** The lifetime of a reset code in milliseconds. Undefined if no mails can be sent. */
   resetTtlMs(): number | undefined
-  /** Sends what was stored. */
+  /** Starts to send the stored mails. */
   wakeMails(): void
   /** Resolves when the change is visible in this process. */
   changesVisible(): Promise<void>
@@ -96,16 +106,16 @@ export interface AdminDependencies {
   routes(): readonly RouteConfig[]
   /** The upstreams of the current configuration. */
   upstreamNames(): readonly string[]
-  /** The status of every target, from whichever processes serve requests. */
+  /** The status of every target, collected from the processes that serve requests. */
   targetStatuses(): Promise<readonly TargetStatus[]>
   history: OverviewHistory
   health: Health
-  /** Undefined where this process serves by itself. */
+  /** Undefined if this process serves requests itself. */
   workers: (() => Promise<WorkerHealth[]>) | undefined
   clock: Clock
 }
 
-/** `peage users` sends this header with `cli`. The audit believes it from callers with a valid token. */
+/** `peage users` sends this header with the value `cli`. The audit trusts it only with a valid token. */
 export const channelHeader = 'x-peage-channel'
 
 /** A request whose token `onRequest` verified. */
@@ -114,17 +124,20 @@ export interface OperatorRequest extends FastifyRequest {
   channel?: AuditChannel
 }
 
-/** Refusals of requests without an operator's token, of roles, and of cross-site requests from an operator's browser. */
+/**
+ * Refusals of requests without an operator's token, of roles, and of cross-site requests from an operator's
+ * browser.
+ */
 export const admissionRefusals: Refusals = {
   400: ['credentials_ambiguous'],
   401: ['admin_unauthorized'],
   403: ['admin_disabled', 'admin_unauthorized', 'admin_forbidden'],
 }
 
-/** The same, for endpoints that query the database. */
+/** `admissionRefusals` for endpoints that query the database. */
 export const operatorRefusals: Refusals = { ...admissionRefusals, 503: ['service_unavailable'] }
 
-/** The same, for changes that take no body: one with members is refused. */
+/** `operatorRefusals` for changes without a body. A body with members is refused. */
 export const bodilessRefusals: Refusals = {
   ...operatorRefusals,
   400: ['credentials_ambiguous', 'request_invalid'],

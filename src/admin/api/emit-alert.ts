@@ -1,4 +1,4 @@
-// Alerts that downstream services emit to users' webhooks (CONTRACT §7).
+// Queues alerts from downstream services for users' webhooks.
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -6,7 +6,7 @@ import { Type } from '../../schema/type.ts'
 import { type AdminDependencies, type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { invalidField, readCount } from './input.ts'
 
-/** In characters; a length that receivers can be expected to store. */
+/** In characters. Receivers can be expected to store this length. */
 const maxTypeLength = 255
 
 export const emitAlert = {
@@ -52,7 +52,8 @@ export function createAlertEndpoint({ alerts }: AdminDependencies): AdminEndpoin
     operation: emitAlert,
     async handle({ body, audited }) {
       const type = readType(body.string('type'))
-      // Absent means all users. `null` is a client error, which must not send an alert to all of them.
+      // An absent `user_id` means all users. `null` is a client error and must not send an alert to all of
+      // them.
       const userId = readCount('user_id', body.value('user_id'))
       const data = body.value('data')
       // The audit omits the alert's data, which is private to the service and its users.

@@ -1,4 +1,4 @@
-// What the running gateway would do with a request, as `peage explain` says it (CONTRACT §13).
+// Explains how the running gateway would handle a request, as `peage explain` does.
 import type { Clock } from '../../clock.ts'
 import { formats } from '../../config/formats/formats.ts'
 import { FormatError } from '../../config/formats/units.ts'
@@ -102,7 +102,7 @@ export function createExplainEndpoint({ explain, users, clock }: AdminDependenci
   }
 }
 
-/** Who calls, by the user's record: plan, verification, activity and today's use. */
+/** Describes the caller by the user's record: plan, verification, activity, and today's uses. */
 export function byRecord(user: User, clock: Clock): Required<Pick<ExplainQuestion, 'as' | 'user'>> {
   const isToday = user.last_usage_date === utcDay(clock.now())
   return {

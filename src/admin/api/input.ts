@@ -1,4 +1,4 @@
-// What operators send the admin API, in bodies and queries: what is unknown or unreadable is refused, not ignored.
+// Reads the bodies and queries that operators send. Unknown or invalid input is refused, not ignored.
 import { type ParsedUrlQuery, parse } from 'node:querystring'
 import type { FastifyRequest } from 'fastify'
 import { JsonObject, readJsonObject } from '../../http/json-body.ts'
@@ -7,10 +7,11 @@ import { Refusal } from '../../refusals/refusal.ts'
 import type { ObjectSchema } from '../../schema/type.ts'
 
 /**
- * A JSON object. Refuses unknown members by name: a misspelt one must not look like a change that was made.
- * @param schema of the operation's body; undefined where it takes none, and none need be there
- * @param judgeFields called with all of its members' names, before any is refused as unknown
- * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; what `judgeFields` throws
+ * Reads a JSON object. Refuses unknown members by name, because a misspelled member must not look like a
+ * stored change.
+ * @param schema of the operation's body; if undefined, the body must be missing or empty
+ * @param judgeFields is called with the names of all members, before unknown members are refused
+ * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; errors of `judgeFields`
  */
 export async function readBody(
   { raw, headers }: FastifyRequest,
@@ -38,12 +39,15 @@ export function invalidField(name: string): Refusal {
   return new Refusal('request_invalid', { body: { field: name } })
 }
 
-/** A `+` is literal, as in an email: only forms encode spaces with it (RFC 3986 §3.4). */
+/** Keeps a `+` as it is, for emails. Only HTML forms encode a space as `+` (RFC 3986 §3.4 does not). */
 export function parseQuery(query: string): ParsedUrlQuery {
   return parse(query.replaceAll('+', '%2B'), '&', '=', { maxKeys: 0 })
 }
 
-/** A misspelt filter must not look like a filter that was applied. @throws Refusal `request_invalid` */
+/**
+ * Refuses unknown parameters, because a misspelled filter must not look like an applied filter.
+ * @throws Refusal `request_invalid`
+ */
 export function refuseUnknownParameters(
   query: Readonly<Record<string, Parameter>>,
   schema: ObjectSchema | undefined,
@@ -52,16 +56,22 @@ export function refuseUnknownParameters(
   if (unknown !== undefined) throw invalidField(unknown)
 }
 
-/** As `parseQuery` returns it. */
+/** A value as `parseQuery` returns it. */
 export type Parameter = string | string[] | undefined
 
-/** Refuses a repeated parameter, which is ambiguous. @throws Refusal `request_invalid` */
+/**
+ * Refuses a repeated parameter, which is ambiguous.
+ * @throws Refusal `request_invalid`
+ */
 export function singleValue(value: Parameter): string | undefined {
   if (value !== undefined && typeof value !== 'string') throw new Refusal('request_invalid')
   return value
 }
 
-/** An id that a row can have. @throws Refusal `request_invalid` */
+/**
+ * Reads the id of a row.
+ * @throws Refusal `request_invalid`
+ */
 export function readId(value: Parameter): number | undefined {
   const text = singleValue(value)
   if (text === undefined) return undefined
@@ -70,7 +80,10 @@ export function readId(value: Parameter): number | undefined {
   return id
 }
 
-/** One of the known values. @throws Refusal `request_invalid` for any other */
+/**
+ * Reads one of the known values.
+ * @throws Refusal `request_invalid` for any other value
+ */
 export function readOneOf<T extends string>(known: readonly T[], value: Parameter): T | undefined {
   const text = singleValue(value)
   const found = known.find(one => one === text)
@@ -78,20 +91,22 @@ export function readOneOf<T extends string>(known: readonly T[], value: Paramete
   return found
 }
 
-/** The number in a body; undefined if there is none. @throws Refusal `request_invalid` for anything else */
+/**
+ * Reads a number of a body. Returns undefined if the member is missing.
+ * @throws Refusal `request_invalid` for any other value
+ */
 export function readCount(field: string, value: unknown): number | undefined {
   if (value === undefined) return undefined
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField(field)
   return value
 }
 
-/** Rows per page. */
 export const pageSize = 100
 
 /**
- * One page of a listing, newest first, and the `cursor` of the next page.
- * @param list called with one row more than a page has, to detect whether another page follows
- * @throws Refusal `request_invalid`; what `list` throws
+ * Reads one page of a listing, newest first, and returns it with the `cursor` of the next page.
+ * @param list receives a limit of one row more than a page, to detect whether another page follows
+ * @throws Refusal `request_invalid`; errors of `list`
  */
 export async function readPage<Row extends { id: number }>(
   { user_id, cursor }: Readonly<Record<string, Parameter>>,

@@ -1,4 +1,4 @@
-// The audit log. No endpoint changes it.
+// Lists the audit log. No endpoint changes it.
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -103,7 +103,7 @@ export function createAuditLog({ audit }: AdminDependencies): AdminEndpoint {
   }
 }
 
-/** Returns the action of an entry; null if it is not in the list, as for a refused read. */
+/** Returns the action of an entry. Null if the action is not in the list, for example for a refused read. */
 function actionOf({ method, route }: Pick<AuditRecord, 'method' | 'route'>): AuditedAction | null {
   return operations.find(one => one.method === method && one.path === route)?.id ?? null
 }
@@ -114,7 +114,10 @@ function operationOf(action: AuditedAction): Pick<AuditRecord, 'method' | 'route
   return found && { method: found.method, route: found.path }
 }
 
-/** Refused here, so that a value that no token name can have (a NUL, say) is no database error. */
+/**
+ * Refuses names that no token can have, for example names with a NUL, because they would cause a database
+ * error.
+ */
 function readName(text: string | undefined): string | undefined {
   if (text !== undefined && !/^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(text)) throw new Refusal('request_invalid')
   return text
@@ -123,8 +126,8 @@ function readName(text: string | undefined): string | undefined {
 const dayMs = 86_400_000
 
 /**
- * A day (UTC) or a time as in RFC 3339.
- * @param edge of a day: its start, or its end
+ * Reads a day (UTC) or a time in RFC 3339 format.
+ * @param edge whether a day means its start or its end
  * @throws Refusal `request_invalid`
  */
 function readTime(text: string | undefined, edge: 'start' | 'end'): Date | undefined {

@@ -1,4 +1,4 @@
-// The delivery log, for operators (CONTRACT §7).
+// Lists the delivery log for operators.
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
@@ -60,7 +60,7 @@ export function createDeliveryLog({ deliveries }: AdminDependencies): AdminEndpo
   }
 }
 
-/** Adds the `webhook-id` that the receiver gets, to correlate its log with this one. */
+/** Adds the `webhook-id` that the receiver gets, so that operators can compare its log with this one. */
 function toResponse({ alert_id, ...rest }: Delivery): object {
   return { ...rest, webhook_id: messageId(alert_id, rest.user_id) }
 }

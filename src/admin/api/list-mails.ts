@@ -1,4 +1,4 @@
-// The log of mails to users, for operators (CONTRACT §12). It never has what a mail said.
+// Lists the mails to users for operators, without their text.
 import { mailKinds } from '../../mail/mail-kind.ts'
 import type { MailStatus } from '../../mail/mail-store.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'

@@ -1,4 +1,4 @@
-// The active routes, their guards in order, and the health of their targets (CONTRACT §7).
+// Lists the active routes, their guards in order, and the health of their targets.
 import { activeGuards, guardNames } from '../../config/active-guards.ts'
 import type { RouteConfig } from '../../config/sections/schema.ts'
 import type { Operation } from '../../openapi/operation.ts'

@@ -1,4 +1,4 @@
-// Finding users: by the beginning of an email, an id, a plan (CONTRACT §13).
+// Finds users by the start of an email, by id, or by plan.
 import { hash } from 'node:crypto'
 import { normalizeEmail } from '../../accounts/email.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
@@ -84,7 +84,10 @@ function readQuery({ q, email, plan, is_active }: AdminRequest['query']): UserQu
   }
 }
 
-/** Some clients encode `+` as a space. Found as an email with a space, their user would look deleted. */
+/**
+ * Some clients encode `+` as a space. Without this refusal, the user would not be found and would seem
+ * deleted.
+ */
 function readFilter(text: string): string {
   if (/\s/.test(text.trim())) throw invalidField('email')
   return readEmail(text)
@@ -103,12 +106,15 @@ function readLimit(text: string | undefined): number {
   return limit
 }
 
-/** A value that no email can have (a NUL, say) would be a database error. */
+/** A value that no email can have, for example with a NUL, would cause a database error. */
 function mayBeginEmail(text: string): boolean {
   return text.isWellFormed() && !/\p{Cc}/u.test(text)
 }
 
-/** The digest of the query, and the last user of the page: opaque, and of no other query. */
+/**
+ * The cursor contains the digest of the query, so that it works only for the same query, and the last user of
+ * the page.
+ */
 function writeCursor({ id, email }: User, query: UserQuery): string {
   const last = query.prefix === undefined ? id : email
   return Buffer.from(JSON.stringify([digestOf(query), last])).toString('base64url')

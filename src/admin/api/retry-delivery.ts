@@ -1,4 +1,4 @@
-// One more attempt of a delivery, now (CONTRACT §13).
+// Makes one more attempt of a delivery immediately.
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'

@@ -1,4 +1,4 @@
-// What the role of an operator's token lets it do (CONTRACT §13): the operations themselves say which roles may call.
+// Checks what the role of an operator's token allows. Each operation lists the roles that may call it.
 import type { OperatorRole } from '../../config/sections/admin.ts'
 import type { OperationOfOperators } from '../../openapi/operation.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -8,7 +8,10 @@ type Bearer = Pick<Operator, 'may'> | undefined
 
 type Judged = Pick<OperationOfOperators, 'roles' | 'fieldsOf'>
 
-/** @returns the role @throws Refusal 403 `admin_forbidden` */
+/**
+ * @returns the role
+ * @throws Refusal 403 `admin_forbidden`
+ */
 export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
   const may = bearer?.may
   if (may === undefined || !isAllowed(operation, may))
@@ -17,7 +20,7 @@ export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
 }
 
 /**
- * Judges a body by all its members, also those that no body may have: what is refused does not depend on the role.
+ * Checks the names of all body members, including names that no body may have.
  * @throws Refusal 403 `admin_forbidden`
  */
 export function requireFields(operation: Judged, bearer: Bearer, names: readonly string[]): void {
@@ -25,7 +28,7 @@ export function requireFields(operation: Judged, bearer: Bearer, names: readonly
     throw new Refusal('admin_forbidden', { reason: 'role' })
 }
 
-/** Whether a role may call, with a body of these members. */
+/** Whether a role may call the operation with a body of these members. */
 export function isAllowed(
   { roles, fieldsOf }: Judged,
   may: OperatorRole,

@@ -1,4 +1,4 @@
-// The running configuration without its secrets, and the last reload (CONTRACT §13).
+// Shows the running configuration without its secrets, and the result of the last reload.
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'

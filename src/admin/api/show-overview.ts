@@ -1,4 +1,4 @@
-// How the gateway is, and how the last 15 minutes were: for the console (CONTRACT §13).
+// Shows the state of the gateway and its last 15 minutes, for the console.
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
@@ -90,7 +90,7 @@ export function createOverviewEndpoint(dependencies: AdminDependencies): AdminEn
   }
 }
 
-/** @param worker undefined for this process itself, which answers */
+/** @param worker undefined for this process, which is running because it sends the response */
 function stateOf(worker: WorkerHealth | undefined): 'ok' | 'degraded' | 'down' {
   if (worker === undefined) return 'ok'
   if (worker.pid === undefined || worker.stores === undefined) return 'down'

@@ -1,4 +1,4 @@
-// What operators say of users: ids, emails, passwords, plans, and the fields to change.
+// Reads the input of operators about users: ids, emails, passwords, plans, and changes.
 import { isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
 import { passwordRefusal } from '../../accounts/password.ts'
 import type { JsonObject } from '../../http/json-body.ts'
@@ -8,14 +8,14 @@ import { isPlan, type Plan, type User } from '../../users/user.ts'
 import type { UserPatch } from '../../users/user-record-store.ts'
 import { invalidField } from './input.ts'
 
-/** @throws Refusal 404: text that cannot be a user's id names no user */
+/** @throws Refusal 404 if the text cannot be a user's id */
 export function parseUserId(text: string | undefined): number {
   const id = parseSubject(text)
   if (id === undefined) throw notFound()
   return id
 }
 
-/** @throws Refusal 404 where there is none */
+/** @throws Refusal 404 if there is no user */
 export function orNotFound<Found>(found: Found | undefined): Found {
   if (found === undefined) throw notFound()
   return found
@@ -25,7 +25,9 @@ export function notFound(): Refusal {
   return new Refusal('user_not_found', { status: 404 })
 }
 
-/** Refused here, so that a value that no account's email can have (a NUL, say) is no database error. */
+/**
+ * Refuses values that no email can have, for example with a NUL, because they would cause a database error.
+ */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
   if (!isStorableEmail(email)) throw new Refusal('email_invalid')
@@ -37,7 +39,7 @@ export function readPlan(value: unknown): Plan {
   return value
 }
 
-/** @throws Refusal `password_too_short`, `password_too_long`; `request_invalid` for anything but text */
+/** @throws Refusal `password_too_short`, `password_too_long`; `request_invalid` if the value is not a text */
 export function readPassword(value: unknown): string {
   if (typeof value !== 'string') throw invalidField('password')
   const refusal = passwordRefusal(value)
@@ -74,7 +76,9 @@ function readFlag(value: unknown): 0 | 1 {
   throw invalidField('is_active')
 }
 
-/** Returns for the audit what the changed fields were before; undefined if there is nothing to compare. */
+/**
+ * Returns the previous values of the changed fields, for the audit. Undefined if there is nothing to compare.
+ */
 export function previousFields(
   patch: UserPatch,
   before: User | undefined,
@@ -86,7 +90,7 @@ export function previousFields(
   return changed.length === 0 ? undefined : Object.fromEntries(changed)
 }
 
-/** For the audit: an email and a password are only said to have been set. */
+/** Returns the fields for the audit. Emails and passwords are replaced by `set`. */
 export function auditedFields(fields: object): Record<string, unknown> {
   const secret = ['email', 'password']
   return Object.fromEntries(

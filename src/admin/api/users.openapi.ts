@@ -1,4 +1,4 @@
-// Requests and responses of the operators' account endpoints (CONTRACT §7).
+// Describes the requests and responses of the operators' account endpoints.
 import { accountExport } from '../../openapi/account-export.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'

@@ -1,4 +1,4 @@
-// Operators list, create, change and delete users, end their access, and reset their uses and passwords.
+// Lets operators create, show, change and delete users, end their access, and reset their uses and passwords.
 import { isSessionId } from '../../accounts/session-list.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -15,10 +15,13 @@ import {
 } from './user-input.ts'
 import { userOperations } from './users.openapi.ts'
 
-/** Tens of thousands of sessions would make megabytes of one user; `…/sessions` has them all. */
+/**
+ * Limits the response, because one user may have tens of thousands of sessions. The list of sessions returns
+ * all of them.
+ */
 const newestSessions = { newest: 'login', limit: 100 } as const
 
-/** No hash of any password: nobody can sign in by it. */
+/** This text is not the hash of any password, so no password matches it. */
 const noPassword = '!'
 
 export function createUserAdministration(dependencies: AdminDependencies): AdminEndpoint[] {
@@ -54,7 +57,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
         return {
           ...user,
           subscription,
-          // In the order of the list that has all.
+          // Oldest first, as in the list of all sessions.
           sessions: (await sessions.list(id, now(), newestSessions)).reverse(),
           api_token: apiToken,
           webhook: webhook && may === 'read' ? { ...webhook, url: new URL(webhook.url).origin } : webhook,
@@ -69,7 +72,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
         const user = orNotFound(
           await users.update(userId, patch, (tx, before) => {
             const { email, ...others } = patch
-            // The one that it has already was not set.
+            // An email equal to the current one is not a change.
             const isAnother = email !== undefined && email !== before?.email
             const changes = auditedFields({ ...others, ...(isAnother ? { email } : {}) })
             return audited({ userId, changes, previous: previousFields(others, before) })(tx)
@@ -161,7 +164,8 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
         const ttlMs = resetTtlMs()
         if (ttlMs === undefined) throw new Refusal('mail_not_configured')
         const user = orNotFound(await users.findById(userId))
-        // Asked for by the email that was read: another one by now, or an inactive user, gets nothing.
+        // The code is issued for the email that was read. If the email has changed since, or the user is
+        // inactive, nothing is sent.
         const step = audited({ userId, changes: {} })
         if (user.is_active === 0 || !(await codeIssues.issueReset(user.email, ttlMs, now(), step)))
           throw new Refusal('user_inactive')

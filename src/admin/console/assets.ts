@@ -1,4 +1,4 @@
-// The files of the console's page, as the build has left them: hashed names, each compressed beforehand.
+// Reads the built files of the console. Their names contain a hash, and each file is already compressed.
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -17,13 +17,13 @@ export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Asset>
 }
 
-/** The same from `src/` and from `dist/`. */
+/** The same folder from `src/` and from `dist/`. */
 const built = fileURLToPath(new URL('../../../dist/console/', import.meta.url))
 
-/** Whether the build has made the page: the compiler alone does not. */
+/** Whether the console was built. The TypeScript compiler does not build it. */
 export const isConsoleBuilt = existsSync(`${built}/manifest.json`)
 
-/** @throws if the page was not built */
+/** @throws if the console was not built */
 export async function readConsoleAssets(folder = built): Promise<ConsoleAssets> {
   const manifest = JSON.parse(await readFile(`${folder}/manifest.json`, 'utf8')) as {
     page: string
@@ -50,7 +50,10 @@ export async function readConsoleAssets(folder = built): Promise<ConsoleAssets> 
   return { page: await read(manifest.page, 'text/html; charset=utf-8'), files: new Map(files) }
 }
 
-/** The best coding that the client accepts (RFC 9110 §12.5.3). @param accepted `Accept-Encoding` */
+/**
+ * Returns the best coding that the client accepts (RFC 9110 §12.5.3).
+ * @param accepted `Accept-Encoding`
+ */
 export function chooseCoding(accepted: string | undefined): Coding {
   const weights = new Map(
     (accepted ?? '').split(',').map(item => {

@@ -1,13 +1,16 @@
-// What an operator's browser sees of the admin listener: the socket and `Host`, or what a trusted proxy says of them.
+// Determines how an operator's browser reached the admin listener, from the socket and `Host`, or from the
+// headers of a trusted proxy.
 import type { IncomingMessage } from 'node:http'
 import { createTrustedProxies, rateLimitKey } from '../../http/client-address.ts'
 
 export interface BrowserView {
-  /** As an `Origin` would name it, default port left out; undefined if `Host` is missing or unreadable. */
+  /**
+   * In the form of an `Origin` header, without the default port. Undefined if `Host` is missing or invalid.
+   */
   readonly origin: string | undefined
-  /** Whether the browser came by HTTPS. */
+  /** Whether the browser connected by HTTPS. */
   readonly isSecure: boolean
-  /** Whether a trusted proxy sent the request: `Host` may then be any. */
+  /** Whether a trusted proxy sent the request. `Host` may then be any name. */
   readonly isForwarded: boolean
   /** The rate-limit key of the browser's address. */
   readonly client: string
@@ -35,7 +38,9 @@ export function createBrowserView(trustedProxies: readonly string[]): SeenByBrow
   }
 }
 
-/** What the nearest proxy wrote: those before it may be the client's. */
+/**
+ * Returns the last value, which the nearest proxy wrote. The client may have written the values before it.
+ */
 function lastOf(value: string | string[] | undefined): string | undefined {
   return [value ?? []].flat().at(-1)?.split(',').at(-1)?.trim()
 }

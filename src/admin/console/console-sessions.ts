@@ -1,32 +1,35 @@
-// Sessions of the console, in the memory of the process that serves the admin listener.
+// Keeps the sessions of the console in the memory of the process that serves the admin listener.
 import { hash, randomBytes } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import type { Operator, Operators } from '../operators.ts'
 import { sessionTtlSeconds } from './cookies.ts'
 
-/** Who is signed in, by the configuration of the moment. */
+/** The signed-in operator, according to the current configuration. */
 export interface ConsoleSession {
   readonly operator: Operator
   readonly expiresAt: Date
 }
 
 export interface ConsoleSessions {
-  /** @returns the cookie's value: 256 random bits, of which only a hash is kept */
+  /** @returns the cookie's value: 256 random bits, of which only a hash is stored */
   open(operator: Operator): string
-  /** Undefined if there is none, it has expired, or no token of the configuration is the one it was opened with. */
+  /** Returns undefined if there is no session, it has expired, or its token is no longer configured. */
   find(value: string): ConsoleSession | undefined
-  /** Nothing happens if there is none. */
+  /** Ends the session if there is one. */
   close(value: string): void
-  /** Call after a reload: a session whose token is gone ends, and does not come back with the token (CONTRACT-2 §13). */
+  /**
+   * Ends the sessions whose token is no longer configured. Call it after a reload. A session does not come
+   * back with its token.
+   */
   closeOrphans(): void
 }
 
-/** The oldest one ends where there is one more. */
+/** When the limit is reached, the oldest session ends. */
 const maxSessions = 10_000
 
-/** @param operators those of the current configuration */
+/** @param operators returns the operators of the current configuration */
 export function createConsoleSessions(operators: () => Operators, clock: Clock): ConsoleSessions {
-  /** In the order of their ends. */
+  /** In the order in which they expire. */
   const sessions = new Map<string, { digest: Buffer; expiresAtMs: number }>()
 
   function forgetExpired(): void {
@@ -60,7 +63,10 @@ export function createConsoleSessions(operators: () => Operators, clock: Clock):
   }
 }
 
-/** A look-up by the value itself would take a time that tells how much of a guess is right. */
+/**
+ * Sessions are stored by hash, because the time of a lookup by value could reveal how much of a guess is
+ * correct.
+ */
 function keyOf(value: string): string {
   return hash('sha256', value, 'base64url')
 }

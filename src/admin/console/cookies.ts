@@ -1,14 +1,14 @@
-// The console's cookie: one name for browsers that came by HTTPS, one for the others (CONTRACT §13, "Console").
+// Reads and writes the console's cookie. Browsers on HTTPS and on HTTP use different cookie names.
 
 const secureName = '__Host-peage-console'
 const plainName = 'peage-console'
 
-/** How long a session of the console lasts, from its sign-in. */
+/** The lifetime of a console session, from its sign-in. */
 export const sessionTtlSeconds = 8 * 3_600
 
 /**
- * The values of the cookie that fits, in the order received. A cookie knows no port: another server of the same host
- * may have set one of the same name.
+ * Returns the values of the cookie for this scheme, in the order received. There may be several, because
+ * cookies do not depend on the port. Another server on the same host may have set a cookie with this name.
  * @param header `Cookie` as node:http joins it
  */
 export function readCookies(header: string | undefined, isSecure: boolean): string[] {
@@ -19,7 +19,10 @@ export function readCookies(header: string | undefined, isSecure: boolean): stri
   })
 }
 
-/** A `Set-Cookie` value. @param value empty: clears it */
+/**
+ * Returns a `Set-Cookie` value.
+ * @param value empty to clear the cookie
+ */
 export function writeCookie(value: string, isSecure: boolean): string {
   const maxAge = value === '' ? 0 : sessionTtlSeconds
   const [name, secure] = isSecure ? [secureName, '; Secure'] : [plainName, '']
@@ -27,8 +30,8 @@ export function writeCookie(value: string, isSecure: boolean): string {
 }
 
 /**
- * Takes the console's cookies out of a `Cookie` value, whatever their letter case: cookies know no ports, so browsers
- * send them to the client listener too, whose upstreams must not have an operator's session.
+ * Removes the console's cookies from a `Cookie` value, in any letter case. Cookies do not depend on the port,
+ * so browsers send them to the client listener too. Upstreams must not receive an operator's session.
  * @returns the rest; empty if nothing is left
  */
 export function withoutConsoleCookies(header: string): string {

@@ -1,4 +1,4 @@
-// Serves the console: its page and files, and the sessions of those who sign in to it (CONTRACT §13, "Console").
+// Serves the console: its page, its files, and the sessions of signed-in operators.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../clock.ts'
 import { responseSchemas } from '../../openapi/operation.ts'
@@ -27,10 +27,10 @@ export interface ConsoleDependencies {
   clock: Clock
 }
 
-/** Wrong tokens within a minute from one address, before the next is refused unread. */
+/** The number of wrong tokens per address and minute. The next wrong token gets 429. */
 const wrongTokens = { limit: 10, windowMs: 60_000 }
 
-/** Nothing but the page's own files, and nothing inline. */
+/** The page may use only its own files and no inline code. */
 const policy = [
   "default-src 'none'",
   ...['script', 'style', 'img', 'font', 'connect'].map(kind => `${kind}-src 'self'`),
@@ -43,7 +43,7 @@ const rootPath = '/'
 const pagePath = '/console'
 const filePath = '/console/assets/:name'
 
-/** @param app whose requests are those of no other site */
+/** @param app an instance that refuses cross-site requests */
 export function serveConsole(
   app: FastifyInstance,
   sessions: ConsoleSessions,
@@ -123,7 +123,8 @@ export function serveConsole(
 }
 
 /**
- * The first living session among the cookies: another server of the same host may have set one of that name.
+ * Returns the first valid session among the cookies. There may be several, because another server on the same
+ * host may have set a cookie with this name.
  * @returns the session, or the reason why there is none
  */
 export function findSession(

@@ -1,4 +1,4 @@
-// Requests and responses of /console/session, by which an operator's browser signs in and out (CONTRACT §13).
+// Describes the requests and responses of /console/session, where an operator's browser signs in and out.
 import { operatorRoles } from '../../config/sections/admin.ts'
 import type { Operation } from '../../openapi/operation.ts'
 import { instant, oneOf, record, text } from '../../openapi/schema-builders.ts'
