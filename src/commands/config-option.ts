@@ -1,4 +1,4 @@
-// The `-c FILE` option of every command.
+// Defines the `-c FILE` option of every command.
 import type { Command } from 'commander'
 
 export interface ConfigOption {
@@ -9,7 +9,10 @@ export function withConfigOption(command: Command): Command {
   return command.option('-c, --config <file>', 'the configuration', 'gateway.yaml')
 }
 
-/** For a command without arguments. One given anyway is probably the file, so the error suggests `-c`. */
+/**
+ * Configures a command that takes no arguments. An argument is probably meant as the file, so the error
+ * suggests `-c`.
+ */
 export function withConfigurationAlone(command: Command): Command {
   return withConfigOption(command)
     .allowExcessArguments()

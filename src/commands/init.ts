@@ -1,4 +1,4 @@
-// `peage init`: writes the sample configuration, never over an existing file.
+// Defines `peage init`, which writes the sample configuration but never overwrites a file.
 import { closeSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -6,7 +6,7 @@ import { Command } from 'commander'
 import type { Io } from './io.ts'
 import { print } from './print.ts'
 
-/** Both lie beside `src/` and `dist/`, in a clone and in the installed package. */
+/** Both files are next to `src/` and `dist/`, in a clone and in the installed package. */
 const SAMPLE = new URL('../../gateway.yaml', import.meta.url)
 const SCHEMA = new URL('../../gateway.schema.json', import.meta.url)
 
@@ -24,16 +24,16 @@ export function initCommand(io: Io): Command {
     })
 }
 
-/** @throws Error with a sentence for the operator if the name is taken or the file cannot be written */
+/** @throws Error with a message for the operator if the file exists or cannot be written */
 function writeNew(file: string, name: string): void {
   try {
     const text = sampleIn(realpathSync(dirname(file)))
-    // `wx` checks and creates in one step: of two concurrent runs, one fails because the file exists.
+    // `wx` checks and creates in one step, so if two processes run at once, one of them fails.
     const handle = openSync(file, 'wx')
     try {
       writeFileSync(handle, text)
     } catch (error) {
-      // On a full disk, half a file would block the next attempt.
+      // On a full disk, an incomplete file would block the next attempt.
       rmSync(file, { force: true })
       throw error
     } finally {
@@ -44,11 +44,14 @@ function writeNew(file: string, name: string): void {
   }
 }
 
-/** The sample, with its `$schema` line for editors adjusted so that the schema is found from the folder. */
+/**
+ * Returns the sample. Its `$schema` line for editors is changed to the path of the schema from this folder.
+ */
 function sampleIn(folder: string): string {
   const schema = fileURLToPath(SCHEMA)
   const path = relative(folder, schema)
-  // Below the folder a relative path is valid in every clone; elsewhere (a global install), a URL on this machine.
+  // For a schema below the folder, a relative path works in every clone. Otherwise (a global install) only a
+  // URL on this machine works.
   const isBelow = !path.startsWith('..') && !isAbsolute(path) && !/\s/.test(path)
   const named = isBelow ? `./${path.replaceAll('\\', '/')}` : pathToFileURL(schema).href
   return readFileSync(SAMPLE, 'utf8').replace('$schema=./gateway.schema.json', () => `$schema=${named}`)

@@ -1,14 +1,14 @@
-// The parts of the process that a command uses.
+// Defines the parts of the process that commands use.
 import type { Readable, Writable } from 'node:stream'
 import type { OpenFolder } from '../storage/open.ts'
 
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Relative file names, on the command line and in the configuration, start here. */
+  /** The base of relative file names, on the command line and in the configuration. */
   readonly cwd: string
   readonly stdin: Readable & { isTTY?: boolean }
   readonly stdout: Writable & { isTTY?: boolean }
   readonly stderr: Writable & { isTTY?: boolean }
-  /** Replaceable, so that a test can lend a database that is open already. */
+  /** Replaceable, so that a test can provide an open database. */
   readonly openFolder?: OpenFolder | undefined
 }

@@ -1,17 +1,17 @@
-// Explains to the operator why a listener cannot listen: which key names its address, and which variables.
+// Explains why a listener cannot listen, with the key of its address and the variables that the key uses.
 import type { Variables } from '../config/load.ts'
 import type { Config } from '../config/sections/schema.ts'
 
 interface Source {
   readonly config: Config
-  /** As named on the command line. */
+  /** The file name as given on the command line. */
   readonly file: string
   readonly variables: Variables
 }
 
 /** @returns an error for operators; any other error is returned unchanged */
 export function explainListenFailure(error: unknown, { config, file, variables }: Source): unknown {
-  // A worker's error arrives as its message only.
+  // For an error of a worker, only the message arrives.
   const message = error instanceof Error ? error.message : ''
   const [, code = '', host = '', port = ''] = failure.exec(message) ?? []
   const reason = reasons[code]
@@ -24,7 +24,10 @@ export function explainListenFailure(error: unknown, { config, file, variables }
   return new Error(`${reason(address)} ${key} in ${file}${where}`, { cause: error })
 }
 
-/** Node's message: `listen EADDRINUSE: address already in use 0.0.0.0:8080`, or in a worker `bind EADDRINUSE 0.0.0.0:8080`. */
+/**
+ * Matches Node's message `listen EADDRINUSE: address already in use 0.0.0.0:8080`, or `bind EADDRINUSE
+ * 0.0.0.0:8080` in a worker.
+ */
 const failure = /^(?:listen|bind) (E[A-Z]+)\b.* (\S*):([0-9]+)$/
 
 const reasons: Readonly<Record<string, (address: string) => string>> = {
@@ -34,7 +37,10 @@ const reasons: Readonly<Record<string, (address: string) => string>> = {
   EADDRNOTAVAIL: address => `this machine does not have the address ${address}. Choose another one:`,
 }
 
-/** The key of the listener. A host name is resolved in the message, so the port decides first. */
+/**
+ * Finds the key of the listener by its port first, because the message has the address of a host, not its
+ * name.
+ */
 function ownerOf(
   { server, admin }: Config,
   host: string,

@@ -1,12 +1,15 @@
-// Output of the commands: streamed, and in aligned columns.
+// Prints the output of commands as a stream, and formats tables.
 import type { Writable } from 'node:stream'
 
-/** Writes each chunk as it arrives. A reader that closes the pipe early (`| head`) ends it without an error. */
+/**
+ * Writes each chunk as it arrives. If the reader closes the pipe early (`| head`), printing stops without an
+ * error.
+ */
 export async function print(
   output: Writable,
   chunks: Iterable<string> | AsyncIterable<string>,
 ): Promise<void> {
-  // The stream also emits the failure as `error`, and without a listener that would end the process.
+  // The stream also emits the failure as `error`. Without a listener, that event would end the process.
   output.on('error', () => {})
   for await (const chunk of chunks) {
     const failure = await new Promise<NodeJS.ErrnoException | null | undefined>(resolve =>
@@ -17,7 +20,10 @@ export async function print(
   }
 }
 
-/** Formats a table page by page. Columns may widen on a later page, because printed rows cannot be realigned. */
+/**
+ * Formats a table page by page. Columns may get wider on a later page, because printed rows cannot be
+ * realigned.
+ */
 export function createTable(heading?: readonly string[]): (rows: readonly (readonly string[])[]) => string {
   const widths: number[] = []
   let pendingHeading = heading === undefined ? [] : [heading]

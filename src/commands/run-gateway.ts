@@ -1,4 +1,4 @@
-// What `peage start` does: runs a gateway until a signal ends it.
+// Runs a gateway until a signal ends it, for `peage start`.
 import { systemClock } from '../clock.ts'
 import { logWarnings } from '../config/diagnostics.ts'
 import { openLog } from '../observability/stdout.ts'
@@ -10,10 +10,11 @@ import { explainListenFailure } from './listen-failure.ts'
 import { fileReader, openConfigFile, orExit } from './read-config.ts'
 import { inPlainWords } from './store-failure.ts'
 
-/** @param name of the configuration file, as on the command line */
+/** @param name of the configuration file, as given on the command line */
 export async function runGateway(io: Io, name: string): Promise<void> {
   const untilNpxEnded = onNpxEnded(io.env, () => process.ppid)
-  // By default SIGHUP would end the process. A reload requested during the start runs right after it.
+  // By default, SIGHUP would end the process. If it arrives during startup, the reload runs right after
+  // startup.
   let reload = () => {
     isReloadRequested = true
   }
@@ -25,7 +26,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   const logger = await openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
   logWarnings(warnings, logger)
   for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
-  // Each worker opens its own tracing.
+  // With workers, each worker opens its own tracing.
   const ownTraces = config.server.workers > 1 ? undefined : traces
   const tracing = await openTracing(ownTraces, { logger, version: packageFacts().version })
   if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
@@ -34,7 +35,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
     kill()
     process.exit(1)
   })
-  // Without a terminal, a log collector gets the same problems as JSON from the log.
+  // Without a terminal, the problems are only in the log, as JSON.
   const onRefused = (lines: readonly string[]) => {
     if (io.stderr.isTTY) io.stderr.write(lines.map(line => `${line}\n`).join(''))
   }
@@ -49,7 +50,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   if (isReloadRequested) reload()
   const { address, adminAddress } = server
   const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`
-  // Logged at any level: operators and supervisors wait for these lines.
+  // These lines are logged at every log level, because operators and supervisors wait for them.
   const always = logger.child({}, { level: 'info' })
   always.info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
   logger.info({ signal: await Promise.race([untilSignal, untilNpxEnded]) }, 'draining')
@@ -57,14 +58,14 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   always.info({}, 'stopped')
 }
 
-/** One Ctrl-C comes twice under npm: from the terminal, and from npm itself. */
+/** Under npm, one Ctrl-C arrives twice: from the terminal, and from npm itself. */
 const sameInterruptMs = 250
 
 /**
- * Hears both signals from now on, for as long as the process lives: by default a second one, which may come before the
- * first is answered, would end it without a drain.
- * @param endNow is called at each signal after the first
- * @returns the first one's name
+ * Handles both signals for the rest of the process. Without a handler, a second signal would end the process
+ * without a drain, and it may arrive before the drain of the first signal starts.
+ * @param endNow called at each signal after the first
+ * @returns the name of the first signal
  */
 function onEndSignals(endNow: () => void): Promise<string> {
   return new Promise(resolve => {
@@ -82,10 +83,10 @@ function onEndSignals(endNow: () => void): Promise<string> {
 const parentPollMs = 500
 
 /**
- * A signal to `npx peage start` ends npx and the shell that npx started, and does not reach the gateway. Without npx the end
- * of the parent means nothing: a gateway may outlive the shell that started it.
+ * A signal to `npx peage start` ends npx and its shell, but does not reach the gateway. Without npx, the end
+ * of the parent process is ignored, because a gateway may outlive the shell that started it.
  * @param parentOf returns the current parent's process id, which changes when the parent ends
- * @returns resolves when npx has ended; never without npx
+ * @returns a promise that resolves when npx has ended; never without npx
  */
 function onNpxEnded(env: Io['env'], parentOf: () => number): Promise<string> {
   return new Promise(resolve => {

@@ -1,4 +1,4 @@
-// The command line as a function: its commands and their exit codes (CONTRACT §1).
+// Runs a command line: selects the command and determines the exit code.
 import { Command, CommanderError } from 'commander'
 import { systemClock } from '../clock.ts'
 import { packageFacts } from '../version.ts'
@@ -6,7 +6,9 @@ import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
 import { print } from './print.ts'
 
-/** By name, in the order of the help text. What a command does is imported when it is called. */
+/**
+ * The commands by name, in the order of the help text. Each module is imported only when its command runs.
+ */
 const commands: Readonly<Record<string, (io: Io) => Command | Promise<Command>>> = {
   init: async io => (await import('./init.ts')).initCommand(io),
   start: startCommand,
@@ -23,10 +25,10 @@ const commands: Readonly<Record<string, (io: Io) => Command | Promise<Command>>>
 /**
  * Runs one command line.
  * @param args the arguments, without the paths of node and the script
- * @returns the exit code: 0, 1 if a command failed, 2 for an invalid command line or configuration
+ * @returns the exit code: 0 on success, 1 if a command failed, 2 for an invalid command line or configuration
  */
 export async function run(args: readonly string[], io: Io): Promise<number> {
-  // Ignores that the reader of standard error has left: the exit code still tells the result.
+  // Ignores that standard error may be closed, because the exit code still shows the result.
   io.stderr.on('error', () => {})
   try {
     const program = await createProgram(args, io)
@@ -39,7 +41,10 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** Adds only the command that the first word names; if it names none, all of them, for the help text; none for the version. */
+/**
+ * Adds only the command that the first word names. Without a known command, adds all of them for the help
+ * text. For `--version`, adds none.
+ */
 async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
   const peage = new Command('peage').description(description).version(version)
@@ -55,7 +60,10 @@ function namesFor(first: string): readonly string[] {
   return Object.hasOwn(commands, first) ? [first] : Object.keys(commands)
 }
 
-/** Each command by itself: commander passes settings only to commands that it creates. */
+/**
+ * Configures each command separately, because commander passes settings only to commands that it creates
+ * itself.
+ */
 function configure(command: Command, io: Io): void {
   command.exitOverride().configureOutput({
     writeOut: text => void print(io.stdout, [text]),
@@ -64,7 +72,7 @@ function configure(command: Command, io: Io): void {
   for (const inner of command.commands) configure(inner, io)
 }
 
-/** commander's own errors all concern the command line, and exit with 1 by default. */
+/** Errors of commander itself always concern the command line, but by default they exit with 1. */
 function exitCodeOf({ code, exitCode }: CommanderError): number {
   return exitCode !== 0 && code.startsWith('commander.') ? 2 : exitCode
 }
@@ -78,7 +86,6 @@ function startCommand(io: Io): Command {
     })
 }
 
-/** Validates a configuration as `start` would, and reports every problem at once. */
 function checkCommand(io: Io): Command {
   return withConfigurationAlone(new Command('check'))
     .description('validate the configuration without starting')
@@ -102,7 +109,7 @@ function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
-/** Brings the database up to date. Many replicas may run it at once. */
+/** Applies pending migrations. Several replicas may run it at the same time. */
 function migrateCommand(io: Io): Command {
   return withConfigurationAlone(new Command('migrate'))
     .description('apply what is new in migrations/ and stop')
@@ -129,7 +136,7 @@ function migrateCommand(io: Io): Command {
     })
 }
 
-/** As committed in gateway.schema.json. */
+/** Prints the schema that is committed as gateway.schema.json. */
 function schemaCommand(io: Io): Command {
   return new Command('schema').description('print the JSON Schema of gateway.yaml').action(async () => {
     const { jsonSchema } = await import('../config/json-schema.ts')

@@ -1,15 +1,16 @@
-// Explains a storage failure to the operator: which database failed, why, and what to check.
+// Explains a storage failure to the operator: the database, the reason, and what to check.
 import type { Config } from '../config/sections/schema.ts'
 import { StorageError } from '../storage/database.ts'
 
 /**
- * @param storage names the database @param file the configuration file, as named on the command line
+ * @param storage the settings that identify the database
+ * @param file the configuration file, as given on the command line
  * @returns an error for operators, without user and password; any other error is returned unchanged
  */
 export function inPlainWords(error: unknown, storage: Config['storage'], file: string): unknown {
   if (!(error instanceof StorageError)) return error
   const { code = '', message } = error
-  // SQLSTATE: undefined table, undefined column.
+  // SQLSTATE codes for an undefined table and an undefined column.
   if (code === '42P01' || code === '42703') {
     return new Error(`the database is not migrated to this version: run peage migrate -c ${file} first`)
   }
@@ -43,7 +44,7 @@ function adviceFor(failure: string, file: string): string {
   return `check that it is up, and that ${key} is right`
 }
 
-/** `host:port/name`, as the driver parses the address, without user and password. */
+/** Returns `host:port/name`, as the driver parses the address, without user and password. */
 function placeOf(address: string): string {
   const { hostname, port, pathname, searchParams } = new URL(address)
   const host = searchParams.get('host') ?? (hostname || 'localhost')

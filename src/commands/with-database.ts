@@ -1,4 +1,4 @@
-// Opens the configured database for the duration of one command; explains its failures.
+// Opens the configured database for one command, and explains failures.
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
@@ -10,15 +10,16 @@ import { DataDirLocked } from '../storage/pglite/data-dir-lock.ts'
 import type { Io } from './io.ts'
 import { inPlainWords } from './store-failure.ts'
 
-/** Nothing can be done while another process holds the data folder; the message completes "in use by process …, which". */
+/** The error if another process holds the data folder. The message completes "in use by process …, which". */
 export class PreventedWhileLocked extends Error {
   override readonly name = 'PreventedWhileLocked'
 }
 
 /**
- * @param whenLocked if another process holds the data folder: does the work, or throws PreventedWhileLocked
- * @returns what `work` or `whenLocked` returned
- * @throws Error with a sentence for the operator if the store fails
+ * @param whenLocked called if another process holds the data folder; does the work or throws
+ *   PreventedWhileLocked
+ * @returns the result of `work` or `whenLocked`
+ * @throws Error with a message for the operator if the store fails
  */
 export async function withDatabase<T>(
   io: Io,
@@ -28,7 +29,7 @@ export async function withDatabase<T>(
   whenLocked: () => Promise<T>,
 ): Promise<T> {
   const data_dir = resolve(io.cwd, storage.data_dir)
-  // Opening would create the folder, with a database without tables in it.
+  // Opening would create the folder with a database without tables.
   if (storage.postgres === '' && !existsSync(join(data_dir, 'postgres'))) {
     throw new Error(`there is no database in ${data_dir} yet: run peage migrate -c ${file} first`)
   }
@@ -54,7 +55,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** The operator receives storage failures as an error, so nothing is logged. */
+/** Storage failures are shown to the operator as an error, so nothing is logged. */
 const silentLogger = { info: () => {}, warn: () => {} }
 
 /** For work that a running gateway does not offer. */

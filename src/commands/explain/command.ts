@@ -1,4 +1,5 @@
-// `peage explain`: says what the gateway would do with a request, without network or stores, but for a user's record (CONTRACT §1, §13).
+// Defines `peage explain`. It needs no network and no stores, except with `--user`, which reads a user's
+// record.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { systemClock } from '../../clock.ts'
 import { type FormatName, formats } from '../../config/formats/formats.ts'
@@ -45,7 +46,8 @@ export function explainCommand(io: Io): Command {
     const { config: file, host, json } = options
     const { createExplain, toExplainRequest } = await import('../../explain/explain.ts')
     const { loadOrExit } = await import('../read-config.ts')
-    // Methods are case-sensitive (RFC 9110 §9.1), but none is in lower case, and operators type this one.
+    // Methods are case-sensitive (RFC 9110 §9.1). No method is in lower case, so lower-case input can be
+    // converted.
     const request = readRequest(explain, method.toUpperCase(), path)
     const loaded = loadOrExit(io, file, io.stderr)
     const caller = await readCaller(io, loaded, options)
@@ -57,7 +59,9 @@ export function explainCommand(io: Io): Command {
   })
 }
 
-/** @throws Error with a sentence for the operator if there is no such user, or the database cannot be read */
+/**
+ * @throws Error with a message for the operator if there is no such user, or if the database cannot be read
+ */
 async function readCaller(io: Io, loaded: LoadedConfig, { config: file, user: ref, ...options }: Options) {
   const { as, usedToday, unverified } = options
   if (ref === undefined)

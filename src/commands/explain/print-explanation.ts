@@ -1,4 +1,4 @@
-// Formats an explanation: aligned text for people, the JSON of CONTRACT §1 for programs.
+// Formats an explanation as aligned text or as JSON.
 import type { Explanation, GuardOutcome } from '../../explain/explain.ts'
 import { toDocument } from '../../explain/explain.ts'
 import type { HeaderDiff } from '../../explain/header-diff.ts'
@@ -50,7 +50,7 @@ function changesAsText({ set, remove }: HeaderDiff): string[] {
   ]
 }
 
-/** The title stands before the first row only. */
+/** Puts the title before the first row. */
 function rows(title: string, texts: readonly string[]): string[] {
   return texts.map((text, index) => `${(index === 0 ? title : '').padEnd(9)} ${text}`)
 }

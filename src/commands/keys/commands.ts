@@ -1,4 +1,4 @@
-// `peage keys …`: administers signing keys (CONTRACT §1).
+// Defines `peage keys …`, which manages signing keys.
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -85,7 +85,7 @@ function rotate(io: Io): Command {
         const rotation = await keys.rotate(kid === undefined ? { alg: alg ?? defaultAlgorithm } : { kid })
         if (rotation === 'unknown') throw noSuchKey(kid)
         if (rotation === 'signs') throw new Error(`key ${kid} signs already`)
-        // Return only once the key signs, so that the next command of a script can rely on it.
+        // The command returns only after the key signs, so that the next command of a script can rely on it.
         if (rotation.waitMs > 0) {
           io.stderr.write(`key ${rotation.kid} signs in ${Math.ceil(rotation.waitMs / 1000)} s\n`)
           await sleep(rotation.waitMs + replicaMarginMs)
@@ -131,9 +131,9 @@ function reseal(io: Io): Command {
 }
 
 /**
- * Writes a new private key to a file that only its owner may read, never over an existing file.
+ * Writes a new private key to a file that only its owner may read. Never overwrites an existing file.
  * @returns the key's `kid`
- * @throws Error with a sentence for the operator if the file cannot be created
+ * @throws Error with a message for the operator if the file cannot be created
  */
 async function writeKeyFile(io: Io, file: string, alg: SigningAlgorithm): Promise<string> {
   const { generatePrivateJwk } = await import('../../identity/keys/signing-key.ts')
@@ -149,7 +149,7 @@ async function writeKeyFile(io: Io, file: string, alg: SigningAlgorithm): Promis
   return kid
 }
 
-/** Loads what opens stores only when a command is called: help needs none of it. */
+/** Loads the modules for stores only when a command runs, because the help texts do not need them. */
 const withKeys: WithKeys = async (...call) => (await import('./with-keys.ts')).withKeys(...call)
 
 function report(io: Io, json: true | undefined, facts: object, sentence: string): Promise<void> {
@@ -186,5 +186,5 @@ function named(what: string, keys: readonly string[]): string[] {
   return [`${what} ${keys.slice(0, mostNamed).join(', ')}${more}`]
 }
 
-/** `--json` lists all of them. */
+/** Limits the error message. `--json` lists all of them. */
 const mostNamed = 20

@@ -1,4 +1,4 @@
-// Formats signing keys, never a private part of one: aligned text for people, JSON for programs.
+// Formats signing keys as aligned text or as JSON, without their private parts.
 import type { KeyInfo } from '../../identity/keys/key-administration.ts'
 import type { Resealed } from '../../identity/resealing.ts'
 import { createTable } from '../print.ts'
@@ -50,7 +50,7 @@ function dateOf(date: Date | null): string {
 }
 
 export function resealedAsJson(keys: Resealed, webhooks: Resealed): string {
-  // A webhook secret is identified by its user's id, a number.
+  // A webhook secret is identified by its user's id, which is a number.
   const webhook_secrets = { ...webhooks, unreadable: webhooks.unreadable.map(Number) }
   return `${JSON.stringify({ signing_keys: keys, webhook_secrets })}\n`
 }

@@ -1,4 +1,4 @@
-// Gives commands access to the signing keys: in the database, or in the files of `auth.keys`.
+// Gives commands access to the signing keys, in the database or in the files of `auth.keys`.
 import { resolve } from 'node:path'
 import type { Config } from '../../config/sections/schema.ts'
 import { createKeyAdministration, type KeyAdministration } from '../../identity/keys/key-administration.ts'
@@ -18,8 +18,9 @@ import type { ListedKey } from './print-keys.ts'
 export type WithKeys = typeof withKeys
 
 /**
- * Runs `work` on the keys in the database.
- * @throws CommanderError (exit 2) for the configuration; an Error with a sentence for the operator otherwise
+ * Runs `work` with the keys in the database.
+ * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error with a message for
+ *   the operator
  */
 export async function withKeys(
   io: Io,
@@ -41,7 +42,10 @@ export async function withKeys(
   )
 }
 
-/** The keys that a gateway with this configuration signs and verifies with. @throws as `withKeys` does */
+/**
+ * Returns the keys that a gateway with this configuration signs and verifies with.
+ * @throws the errors of `withKeys`
+ */
 export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
   const config = readConfig(io, file, io.stderr)
   const files = config.auth.keys
@@ -66,8 +70,9 @@ export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
 }
 
 /**
- * Re-encrypts the secrets in the database. Webhook secrets are there even if the signing keys are in files.
- * @throws as `withKeys` does
+ * Re-encrypts the secrets in the database. Webhook secrets are in the database even if the signing keys are
+ * in files.
+ * @throws the errors of `withKeys`
  */
 export async function resealAll(
   io: Io,
@@ -94,7 +99,7 @@ async function createAdministration(
   return createKeyAdministration({
     store: createKeyStore(database),
     sealer: await openSealer(auth),
-    // A process that has the embedded database open is its only one: no gateway must learn the key first.
+    // The embedded database is open in only one process, so no gateway has to learn the key first.
     signingDelayMs: database.kind === 'embedded' ? 0 : propagationDelayMs,
     lifetimes: {
       maxTokenTtlMs: Math.max(auth.access_token_ttl, auth.refresh_token_ttl),

@@ -1,4 +1,4 @@
-// `peage mail test ADDRESS`: sends one mail as the gateway would, and tells how it went (CONTRACT §12).
+// Defines `peage mail test ADDRESS`, which sends one mail as the gateway would and shows the result.
 import { randomUUID } from 'node:crypto'
 import { Command, CommanderError } from 'commander'
 import type { SmtpServer } from '../../config/formats/mail.ts'
@@ -43,7 +43,7 @@ async function sendTest(io: Io, { smtp, from, product }: MailConfig, to: string)
   await print(io.stdout, [`${smtp.host}:${smtp.port} took the mail to ${to} (${mail.messageId})\n`])
 }
 
-/** How long the whole conversation may take. */
+/** The time limit for the whole SMTP conversation. */
 const deadlineMs = 30_000
 
 async function send(server: SmtpServer, mail: OutgoingMail): Promise<void> {

@@ -1,4 +1,4 @@
-// Says in plain words at which step of the conversation a mail failed, and what to look at.
+// Explains at which step the SMTP conversation failed, and what to check.
 import type { SmtpServer } from '../../config/formats/mail.ts'
 import type { OutgoingMail } from '../../mail/sending/mail-sender.ts'
 import type { SmtpFailure } from '../../mail/sending/smtp-failure.ts'
@@ -9,7 +9,7 @@ export function describeFailure(
   { from, to }: OutgoingMail,
 ): string {
   const server = `${host}:${port}`
-  // Of a reply the message is its text, code and all.
+  // The message of a reply already contains its code.
   const reply = replyCode === undefined ? message : `the server said: ${message}`
   switch (step) {
     case 'name':

@@ -1,4 +1,4 @@
-// `peage test`: checks the configuration against its test cases, without network or stores (CONTRACT §1).
+// Defines `peage test`, which runs the test cases of a configuration without network or stores.
 import { Command, CommanderError } from 'commander'
 import { systemClock } from '../../clock.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
@@ -25,7 +25,7 @@ export function testCommand(io: Io): Command {
       file === undefined
         ? loaded
         : orExit(loadCases({ file, env: io.env, readFile: fileReader(io) }), io.stderr)
-    // Success without a single case would be a lie.
+    // Success without test cases would be misleading.
     if (cases.length === 0) throw new Error(`${file ?? name} has no tests`)
     const report = await runCases(loaded.config, await createExplain(loaded.config, systemClock), cases)
     await print(io.stdout, [json ? reportAsJson(report) : reportAsText(report)])

@@ -1,4 +1,4 @@
-// Formats a test report: a line for each failed case, and the routes and guards that no case reached.
+// Formats a test report: one line per failed case, and the routes and guards that no case reached.
 import type { LocatedCase } from '../../config/test-cases.ts'
 import type { CaseResult, Miss, TestReport, Unreached } from '../../explain/run-cases.ts'
 

@@ -1,4 +1,4 @@
-// User administration through the admin listener of a gateway that has the embedded database open (CONTRACT §7).
+// Administers users through the admin listener of a gateway that has the embedded database open.
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { ListedSession } from '../../accounts/session-store.ts'
@@ -11,15 +11,16 @@ import { type OperationOfOperators, successStatus } from '../../openapi/operatio
 import type { User } from '../../users/user.ts'
 import type { UserAdministration } from './administration.ts'
 
-/** The admin listener cannot be used; the message completes "…, which". */
+/** The error if the admin listener cannot be used. The message completes "…, which". */
 export class AdminUnavailable extends Error {
   override readonly name = 'AdminUnavailable'
 }
 
 /**
- * Administers users through the listener that the configuration describes, each time with its first token that may.
+ * Administers users through the admin listener of the configuration. Each call uses the first token whose
+ * role allows it.
  * @param file the configuration's name, for messages
- * @param tokenVariables the environment variables that `admin.token` names, for messages
+ * @param tokenVariables the environment variables that `admin.token` uses, for messages
  * @throws AdminUnavailable here or from any method; an Error if the gateway itself fails
  */
 export function createAdminClient(
@@ -45,7 +46,9 @@ export function createAdminClient(
   const base = addressOf(admin.listen)
   const notAGateway = `does not answer at ${base}, where something else listens`
 
-  /** @returns the body as parsed by `read`, or `undefined` if the user does not exist, or the email is taken */
+  /**
+   * @returns the body as parsed by `read`, or `undefined` if the user does not exist or the email is taken
+   */
   const request = async <T>(
     operation: OperationOfOperators,
     read: (body: JsonBody) => T,
@@ -128,7 +131,7 @@ function addressOf({ host, port }: { host: string; port: number }): string {
 
 interface AdminResponse {
   status: number | undefined
-  /** `X-Peage-Error` (CONTRACT §10). */
+  /** The value of `X-Peage-Error`. */
   code: string | undefined
   /** `undefined` if the body is not a JSON object. */
   body: JsonBody | undefined
@@ -136,10 +139,10 @@ interface AdminResponse {
 
 type JsonBody = Readonly<Record<string, unknown>>
 
-/** Without a byte received. The gateway itself responds within two seconds, even with its store down. */
+/** The time without a received byte. The gateway responds within two seconds, even if its store is down. */
 const idleTimeoutMs = 10_000
 
-/** Not `fetch`, which refuses some ports that an operator may choose, 6000 and 10080 among them. */
+/** Does not use `fetch`, which refuses some ports that an operator may choose, for example 6000 and 10080. */
 async function sendRequest(method: string, url: URL, token: string, fields?: object): Promise<AdminResponse> {
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -166,7 +169,7 @@ function objectOf(json: string): JsonBody | undefined {
   }
 }
 
-// Only checks that the response is a gateway's; the gateway's own members are not validated again.
+// Checks only whether the response comes from a gateway. The members of its records are not validated again.
 
 function pageOf({ users, next_cursor }: JsonBody): { users: User[]; next: string | null } | undefined {
   if (!Array.isArray(users)) return undefined

@@ -1,4 +1,4 @@
-// What operators do with accounts, and its implementation on the database.
+// Defines what operators do with accounts, and implements it with the database.
 import { randomUUID } from 'node:crypto'
 import { createAccountExportStore } from '../../accounts/account-export-store.ts'
 import { createSessionStore, type ListedSession } from '../../accounts/session-store.ts'
@@ -14,7 +14,7 @@ import { createUserDirectory } from '../../users/user-directory.ts'
 import type { UserPatch } from '../../users/user-record-store.ts'
 import { createUserStore } from '../../users/user-store.ts'
 
-/** How an operator names a user; the email is normalized. */
+/** Identifies a user by id or by normalized email. */
 export type UserRef = { readonly id: number } | { readonly email: string }
 
 export interface UserFilter {
@@ -22,23 +22,26 @@ export interface UserFilter {
   plan?: Plan
 }
 
-/** Also offered by a running gateway's admin listener (CONTRACT §7). Every method finds inactive users too. */
+/** A running gateway's admin listener offers the same operations. Every method finds inactive users too. */
 export interface UserAdministration {
-  /** Ordered by id, one page at a time. */
+  /** Yields one page at a time, ordered by id. */
   list(filter: UserFilter): AsyncIterable<User[]>
   find(ref: UserRef): Promise<User | undefined>
   update(id: number, patch: UserPatch): Promise<User | undefined>
-  /** The active sessions, oldest first. */
+  /** Returns the active sessions, oldest first. */
   sessions(id: number): Promise<ListedSession[]>
   /** @returns whether the user exists */
   revokeSessions(id: number): Promise<boolean>
-  /** The user and its subscription start on the plan. */
+  /** Creates a user with a subscription to the plan. */
   create(email: string, password: string, plan: Plan): Promise<User | 'email_in_use'>
-  /** Also revokes every session of the user. @returns whether the user exists */
+  /**
+   * Sets the password and revokes every session of the user.
+   * @returns whether the user exists
+   */
   setPassword(id: number, password: string): Promise<boolean>
   /** @returns undefined if the user does not exist */
   resetUsage(id: number): Promise<User | undefined>
-  /** All that is kept of the user, in JSON; undefined if there is none. */
+  /** Returns all data stored about the user, for JSON. Undefined if the user does not exist. */
   export(id: number): Promise<object | undefined>
   /** @returns whether the user existed */
   delete(id: number): Promise<boolean>
@@ -51,7 +54,7 @@ interface DatabaseUsersDependencies {
   hashPassword(password: string): Promise<string>
 }
 
-/** What is changed or exported stands in the audit. Every method throws StorageError if the store fails. */
+/** Records changes and exports in the audit log. Every method throws StorageError if the store fails. */
 export function createDatabaseUsers({
   database,
   clock,
@@ -63,7 +66,7 @@ export function createDatabaseUsers({
   const sessions = createSessionStore(database)
   const exports = createAccountExportStore(database)
   const audit = createAuditStore(database)
-  /** The entry of the endpoint that does the same, by the operator `cli` (CONTRACT §13). */
+  /** Returns the audit entry that the corresponding endpoint would write, with the operator `cli`. */
   const record = ({ operation, userId, fields = {}, previous = null }: AuditedAction): AuditRecord => ({
     at: new Date(clock.now()),
     operator: 'cli',
@@ -74,7 +77,7 @@ export function createDatabaseUsers({
     changes: auditedFields(fields),
     previous,
     status: successStatus(operation),
-    // No request has been made: an id that nothing else has.
+    // There is no request, so the id is new and unique.
     request_id: randomUUID(),
   })
   const audited = (action: AuditedAction) => audit.inTransaction(record(action))
@@ -130,7 +133,6 @@ const pageSize = 100
 interface AuditedAction {
   readonly operation: Pick<OperationOfOperators, 'method' | 'path' | 'responses'>
   readonly userId: number
-  /** The fields that are set. */
   readonly fields?: object
   readonly previous?: AuditRecord['previous'] | undefined
 }

@@ -1,23 +1,23 @@
-// Arguments and options of `peage users …`: which user, and where the password comes from.
+// Defines arguments and options of `peage users …`: the user, and the source of the password.
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { isFindableEmail, isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
 import type { Io } from '../io.ts'
 import type { UserRef } from './administration.ts'
 
-/** A subcommand whose first argument is a user. */
+/** Creates a subcommand whose first argument is a user. */
 export function userCommand(name: string, description: string): Command {
   const user = new Argument('<user>', 'an id or an email').argParser(readUser)
   return new Command(name).description(description).addArgument(user)
 }
 
-/** @returns the email of a new account, as it is stored */
+/** @returns the normalized email of a new account */
 export function readNewEmail(text: string): string {
   const email = readEmail(text)
   if (isStorableEmail(email)) return email
   throw new InvalidArgumentError('It has an invisible character, for example a zero-width space.')
 }
 
-/** @returns an email that an account may have, also an account of version 0.1 */
+/** @returns a normalized email that an account may have, including accounts of version 0.1 */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
   if (isFindableEmail(email)) return email
@@ -28,12 +28,17 @@ export interface PasswordOption {
   readonly passwordStdin?: true
 }
 
-/** An option, never an argument: the command line ends up in the shell's history and in `ps`. */
+/**
+ * The password is never an argument, because the command line is visible in the shell's history and in `ps`.
+ */
 export function passwordOption(): Option {
   return new Option('--password-stdin', 'read the password from standard input')
 }
 
-/** Called before anything is opened. @throws CommanderError (exit 2) if standard input is no terminal */
+/**
+ * Call it before anything is opened.
+ * @throws CommanderError (exit code 2) if standard input is not a terminal
+ */
 export function requireTerminal({ stdin }: Io, command: Command, instead: string): void {
   if (!stdin.isTTY) command.error(`error: there is no terminal to ask on: ${instead}`, { exitCode: 2 })
 }

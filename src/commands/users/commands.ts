@@ -1,4 +1,4 @@
-// `peage users …`: administers accounts (CONTRACT §1).
+// Defines `peage users …`, which administers accounts.
 import { Argument, Command, Option } from 'commander'
 import { type Plan, plans } from '../../users/user.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
@@ -209,7 +209,7 @@ function revokeSessions(io: Io): Command {
   )
 }
 
-// Help needs none of what opens stores and hashes passwords: it is loaded when a command is called.
+// Loads the modules for stores and hashing only when a command runs, because the help texts do not need them.
 
 const withUsers: WithUsers = async (...call) => (await import('./with-users.ts')).withUsers(...call)
 

@@ -1,11 +1,11 @@
-// Results of a change to a user: the current record, or a sentence about why it failed.
+// Reports the result of a change to a user, and builds the errors about users.
 import type { User } from '../../users/user.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import type { UserAdministration, UserRef } from './administration.ts'
 import { userLabel } from './print-users.ts'
 
-/** Prints the sentence, or with `--json` the user. */
+/** Prints the sentence, or the user with `--json`. */
 export function report(
   { stdout }: Io,
   { json }: { json?: true },

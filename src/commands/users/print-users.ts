@@ -1,9 +1,9 @@
-// Formats users and sessions: aligned text for people, JSON with the spec's field names for programs.
+// Formats users and sessions as aligned text or as JSON.
 import type { ListedSession } from '../../accounts/session-store.ts'
 import type { User } from '../../users/user.ts'
 import { createTable } from '../print.ts'
 
-/** One JSON document of any length: `{"users":[…]}`, one user per line. */
+/** Yields one JSON document of any length: `{"users":[…]}`, with one user per line. */
 export async function* usersAsJson(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
   let before = '{"users":[\n'
   for await (const users of pages) {
@@ -14,7 +14,7 @@ export async function* usersAsJson(pages: AsyncIterable<User[]>): AsyncGenerator
   yield before === ',\n' ? '\n]}\n' : '{"users":[]}\n'
 }
 
-/** The email is the last column, because only it may be long. */
+/** The email is the last column, because only the email may be long. */
 export async function* usersAsTable(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
   const formatPage = createTable(['ID', 'PLAN', 'ACTIVE', 'USAGE', 'CREATED', 'EMAIL'])
   let hasRows = false
@@ -47,7 +47,7 @@ export function userAsText(user: User): string {
   ])
 }
 
-/** With the field names of the admin API. */
+/** Uses the field names of the admin API. */
 export function sessionsAsJson(sessions: readonly ListedSession[]): string {
   const shown = sessions.map(({ id, created_at, expires_at }) => ({ id, created_at, expires_at }))
   return `${JSON.stringify({ sessions: shown })}\n`
@@ -63,7 +63,7 @@ export function sessionsAsText(sessions: readonly ListedSession[]): string {
   return createTable(['ID', 'CREATED', 'EXPIRES'])(rows)
 }
 
-/** Such as `user 3 (a@example.com)`. */
+/** For example `user 3 (a@example.com)`. */
 export function userLabel({ id, email }: Pick<User, 'id' | 'email'>): string {
   return `user ${id} (${escapeInvisible(email)})`
 }
@@ -76,7 +76,10 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
   return last_usage_date === null ? '-' : `${daily_usage} on ${last_usage_date}`
 }
 
-/** Users choose their emails: invisible or bidirectional characters must not rewrite an operator's screen. */
+/**
+ * Escapes invisible and bidirectional characters, because users choose their emails and could alter an
+ * operator's screen.
+ */
 function escapeInvisible(email: string): string {
   const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
   return email.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)

@@ -1,12 +1,12 @@
-// Prompts the operator: for a password (twice, without echo, or from standard input), and for confirmation.
+// Asks the operator for a password or for a confirmation.
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { passwordRefusal } from '../../accounts/password.ts'
 import type { Io } from '../io.ts'
 
 /**
- * Reads a password that is valid for an account, from a terminal prompt or from all of standard input.
- * @throws Error if it is invalid, or the two entries differ
+ * Reads a new password, from a hidden prompt (twice) or from all of standard input.
+ * @throws Error if the password is invalid, or if the two entries differ
  */
 export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<string> {
   if (from === 'stdin') return validPassword(await readAll(io))
@@ -17,24 +17,25 @@ export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<st
   })
 }
 
-/** Only `y` or `yes` confirms; any other answer is a no. */
+/** Only `y` or `yes` confirms. */
 export function confirm(io: Io, question: string): Promise<boolean> {
   return prompt(io, { hidden: false }, async ask => /^\s*y(es)?\s*$/i.test(await ask(`${question} [y/N] `)))
 }
 
 type Ask = (question: string) => Promise<string>
 
-/** Questions go to standard error, so that standard output contains nothing but the result. */
+/** Questions are written to standard error, so that standard output contains only the result. */
 async function prompt<T>(
   io: Io,
   { hidden }: { hidden: boolean },
   work: (ask: Ask) => Promise<T>,
 ): Promise<T> {
-  // With `terminal`, readline turns off the kernel's echo and echoes to `output` itself, which discards it.
+  // With `terminal`, readline turns off the kernel's echo and writes its own echo to `output`, which discards
+  // it.
   const reader = hidden
     ? createInterface({ input: io.stdin, output: discard(), terminal: true, historySize: 0 })
     : createInterface({ input: io.stdin, terminal: false })
-  // One iterator for all questions, so that lines typed or pasted ahead are not lost.
+  // All questions share one iterator, so that lines typed or pasted ahead are not lost.
   const lines = reader[Symbol.asyncIterator]()
   try {
     return await work(async question => {
@@ -53,7 +54,7 @@ function discard(): Writable {
   return new Writable({ write: (_chunk, _encoding, done) => done() })
 }
 
-/** The longest password (1,024 code points of four bytes) and its newline. */
+/** The size of the longest password (1,024 code points of four bytes) and its newline. */
 const maxInputBytes = 4 * 1024 + 2
 
 async function readAll({ stdin }: Io): Promise<string> {

@@ -1,4 +1,4 @@
-// Gives commands access to accounts: on the database, or through the gateway that has it open.
+// Gives commands access to accounts, in the database or through a running gateway that has the database open.
 import { createPasswords } from '../../accounts/password.ts'
 import { systemClock } from '../../clock.ts'
 import { createChangeRecorder } from '../../composition/record-changes.ts'
@@ -15,8 +15,10 @@ import { createDatabaseUsers, type UserAdministration } from './administration.t
 export type WithUsers = typeof withUsers
 
 /**
- * Runs `work` on the database, or through the admin listener of the gateway that has its folder locked.
- * @throws CommanderError (exit 2) for the configuration; an Error with a sentence for the operator otherwise
+ * Runs `work` with the database. If a running gateway has locked the data folder, uses its admin listener
+ * instead.
+ * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error with a message for
+ *   the operator
  */
 export async function withUsers(
   io: Io,
@@ -26,7 +28,10 @@ export async function withUsers(
   await withUsersOf(io, file, loadOrExit(io, file, io.stderr), work)
 }
 
-/** As `withUsers`, of a configuration that has been read. @returns what `work` returned */
+/**
+ * Runs `work` like `withUsers`, with a configuration that is already loaded.
+ * @returns the result of `work`
+ */
 export function withUsersOf<T>(
   io: Io,
   file: string,
