@@ -1,4 +1,4 @@
-// The schema of what users and operators export of an account (CONTRACT §12, "Account").
+// Defines the schema of the account data that users and operators export.
 import { Type } from '../schema/type.ts'
 import * as terms from './schema-builders.ts'
 

@@ -4,7 +4,7 @@ import { type Schema, Type } from '../schema/type.ts'
 import { commonRefusals, type DescribedResponse, type Operation } from './operation.ts'
 import { oneOf, plan, record, text } from './schema-builders.ts'
 
-/** Operations that a reader looks up together: a tag of the document. */
+/** Operations under one tag of the document. */
 export interface OperationGroup {
   readonly name: string
   readonly description: string
@@ -191,7 +191,7 @@ function refusalResponse(
       description: codes.map(code => `\`${code}\``).join(', '),
       headers: {
         'X-Peage-Error': { required: true, schema: { type: 'string', enum: [...codes] } },
-        // A request that is not HTTP has no id.
+        // A request that is not valid HTTP has no id.
         ...(status === undefined ? {} : { 'X-Request-Id': header('requestId') }),
         ...(status === 429 || status === 503 ? { 'Retry-After': header('retryAfter') } : {}),
         ...(status === 429
@@ -208,7 +208,7 @@ const invalidField = text(
   'Of `request_invalid`: the member of the body that is unknown, or has another type.',
 )
 
-/** The one refusal whose body always has members beside `error`. */
+/** The only refusal whose body always has members in addition to `error`. */
 const planInsufficient = record(
   {
     error: oneOf([catalog.plan_insufficient.error]),
@@ -221,12 +221,12 @@ const planInsufficient = record(
 
 type Components = ReturnType<typeof createComponents>
 
-/** What the document defines once and refers to by `$ref`: titled schemas, and refusals. */
+/** Collects titled schemas and refusals, which the document defines once and references with `$ref`. */
 function createComponents() {
   const schemas: Record<string, Json> = {}
   const responses: Record<string, Json> = {}
 
-  /** A schema with a title, at any depth, becomes a component and a `$ref`. */
+  /** Moves every schema with a title, at any depth, to the components and replaces it with a `$ref`. */
   function addSchema(json: Json): Json {
     if (Array.isArray(json)) return json.map(addSchema)
     if (typeof json !== 'object' || json === null) return json
@@ -241,7 +241,7 @@ function createComponents() {
   }
 
   return {
-    // The schema library's own properties are not enumerable, so the JSON round trip drops them.
+    // The JSON round trip drops the symbol keys of the schema.
     addSchema: (schema: Schema) => addSchema(JSON.parse(JSON.stringify(schema)) as Json),
     response(name: string, create: () => Json) {
       responses[name] ??= create()

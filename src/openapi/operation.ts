@@ -1,4 +1,4 @@
-// One of the gateway's own operations, as described to callers; its responses are serialized by the description.
+// Describes an operation of the gateway: its request, its responses and its refusals.
 import type { OperatorRole } from '../config/sections/admin.ts'
 import type { RefusalCode } from '../refusals/catalog.ts'
 import type { ObjectSchema, Schema } from '../schema/type.ts'
@@ -15,46 +15,52 @@ interface BaseOperation {
   readonly description?: string
   readonly params?: ObjectSchema
   readonly query?: ObjectSchema
-  /** On the client listener the whole body is optional: one that is not a JSON object counts as `{}`. */
+  /** On the client listener the whole body is optional. A body that is not a JSON object counts as `{}`. */
   readonly body?: ObjectSchema
   /** By status code. */
   readonly responses: Readonly<Record<number, DescribedResponse>>
-  /** By status code. The refusals of any request (`commonRefusals`) are not repeated. */
+  /** By status code, without the refusals that any request may get (`commonRefusals`). */
   readonly refusals: Refusals
 }
 
 interface OperationOfUsers extends BaseOperation {
-  /** Who may call: anybody, or a user (access token or API key). */
+  /** Either anybody, or a user with an access token or an API key. */
   readonly caller: 'anybody' | 'user'
-  /** Whether a success ends sessions. The response then waits until their access tokens are refused. */
+  /**
+   * Whether a success ends sessions. The response then waits until the access tokens of these sessions are
+   * refused.
+   */
   readonly endsSessions?: true
   readonly roles?: undefined
   readonly fieldsOf?: undefined
 }
 
 export interface OperationOfOperators extends BaseOperation {
-  /** Who may call: an operator (token). */
+  /** An operator with a token. */
   readonly caller: 'operator'
   readonly endsSessions?: undefined
-  /** The roles that may call, besides `all` (CONTRACT §13). */
+  /** The roles that may call the operation, in addition to `all`. */
   readonly roles: readonly OperatorRole[]
-  /** The only members that the body may have from a bearer of this role; undefined: every member. */
+  /** The body members that each role may send. A role that is not listed may send every member. */
   readonly fieldsOf?: Readonly<Partial<Record<OperatorRole, readonly string[]>>>
 }
 
 export interface DescribedResponse {
   readonly description: string
-  /** Schema and serializer of the JSON body: nothing else is ever written. `undefined` if the body is not JSON. */
+  /**
+   * Schema and serializer of the JSON body. Members that it does not describe are never sent. Undefined
+   * without JSON body.
+   */
   readonly body?: Schema
-  /** Of a body that is not JSON. */
+  /** The media type of a body that is not JSON. */
   readonly mediaType?: string
-  /** Names in lower case, besides the headers of every response. */
+  /** The headers that only this response has, with names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
 export type Refusals = Readonly<Record<number, readonly RefusalCode[]>>
 
-/** What any request may be refused with, regardless of its operation. */
+/** The refusals that any request may get, regardless of its operation. */
 export const commonRefusals: readonly RefusalCode[] = ['request_invalid', 'headers_too_large', 'internal']
 
 /** Combines the codes of each status, without duplicates. */
@@ -68,13 +74,13 @@ export function mergeRefusals(...parts: readonly Refusals[]): Refusals {
   return all
 }
 
-/** The status of the one successful response that an operation has. */
+/** Returns the status of the only successful response of an operation. */
 export function successStatus({ responses }: Pick<Operation, 'responses'>): number {
   const [status = 200] = Object.keys(responses).map(Number)
   return status
 }
 
-/** In the form of Fastify's `schema.response`. */
+/** Returns the response schemas in the form of Fastify's `schema.response`. */
 export function responseSchemas({ responses }: Pick<Operation, 'responses'>): Record<string, Schema> {
   return Object.fromEntries(
     Object.entries(responses).flatMap(([status, { body }]) => (body === undefined ? [] : [[status, body]])),

@@ -1,10 +1,11 @@
-// Writes the bodies of responses: what their schema describes, and nothing else of a value.
-// Fastify's own serializers compile a program for each schema, and load what does that, before the first request.
+// Serializes response bodies by their schema. Members that the schema does not describe are left out.
+// Fastify's own serializers are not used, because they compile a program for each schema before the first
+// request.
 import type { FastifyServerOptions } from 'fastify'
 import type { Schema } from '../schema/type.ts'
 import type { Operation } from './operation.ts'
 
-/** For Fastify: no schema of a request is given to it. */
+/** Makes Fastify use this serializer. The gateway gives Fastify no schemas of requests. */
 export const schemaController: NonNullable<FastifyServerOptions['schemaController']> = {
   compilersFactory: {
     buildSerializer:
@@ -25,7 +26,7 @@ export function serializeResponse({ id, responses }: Operation, status: number, 
   return serialize(schema, body)
 }
 
-/** @throws Error if a required member is missing: it would be a response that was not described */
+/** @throws Error if a required member is missing, because the response would not match its description */
 export function serialize(schema: Schema, body: unknown): string {
   return JSON.stringify(describedPart(schema, body))
 }
@@ -43,7 +44,7 @@ function describedPart(schema: Schema, value: unknown): unknown {
   if (inner !== undefined) {
     return Object.fromEntries(Object.entries(members).map(([key, part]) => [key, describedPart(inner, part)]))
   }
-  // Of a date and of what may hold anything, all is described.
+  // Dates and schemas of any value have no described members and are written as they are.
   if (properties === undefined) return value
   const optional = Object.keys(properties).filter(key => !required.includes(key))
   return Object.fromEntries(

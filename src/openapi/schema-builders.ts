@@ -1,13 +1,16 @@
-// Builders for the schemas of descriptions, and the schemas that several descriptions share.
+// Builds schemas for descriptions, and defines the schemas that several descriptions share.
 import { type Keywords, type Properties, type Schema, Type } from '../schema/type.ts'
 import { plans } from '../users/user.ts'
 
-/** An object with these members and no others. @param options a `title` makes it a component of its own */
+/**
+ * Builds an object with these members and no others.
+ * @param options with a `title`, the object becomes a component of the document
+ */
 export function record<Of extends Properties>(properties: Of, options: Omit<Keywords, 'properties'> = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
 
-/** An object that may have other members. They are ignored. */
+/** Builds an object that may have other members. They are ignored. */
 export function openRecord<Of extends Properties>(properties: Of) {
   return record(properties, { additionalProperties: true })
 }
@@ -16,7 +19,7 @@ export function nullable<Of extends Schema>(schema: Of) {
   return Type.Union([schema, Type.Null()])
 }
 
-/** One of these strings. */
+/** Builds a schema for one of these strings. */
 export function oneOf<const Values extends string[]>(values: readonly [...Values], description?: string) {
   return Type.Unsafe<Values[number]>({
     type: 'string',
@@ -29,11 +32,11 @@ export const text = (description: string, options: Keywords = {}) => Type.String
 
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** The id of a row: an integer that JSON represents exactly. */
+/** Builds the schema of a row's id, an integer that JSON represents exactly. */
 export const id = (description: string) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description })
 
-/** A `Date` as the store returns it, serialized as ISO 8601 in UTC. */
+/** Builds the schema of a `Date` from the store, serialized as ISO 8601 in UTC. */
 export const instant = (description: string) =>
   Type.Unsafe<Date>({ type: 'string', format: 'date-time', description })
 
@@ -62,7 +65,7 @@ export const message = record(
   { title: 'Message', description: 'It is done.' },
 )
 
-/** Which page to return; the first if absent. */
+/** Selects the page to return. Without it, the first page is returned. */
 export const cursor = Type.Optional(text('`next_cursor` of the page before.'))
 
 export const nextCursor = nullable(text('The `cursor` of the next page; `null` on the last.'))
