@@ -1,4 +1,5 @@
-// Handles one request as a running gateway does, without the network: the same gate, order and refusals.
+// Handles one request like a running gateway, but without the network. Uses the same gate, order and
+// refusals.
 import type { IncomingMessage } from 'node:http'
 import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -60,7 +61,7 @@ export function dryRun(options: Options): Promise<DryRun> {
         forward(context, to, admission)
       },
       onRefusal(_, refusal) {
-        // An internal error is a bug of the gateway's own and explains nothing.
+        // An internal error is a bug in the gateway, so it is not an explanation.
         if (refusal.code === 'internal') reject(refusal.cause)
         result = { refusal }
       },

@@ -1,4 +1,4 @@
-// Explains what the gateway would do with a request: the real gate, over stubs for stores and network.
+// Explains how the gateway would handle a request. Uses the real gate with stubs for stores and network.
 import type { Clock } from '../clock.ts'
 import type { GuardName } from '../config/active-guards.ts'
 import type { Config } from '../config/sections/schema.ts'
@@ -28,13 +28,13 @@ export interface ExplainRequest {
   readonly path: string
   /** The value of the `Host` header. */
   readonly host: string
-  /** The caller's plan, presented by a valid access token; `anonymous` presents none. */
+  /** The plan of the caller, who has a valid access token. An `anonymous` caller has no token. */
   readonly as: Plan | 'anonymous'
-  /** Uses counted earlier today. */
+  /** The uses already counted today. */
   readonly usedToday: number
   /** Whether the caller's email is verified. */
   readonly verified: boolean
-  /** A user in particular, whose id decides the target of `split_by: user`. */
+  /** A specific user, whose id selects the target with `split_by: user`. */
   readonly user?: ExplainedUser
 }
 
@@ -45,20 +45,20 @@ export interface ExplainedUser {
 
 export interface GuardOutcome {
   readonly guard: GuardName
-  /** `skip`: the guard has nothing to decide here, or an earlier one refused. */
+  /** `skip` means that the guard has nothing to decide here, or that an earlier guard refused. */
   readonly outcome: 'pass' | 'refuse' | 'skip'
   readonly status?: number
-  /** The refusal's code. */
+  /** The error code of the refusal. */
   readonly error?: string
 }
 
 export interface Explanation {
   readonly request: ExplainRequest
-  /** The name of the route that the request matches. */
+  /** The name of the matching route. */
   readonly route: string | null
   /** The path of the local endpoint that serves the request. */
   readonly own: string | null
-  /** In the order in which they run; empty if the request reaches no guard. */
+  /** In the order in which the guards run. Empty if the request reaches no guard. */
   readonly guards: readonly GuardOutcome[]
   /** `null` if the request goes to an upstream or to a local endpoint. */
   readonly refusal: RefusedWith | null
@@ -68,7 +68,7 @@ export interface Explanation {
 
 export interface RefusedWith {
   readonly status: number
-  /** As in `X-Peage-Error`. */
+  /** The value of `X-Peage-Error`. */
   readonly code: string
   /** The body's `error`. */
   readonly sentence: string
@@ -76,15 +76,15 @@ export interface RefusedWith {
 
 export interface ForwardedTo {
   readonly name: string
-  /** At the target with the most weight, the first of them. */
+  /** The URL at the target with the most weight. With equal weights, the first target is used. */
   readonly url: string
-  /** At every target that takes requests. */
+  /** The URLs at every target that receives requests. */
   readonly urls: readonly string[]
 }
 
 export type Explain = (request: ExplainRequest) => Promise<Explanation>
 
-/** Explain one request at a time, because all share the stubs. */
+/** The returned function must explain one request at a time, because all requests share the stubs. */
 export async function createExplain(config: Config, clock: Clock): Promise<Explain> {
   const caller: Caller = { usedToday: 0, verified: true, user: undefined }
   const findLocalPath = stubEndpoints(config)
@@ -162,13 +162,14 @@ function requestHeadersOf({ host, as }: ExplainRequest): HeaderList {
   return as === 'anonymous' ? fields : [...fields, ['Authorization', `Bearer ${stubToken(as)}`]]
 }
 
-/** From the guards' counts; the guard that refused is the last that decided. */
+/** Derives the outcomes from the guards' counters. The guard that refused is the last guard that decided. */
 function outcomesOf(
   decisions: GuardDecisions,
   refusal: Refusal | undefined,
   showsVerified: boolean,
 ): GuardOutcome[] {
-  // Shown only where it is declared: of other routes, programs read the list of guards that 0.1 had.
+  // The guard `verified` is listed only for routes with `verified: true`. For other routes, programs may
+  // depend on the list of version 0.1.
   const all = (Object.entries(decisions) as [GuardName, GuardDecisions[GuardName]][]).filter(
     ([guard]) => guard !== 'verified' || showsVerified,
   )
@@ -188,15 +189,15 @@ function refusedWith({ status, code, response }: Refusal): RefusedWith {
 function forwardedTo(config: Config, name: string, { origin, path }: Dispatched): ForwardedTo {
   const { targets = [], split_by } = config.upstreams[name] ?? {}
   const inTurn = [...weightsByUrl({ targets })].filter(([, weight]) => weight > 0).map(([url]) => url)
-  // A user's own target, or all that take turns.
+  // The user's own target, or all targets that receive requests in turn.
   const origins = split_by === 'user' ? [origin] : inTurn
   return { name, url: origin + path, urls: origins.map(one => one + path) }
 }
 
-/** What is explained: a test case without what it expects, or the request of a user in particular. */
+/** A test case without its expectations, or the request of a specific user. */
 type Question = Omit<TestCase, 'expect'> & Pick<ExplainRequest, 'user'>
 
-/** Without a `host`, it is derived from the path. */
+/** Without `host`, the host is derived from the path. */
 export function toExplainRequest({
   request: { method, path },
   host = authorityHost(path),
@@ -212,7 +213,7 @@ function authorityHost(path: string): string {
   return path.startsWith('/') ? 'localhost' : (/^[a-z]+:\/\/([^/?#]*)/i.exec(path)?.[1] ?? '')
 }
 
-/** An explanation for programs: on the command line with `--json`, and from the admin API. */
+/** Returns the explanation as JSON, for `peage explain --json` and the admin API. */
 export function toDocument({ request, route, guards, refusal, upstream, headers }: Explanation) {
   const { method, path, as } = request
   return {

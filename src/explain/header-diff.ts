@@ -1,24 +1,27 @@
-// How the gateway changes headers: found by sending probe headers that it may drop.
+// Determines how the gateway changes headers, by sending probe headers that it may remove.
 import { identityNames } from '../config/formats/header-names.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { HeaderList } from './stub-request.ts'
 
 export interface HeaderDiff {
-  /** Headers received that were not sent, or not with that value, by lower-case name. */
+  /** Headers that were received with a new name or a new value, by lower-case name. */
   readonly set: Readonly<Record<string, string>>
-  /** Lower-case names of headers that were sent and not received. */
+  /** Lower-case names of headers that were sent but not received. */
   readonly remove: readonly string[]
 }
 
 export const emptyDiff: HeaderDiff = { set: {}, remove: [] }
 
-/** The client's headers plus probes for a route. Hop-by-hop headers are not probed: every proxy drops them. */
+/**
+ * Returns the client's headers and probes for a route. Hop-by-hop headers are not probed: every proxy drops
+ * them.
+ */
 export function probeRequestHeaders({ requestRules }: Route, headers: HeaderList): HeaderList {
   return withoutDuplicates([...headers, ...probeClientHeaders, ...withProbeValue(requestRules?.remove)])
 }
 
-/** Probe headers for the upstream's response. */
+/** Returns the probe headers for the upstream's response. */
 export function probeResponseHeaders({ responseRules }: Route): HeaderList {
   return withoutDuplicates([
     ...withProbeValue([...replacedHeaders, 'x-peage-error']),

@@ -1,4 +1,4 @@
-// Runs a configuration's test cases, and finds the routes and guards that none of them reached (CONTRACT §1).
+// Runs a configuration's test cases, and finds the routes and guards that no case reached.
 import { activeGuards, type GuardName } from '../config/active-guards.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { LocatedCase } from '../config/test-cases.ts'

@@ -1,8 +1,8 @@
-// A request that no network delivered, and a response that is never sent: the gate reads one and writes the other.
+// Creates a request that was not received from a network, and a response that is never sent.
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 
-/** Names and values, each name once. */
+/** Names and values. Each name occurs once. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
 interface StubRequestOptions {
@@ -10,11 +10,11 @@ interface StubRequestOptions {
   /** The request target, as in a request line. */
   path: string
   fields: HeaderList
-  /** Whether it counts as received over TLS. */
+  /** Whether the request counts as received over TLS. */
   isEncrypted: boolean
 }
 
-/** No real client's: RFC 5737 reserves it for documentation. */
+/** An address that no real client has, because RFC 5737 reserves it for documentation. */
 const clientAddress = '192.0.2.1'
 
 export function createStubRequest({
@@ -36,7 +36,8 @@ export function createStubRequest({
     rawHeaders: fields.flat(),
     headers: Object.fromEntries(fields.map(([name, value]) => [name.toLowerCase(), value])),
     complete: true,
-    // What asks for one gets one: a request is described, not parsed.
+    // Node's parser sets `upgrade` for requests with an `Upgrade` header. The stub is not parsed, so it is
+    // always set.
     upgrade: true,
   })
 }
@@ -59,7 +60,7 @@ export function createStubResponse(
   return Object.assign(response, { writeHead, end: () => response })
 }
 
-/** @param rawHeaders names and values alternating */
+/** @param rawHeaders alternating names and values */
 export function toHeaderList(rawHeaders: readonly string[]): HeaderList {
   return rawHeaders.flatMap((name, index) =>
     index % 2 === 0 ? [[name, rawHeaders[index + 1] as string] as const] : [],

@@ -1,4 +1,4 @@
-// Stubs for upstreams in explained requests: every target is available, and none is connected to.
+// Creates stub upstreams for explained requests. Every target is available, and no connection is opened.
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/sections/schema.ts'
 import { createHistogram } from '../observability/metrics/histogram.ts'
@@ -13,12 +13,12 @@ export interface Dispatched {
   readonly origin: string
   /** Path and query. */
   readonly path: string
-  /** Names and values alternating. */
+  /** Alternating names and values. */
   readonly fields: readonly string[]
   readonly handler: Dispatcher.DispatchHandler
 }
 
-/** All targets are available. @param onDispatch called instead of the network */
+/** @param onDispatch called instead of the network */
 export function createStubUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   onDispatch: (dispatched: Dispatched) => void,
@@ -64,7 +64,7 @@ function createStubUpstream(
     }
     return { weight, endpoint, target: { origin, hash: hashText(origin), endpoints: () => [endpoint] } }
   })
-  // Taking turns, a balancer that is new for each request names the same target each time.
+  // A new balancer for each request always starts with the same target.
   const pickEndpoint: PickEndpoint = (...pick) => createLoadBalancer(targets)(...pick)
   return {
     connectionLimit: connectionLimitOf(name, config),

@@ -1,5 +1,4 @@
-// Stubs for stores and keys in explained requests: one user per plan, and the daily usage that the request
-// states.
+// Creates stubs of stores and keys for explained requests, with one user per plan.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createOwnAccountEndpoints, switchedOffOperations } from '../endpoints/account.ts'
@@ -22,17 +21,20 @@ import { utcDay } from '../usage/utc-day.ts'
 import { type Plan, plans } from '../users/user.ts'
 import type { UserWithEpoch } from '../users/user-store.ts'
 
-/** Access token of the plan's stub user. It has a real token's form, so the gateway must keep it from upstreams. */
+/**
+ * Returns the access token of the plan's stub user. It has the form of a real token, so that the gateway
+ * recognizes it and removes it from upstream requests.
+ */
 export function stubToken(plan: Plan): string {
   const header = Buffer.from('{"alg":"ES256","typ":"at+jwt"}').toString('base64url')
   return `${header}.${plan}.explained`
 }
 
-/** What the caller's record says; set it before a request is explained. */
+/** The caller's record. Set it before a request is explained. */
 export interface Caller {
   usedToday: number
   verified: boolean
-  /** A user in particular, in the place of the plan's. */
+  /** A specific user instead of the plan's stub user. */
   user: { readonly id: number; readonly isActive: boolean } | undefined
 }
 
@@ -95,16 +97,19 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
   }
 }
 
-/** Of the plan's user, or of the one in particular, who is unknown while inactive. */
+/** Returns the record of the plan's stub user or of the specific user. An inactive user is not found. */
 function recordOf(ofPlan: UserWithEpoch | undefined, { verified, user }: Caller): UserWithEpoch | undefined {
   if (ofPlan === undefined || user?.isActive === false) return undefined
   return { ...ofPlan, id: user?.id ?? ofPlan.id, email_verified_at: verified ? new Date(0) : null }
 }
 
-/** Placeholder for assertions, which are shown but never sent. */
+/** A placeholder for assertions, which are shown but never sent. */
 export const stubAssertions: Assertions = { tokenFor: async () => '<signed by the gateway>' }
 
-/** The gateway's own endpoints. An explained request reads their paths and plans, and calls none of them. */
+/**
+ * Creates the gateway's own endpoints. An explained request reads their paths and plans, but calls none of
+ * them.
+ */
 export function stubEndpoints(config: Pick<Config, 'account'>): FindLocalPath {
   const endpoints = [
     createAuthEndpoints,
