@@ -1,23 +1,26 @@
-// Decides whether a user has a free use left today: Redis hints, the record in Postgres decides (CONTRACT §4).
+// Decides whether a user has a free use left today. Redis gives a hint, and the record in Postgres decides.
 import { createBatches } from '../async/batches.ts'
 import type { Clock } from '../clock.ts'
 import type { UsageHint } from './usage-hint.ts'
 import { batchBounds, type Count, type UsageRecord, type UsageStore, type UserIds } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 
-/** `used`: today's uses, including this one. `no_user`: there is no such row, so nothing was counted. */
+/**
+ * The result of one use. `used` is the number of uses today, including this one. With `no_user`, the user
+ * does not exist and nothing was counted.
+ */
 type UseResult =
   | { counted: true; used: number }
-  /** The day that the use was counted for. */
+  /** `day` is the day for which the use was checked. */
   | { counted: false; used: number; reason: 'spent' | 'no_user'; day: string }
 
 export interface DailyCounter {
   /**
-   * Counts one use of a free user today. A counted use is stored when this resolves.
-   * @throws StorageError when the record cannot be reached: the request must then be refused
+   * Counts one use of a free user today. A counted use is stored when the promise resolves.
+   * @throws StorageError if the record cannot be reached; the request must then be refused
    */
   use(userId: number): Promise<UseResult>
-  /** A record changed: reads in progress are not shared with later callers. */
+  /** Call it when a record changed. Later callers then do not share reads that began before the change. */
   onChange(): void
 }
 
@@ -26,9 +29,9 @@ interface Dependencies {
   /** Absent without Redis. */
   usageHint?: UsageHint | undefined
   clock: Clock
-  /** `limits.free_daily`: uses per UTC day. */
+  /** `limits.free_daily`, in uses per UTC day. */
   dailyLimit: number
-  /** Called each time Redis fails and the record decides alone. */
+  /** Called each time Redis fails and only the record decides. */
   onFallback(reason: unknown): void
 }
 
@@ -40,10 +43,12 @@ interface Use {
 type Hint = 'room' | 'full' | 'unknown'
 
 /**
- * Uses that arrive while others are being counted go together next: one script in Redis, one statement in Postgres.
+ * Uses that arrive while others are being counted form the next batch. A batch is one script in Redis and one
+ * statement in Postgres.
  *
- * Allowing needs the conditional update, and refusing needs the record: so no state of Redis (down, wiped, an older
- * copy, one that ran ahead in a crash) allows a use too many or refuses one that is left.
+ * To allow a use, the conditional update must succeed. To refuse a use, the record must be read. Redis may be
+ * down, empty, outdated, or ahead after a crash. In none of these cases does the counter allow a use too many
+ * or refuse a remaining use.
  */
 export function createDailyCounter({
   store,
@@ -77,7 +82,10 @@ export function createDailyCounter({
     }
   }
 
-  /** All of one day. A use that was not counted at once is given a promise: the next batch does not wait for it. */
+  /**
+   * Decides uses of one day. A use that needs a second statement gets a promise, so that the next batch does
+   * not wait for it.
+   */
   async function decideTogether(uses: readonly [Use, ...Use[]]) {
     const [{ day }] = uses
     const userIds = idsOf(uses)
@@ -96,7 +104,7 @@ export function createDailyCounter({
     })
   }
 
-  /** Where the record has room, it wins over Redis. */
+  /** If the record has a use left, the record wins over Redis. */
   async function decideFull(use: Use): Promise<UseResult> {
     const { userId, day } = use
     const record = await reads.read(userId)
@@ -115,7 +123,7 @@ export function createDailyCounter({
       if (hint === 'full') await correctHint(userId, day, used)
       return { counted, used }
     }
-    // Nothing is left of a day before that of the record either.
+    // A use of an earlier day than the record's is refused too, so the count is raised to the limit.
     const usedToday = Math.max(used, dailyLimit)
     if (hint !== 'unknown') await correctHint(userId, day, usedToday)
     return { counted, used: usedToday, reason: 'spent', day }
@@ -123,7 +131,7 @@ export function createDailyCounter({
 
   const batches = {
     ...batchBounds,
-    // Two days at midnight.
+    // Around midnight, two days occur.
     areAlike: (first: Use, later: Use) => first.day === later.day,
   }
   const decide = createBatches<Use, UseResult>({ ...batches, run: decideTogether })
@@ -145,7 +153,10 @@ function usedOn({ daily_usage, last_usage_date }: UsageRecord, day: string): num
   return last_usage_date === day ? daily_usage : 0
 }
 
-/** One read per user at a time: an exhausted user who keeps trying must not take all of the pool's connections. */
+/**
+ * Shares one read per user. Otherwise a user without uses who keeps trying would take all connections of the
+ * pool.
+ */
 function createSingleFlight(store: UsageStore) {
   const inFlight = new Map<number, ReturnType<UsageStore['read']>>()
   return {

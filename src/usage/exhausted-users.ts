@@ -1,30 +1,40 @@
-// Caches free users without uses left today, until midnight UTC or until their record changes (CONTRACT §4).
+// Caches free users without uses left today, until midnight UTC or until their record changes.
 import { LRUCache } from 'lru-cache'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
 export interface ExhaustedUsers {
-  /** Whether the record showed no uses left on that day. @param day `YYYY-MM-DD` */
+  /**
+   * Whether the record showed no uses left on that day.
+   * @param day `YYYY-MM-DD`
+   */
   has(userId: number, day: string): boolean
-  /** Call before the record is read. @returns a callback that caches a refusal, unless a record changed meanwhile */
+  /**
+   * Call it before the record is read.
+   * @returns a callback that caches a refusal, except if a record changed during the read
+   */
   beginRead(): (userId: number, day: string) => void
 }
 
 interface ExhaustedCache extends ExhaustedUsers {
-  /** Unsubscribes from the change feed: the cache must not be used afterwards. */
+  /** Unsubscribes from the change feed. The cache must not be used afterwards. */
   close(): void
 }
 
 interface Dependencies {
   feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
-  /** The least recently used is evicted first. */
+  /** When the cache is full, it removes the least recently used user. */
   maxUsers: number
 }
 
-/** For one limit: who has no use left under it may have some under another (CONTRACT §4). */
+/**
+ * Each cache is for one daily limit, because a user without uses under one limit may have uses left under a
+ * higher limit.
+ */
 export function createExhaustedUsers({ feed, maxUsers }: Dependencies): ExhaustedCache {
-  /** The day on which each of them has no uses left. */
+  /** The day on which the user has no uses left. */
   const exhausted = new LRUCache<number, string>({ max: maxUsers })
-  // Counts changes of all users: they are rare, and a refusal that is not cached costs one more read of the record.
+  // Counts changes of all users, because changes are rare. A refusal that is not cached costs only one more
+  // read of the record.
   let changeCount = 0
   const close = feed.subscribe(
     change => {

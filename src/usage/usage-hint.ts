@@ -1,16 +1,20 @@
-// The hint in Redis of a user's uses today: it saves work on the record, and never decides alone.
+// Keeps a hint of each user's uses today in Redis. The hint saves work in Postgres but never decides a use
+// itself.
 import { defineScript, type ScriptRunner } from '../storage/redis/redis-scripts.ts'
 import type { UserIds } from './usage-store.ts'
 import { dayAfterEndSeconds } from './utc-day.ts'
 
 export interface UsageHint {
   /**
-   * Counts one use for each, a user's as often as the id is there, where fewer than `limit` are counted.
-   * @returns in their order; an Error for what alone failed
+   * Counts one use for each id whose count is below `limit`. An id may occur several times.
+   * @returns the results in the order of the ids; an Error if only that id failed
    * @throws ScriptError within 150 ms
    */
   reserve(userIds: UserIds, day: string, limit: number): Promise<readonly ('room' | 'full' | Error)[]>
-  /** Sets the count to the record's. @throws ScriptError within 150 ms */
+  /**
+   * Sets the count to the value of the record.
+   * @throws ScriptError within 150 ms
+   */
   set(userId: number, day: string, used: number): Promise<void>
 }
 
@@ -29,7 +33,10 @@ export function createUsageHint(keyValue: ScriptRunner): UsageHint {
   }
 }
 
-/** A user's key may be there several times. What is not a number fails alone. */
+/**
+ * A key may occur several times. A key of another type fails by itself, and a value that is not a number
+ * counts as full.
+ */
 const RESERVE = defineScript(
   'reserve_uses',
   `

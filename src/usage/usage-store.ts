@@ -1,24 +1,29 @@
-// The record of daily use: two columns of `users`, changed by one conditional update (CONTRACT §4, "Counting").
+// Stores the daily use in two columns of `users`, changed by one conditional update.
 import { createBatches } from '../async/batches.ts'
 import { type Database, prepared } from '../storage/database.ts'
 
 export interface UsageRecord {
   daily_usage: number
-  /** `YYYY-MM-DD`, UTC; null before the first use. */
+  /** `YYYY-MM-DD` in UTC. Null before the first use. */
   last_usage_date: string | null
 }
 
-/** A user whose uses are counted several times is there as often. */
+/** A user with several uses occurs several times. */
 export type UserIds = readonly [number, ...number[]]
 
-/** `used`: uses of the day, including this one if it was counted. Undefined: there is no such user. */
+/**
+ * `used` is the number of uses of the day, including this one if it was counted. Undefined if the user does
+ * not exist.
+ */
 export type Count = { readonly counted: boolean; readonly used: number } | undefined
 
 export interface UsageStore {
   /**
-   * Counts one use of each on `day` by one statement, unless `limit` are already counted or the record is dated tomorrow
-   * (written by a replica whose clock is past midnight). Of any number of concurrent calls at most `limit` are counted.
-   * @returns in their order; a promise where a second statement has to decide, as for a locked row
+   * Counts one use of each user on `day` in one statement. A use is not counted if `limit` uses are already
+   * counted, or if the record has the date of the next day. A replica whose clock is past midnight may have
+   * written that date. In any number of concurrent calls, at most `limit` are counted.
+   * @returns the results in the order of the ids; a promise if a second statement has to decide, for example
+   *   for a locked row
    * @throws StorageError
    */
   count(userIds: UserIds, day: string, limit: number): Promise<readonly (Count | Promise<Count>)[]>
@@ -27,8 +32,9 @@ export interface UsageStore {
 }
 
 /**
- * At most 100 uses bound how long one statement holds rows and how many uses fail with it; a larger batch is no cheaper per
- * use. 300 ms with the timeouts of Redis and of a statement: storage that is down is known in under 2 s (CONTRACT §4).
+ * Batches of at most 100 uses limit how long one statement locks rows, and how many uses fail with it. Larger
+ * batches are not cheaper per use. With a wait of 300 ms and the timeouts of Redis and Postgres, a storage
+ * failure is noticed in under 2 s.
  */
 export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 
@@ -60,8 +66,9 @@ interface Use {
 }
 
 /**
- * Decides the uses that the first statement did not count: the row is locked, has no use left, or does not exist. Each user
- * has a queue, in the order of the calls, so nobody waits for the row of another.
+ * Decides the uses that the first statement did not count, because the row is locked, has no use left, or
+ * does not exist. Each user has a queue in the order of the calls, so no user waits for the row of another
+ * user.
  */
 function createWaitingUsers(database: Database) {
   const waiting = new Map<number, { uses: number; count: (use: Use) => Promise<Count> }>()
@@ -96,19 +103,21 @@ function createWaitingUsers(database: Database) {
 
 interface CountedRow {
   readonly id: number
-  /** Uses of the day before this statement, then those that have been given out. */
+  /** The uses of the day before this statement, plus the uses that `nextCount` has already handed out. */
   used: number
   readonly used_after: number
 }
 
-/** @returns the next use that the statement counted; `counted: false` when all of them are given out */
+/** @returns the next use that the statement counted; `counted: false` after all of them are handed out */
 function nextCount(row: CountedRow): Count {
   const counted = row.used < row.used_after
   if (counted) row.used += 1
   return { counted, used: row.used }
 }
 
-/** @returns rows by user id. A user is missing if the row is locked, and may be missing if nothing was counted. */
+/**
+ * @returns rows by user id; a user is missing if the row is locked, and may be missing if nothing was counted
+ */
 async function countUnlocked(
   database: Database,
   userIds: readonly number[],
@@ -125,8 +134,8 @@ async function countUnlocked(
   return new Map(rows.map(row => [row.id, row]))
 }
 
-// Each statement locks its rows before it updates them, so `used` is the newest value. With `skip locked` two batches cannot
-// deadlock, and no user waits for the row of another.
+// Each statement locks its rows before it updates them, so `used` is the newest value. With `skip locked`,
+// two batches cannot deadlock, and no user waits for the row of another user.
 
 const USED_BEFORE = 'case when last_usage_date = $2::date then daily_usage else 0 end'
 const USED_AFTER = 'least(locked.used + locked.uses, $3::int)'
@@ -134,7 +143,10 @@ const HAS_USE_LEFT = `$3::int > 0
   and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
     or (last_usage_date = $2::date and daily_usage < $3::int))`
 
-/** Returns every row that it locked. `(select …)` hides how long the arrays are: Postgres would plan each length anew. */
+/**
+ * The statement returns every row that it locked. `(select …)` hides the length of the arrays, because
+ * Postgres would make a new plan for each length.
+ */
 const countStatement = (locking: string) =>
   prepared(`
 with locked as materialized (
@@ -154,7 +166,10 @@ const COUNT_UNLOCKED = countStatement('skip locked')
 /** For one user at a time. */
 const COUNT_WAITING = countStatement('')
 
-/** Returns no row if it counted nothing. Joins no arrays, so a single use takes little longer than a plain update. */
+/**
+ * The statement returns no row if it counted nothing. It joins no arrays, so a single use takes little longer
+ * than a plain update.
+ */
 const COUNT_ONE_UNLOCKED = prepared(`
 update users set daily_usage = ${USED_AFTER}, last_usage_date = $2::date
 from (

@@ -1,23 +1,26 @@
-// The UTC calendar day, by which free use is counted (spec §8).
+// Computes UTC calendar days. Free uses are counted per UTC day.
 
 const DAY_MS = 86_400_000
 
-/** @param nowMs since the epoch @returns `YYYY-MM-DD` */
+/**
+ * @param nowMs since the epoch
+ * @returns `YYYY-MM-DD`
+ */
 export function utcDay(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 10)
 }
 
-/** Whole seconds, at least 1, from `nowMs` (since the epoch) until the UTC day ends. */
+/** Returns the whole seconds, at least 1, from `nowMs` (since the epoch) until the UTC day ends. */
 export function secondsToMidnight(nowMs: number): number {
   return Math.max(1, Math.ceil((DAY_MS - (nowMs % DAY_MS)) / 1000))
 }
 
-/** When the UTC day of `nowMs` (since the epoch) ends. */
+/** Returns the end of the UTC day of `nowMs` (since the epoch). */
 export function nextMidnight(nowMs: number): Date {
   return new Date((Math.floor(nowMs / DAY_MS) + 1) * DAY_MS)
 }
 
-/** In seconds since the epoch: the moment when `day` has been over for a whole day. */
+/** Returns the time one day after the end of `day`, in seconds since the epoch. */
 export function dayAfterEndSeconds(day: string): number {
   return (Date.parse(day) + 2 * DAY_MS) / 1000
 }
