@@ -1,4 +1,4 @@
-// What happens to user records, as those who are to be told of it get it: services by events, users by notices.
+// Defines the changes to user records that cause events for services and notices to users.
 import type { Queryable } from '../storage/database.ts'
 import type { User } from './user.ts'
 
@@ -16,10 +16,13 @@ export type UserChange =
     }
   | { readonly type: 'user.email_changed'; readonly user: User; readonly previousEmail: string }
 
-/** Stores, in the transaction of the change, what is to be told of it: events for services, notices to the user. */
+/** Stores the events and notices of changes in the transaction of the changes. */
 export type RecordUserChanges = (tx: Queryable, changes: readonly UserChange[]) => Promise<void>
 
-/** What truly changed from one record of a user to the next, the password aside: a plan set to what it was is no change. */
+/**
+ * Returns the differences between two records of a user, except the password. A plan that was set to its old
+ * value is no change.
+ */
 export function changesBetween(before: User, user: User): UserChange[] {
   const changes: UserChange[] = []
   if (before.email !== user.email)

@@ -1,29 +1,32 @@
-// Finds users for operators, page by page: each page is one statement that an index serves.
+// Finds users for operators, page by page. Each page is one statement that uses an index.
 import type { Database } from '../storage/database.ts'
 import type { Plan, User } from './user.ts'
 import { userColumns } from './user-record-store.ts'
 
 export interface UserQuery {
-  /** Exactly this one, normalised. */
+  /** The exact email, normalized. */
   readonly email?: string | undefined
   readonly plan?: Plan | undefined
   readonly isActive?: 0 | 1 | undefined
-  /** Emails that begin so, normalised; in the order of their bytes. Without it users are in the order of their ids. */
+  /**
+   * The start of emails, normalized. Users are then ordered by the bytes of their emails. Without it, they
+   * are ordered by id.
+   */
   readonly prefix?: string | undefined
-  /** Beside `prefix`: also the user of this id. */
+  /** With `prefix`, also finds the user with this id. */
   readonly id?: number | undefined
 }
 
 export interface UserPage {
   readonly users: User[]
-  /** Whether there are more behind the last. */
+  /** Whether another page follows. */
   readonly hasMore: boolean
 }
 
 export interface UserDirectory {
   /**
-   * Active and inactive users.
-   * @param after the last user of the page before: its email where the query has a prefix, else its id
+   * Returns active and inactive users.
+   * @param after the email (with a prefix) or the id (without a prefix) of the last user of the previous page
    */
   page(query: UserQuery, after: string | number | undefined, limit: number): Promise<UserPage>
 }
@@ -55,7 +58,7 @@ export function createUserDirectory(database: Database): UserDirectory {
   }
 }
 
-/** The column that the index of migration 13 has. */
+/** The expression of the index that migration 13 created. */
 const emailBytes = 'u.email collate "C"'
 
 function selectUsers(conditions: readonly string[], order: string, limit: string): string {
@@ -63,7 +66,9 @@ function selectUsers(conditions: readonly string[], order: string, limit: string
   return `select ${userColumns} from users u ${where} order by ${order} limit ${limit}`
 }
 
-/** Two look-ups joined, each by an index: with `or` between them Postgres would read all emails in their order. */
+/**
+ * Joins two lookups that each use an index. With `or` between them, Postgres would scan all emails in order.
+ */
 function searchUsers(
   { id }: UserQuery,
   prefix: string,
@@ -83,11 +88,14 @@ function searchUsers(
   return `select * from ((${byEmail}) union (${byId})) u order by ${emailBytes} limit ${bound}`
 }
 
-/** The least text that is greater, by UTF-8 bytes, than all that begin with the prefix; undefined if there is none. */
+/**
+ * Returns the smallest text that is greater, by UTF-8 bytes, than all texts with the prefix. Undefined if
+ * there is none.
+ */
 function successorOf(prefix: string): string | undefined {
   const points = Array.from(prefix, character => character.codePointAt(0) ?? 0)
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
-    // Surrogates are no characters.
+    // Surrogates are not characters, so they are skipped.
     if (last < 0x10_ff_ff) return String.fromCodePoint(...points, last === 0xd7_ff ? 0xe0_00 : last + 1)
   }
   return undefined

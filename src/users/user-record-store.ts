@@ -1,4 +1,4 @@
-// The statements that store and change one user's record, each alone or in the caller's transaction.
+// The statements that store and change one user's record, with or without a transaction of the caller.
 import { type CoalescingQueue, createCoalescingQueue } from '../async/coalescing-queue.ts'
 import {
   type Database,
@@ -12,9 +12,9 @@ import type { Plan, User } from './user.ts'
 export interface UserPatch {
   plan?: Plan
   is_active?: 0 | 1
-  /** Verified from now on, if it was not; or not any more. */
+  /** True verifies the email now, if it was not verified. False removes the verification. */
   email_verified?: boolean
-  /** Normalised. Another one than before is unverified, unless `email_verified` says otherwise. */
+  /** Normalized. A new email is unverified, except if `email_verified` is true. */
   email?: string
 }
 
@@ -23,9 +23,9 @@ export const userColumns =
   'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at, u.email_verified_at'
 
 /**
- * Stores a user and the subscription, both on the same plan. Waits for a concurrent registration of the same email, as a
- * unique violation would.
- * @param start what the user begins with, where that is not plan `free` and an email that is not verified
+ * Stores a user and the subscription, both with the same plan. Waits for a concurrent registration of the
+ * same email, as a unique violation would.
+ * @param start values that differ from plan `free` and an unverified email
  * @returns undefined if the email is in use
  */
 export async function insertUser(
@@ -49,7 +49,10 @@ export async function insertUser(
   return user
 }
 
-/** The record as it is until the transaction ends. Does not wait for logins and rotations, which only share the key. */
+/**
+ * Locks the record until the transaction ends and returns it. Logins and rotations only share the key, so
+ * they are not blocked.
+ */
 export async function lockUser(tx: Queryable, id: number): Promise<User | undefined> {
   const [user] = await tx.query<User>(
     `select ${userColumns} from users u where u.id = $1 for no key update`,
@@ -59,9 +62,9 @@ export async function lockUser(tx: Queryable, id: number): Promise<User | undefi
 }
 
 /**
- * Changes the given fields, and the plan in the subscription record too.
+ * Changes the given fields. A new plan is also stored in the subscription.
  * @returns undefined if the user does not exist
- * @throws StorageError for which `isEmailTaken` is true if the email is in use, by an active user or not
+ * @throws StorageError for which `isEmailTaken` is true if an active or inactive user has the email
  */
 export async function updateUser(
   queryable: Queryable,
@@ -92,8 +95,8 @@ export async function updateUser(
 }
 
 /**
- * Changes something that belongs to a user, alone or with `inTransaction`.
- * @returns whether the user exists, which is asked only where something is to be stored with the change
+ * Changes something that belongs to a user. With `inTransaction`, both happen in one transaction.
+ * @returns whether the user exists; without `inTransaction` always true, because the user is not checked
  */
 export async function changeOfUser(
   database: Database,
@@ -113,12 +116,14 @@ export async function changeOfUser(
   })
 }
 
-/** Whether a change failed because two accounts would have had one email: a unique violation. */
+/** Whether a change failed because another account has the email (a unique violation). */
 export function isEmailTaken(error: unknown): boolean {
   return error instanceof StorageError && error.code === '23505'
 }
 
-/** Waiting for a user's row lock occupies a connection. In this queue only one call of a user waits for it. */
+/**
+ * A call that waits for a user's row lock occupies a connection. In this queue only one call per user waits.
+ */
 export function createUserQueue(): CoalescingQueue<number> {
   return createCoalescingQueue(isStorageError)
 }

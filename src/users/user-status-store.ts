@@ -1,17 +1,17 @@
-// The current plan, verification and API token of many users in one query, to re-authorize long-lived open streams.
+// Reads the plan, verification and API token of many users in one query, to check open streams again.
 import type { Database } from '../storage/database.ts'
 import type { Plan } from './user.ts'
 
 export interface UserStatus {
   readonly plan: Plan
   readonly isVerified: boolean
-  /** The id of the user's active API token; there is at most one. */
+  /** The id of the user's active API token. A user has at most one. */
   readonly apiTokenId: number | null
 }
 
 export interface UserStatusStore {
   /**
-   * One statement, whatever the number of users. Inactive and deleted users are missing from the result.
+   * Reads any number of users in one statement. Inactive and deleted users are missing from the result.
    * @throws StorageError
    */
   read(userIds: readonly number[]): Promise<Map<number, UserStatus>>

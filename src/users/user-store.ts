@@ -1,4 +1,4 @@
-// The records of users and of their subscriptions.
+// Stores the records of users and their subscriptions.
 import { type Database, prepared, type Queryable, type TransactionStep } from '../storage/database.ts'
 import type { User } from './user.ts'
 import { changesBetween, type RecordUserChanges } from './user-change.ts'
@@ -11,25 +11,28 @@ import {
   userColumns,
 } from './user-record-store.ts'
 
-/** The fields that a login needs; no other code reads them. */
+/** The fields that a login needs. No other code reads them. */
 interface PasswordRecord {
   id: number
   is_active: 0 | 1
   password_hash: string
-  /** Read in the same statement as the hash: a password change also ends sessions opened with the old password. */
+  /**
+   * Read in the same statement as the hash, because a password change ends sessions opened with the old
+   * password.
+   */
   session_epoch: number
 }
 
-/** A user, and the epoch that active records of the user's sessions have. */
+/** A user, with the epoch that active session records of the user have. */
 export interface UserWithEpoch extends User {
   readonly session_epoch: number
 }
 
 export interface UserStore {
   /**
-   * Creates the user and the subscription, on the same plan, or neither.
-   * @param start what the user begins with, where that is not plan `free` and an email that is not verified
-   * @param inTransaction stored with the user
+   * Creates the user and the subscription with the same plan, or neither.
+   * @param start values that differ from plan `free` and an unverified email
+   * @param inTransaction stores its changes together with the user
    */
   create(
     email: string,
@@ -40,52 +43,60 @@ export interface UserStore {
   /** Finds active and inactive users. */
   findPasswordRecord(email: string): Promise<PasswordRecord | undefined>
   activeEmailExists(email: string): Promise<boolean>
-  /** Active or inactive. */
+  /** Finds active and inactive users. */
   findById(id: number): Promise<User | undefined>
-  /** As `findById`, for the cache of identities. */
+  /** Finds a user like `findById`, for the cache of users. */
   findWithEpoch(id: number): Promise<UserWithEpoch | undefined>
-  /** For operators; active or inactive. The email must be normalised. */
+  /** Finds active and inactive users, for operators. The email must be normalized. */
   findByEmail(email: string): Promise<User | undefined>
   /**
-   * Changes the given fields, and the plan in the subscription record too. Another email ends every session.
-   * @param inTransaction stored with the change; `before` is the locked record before the change
-   * @returns undefined if the user does not exist; `email_taken`, with nothing changed, if another user has the email
+   * Changes the given fields. A new plan is also stored in the subscription. A new email ends every session.
+   * @param inTransaction stores its changes together with this change; `before` is the locked record before
+   *   the change
+   * @returns undefined if the user does not exist; `email_taken`, with nothing changed, if another user has
+   *   the email
    */
   update(
     id: number,
     patch: UserPatch,
     inTransaction?: (tx: Queryable, before: User | undefined) => Promise<void>,
   ): Promise<User | 'email_taken' | undefined>
-  /** Also ends every session of the user. @returns whether the user exists */
+  /**
+   * Sets the password and ends every session of the user.
+   * @returns whether the user exists
+   */
   setPassword(id: number, passwordHash: string, inTransaction?: TransactionStep): Promise<boolean>
   /**
    * Replaces the hash that the current password was checked against, and ends every session.
-   * @param inTransaction stored with the change; `epoch` is that of sessions from now on
-   * @returns undefined, with nothing changed, if the hash is another one by now, or the user inactive or gone
+   * @param inTransaction stores its changes together with this change; `epoch` is the epoch of new sessions
+   * @returns undefined, with nothing changed, if the hash has changed, or if the user is inactive or deleted
    */
   changePassword(
     id: number,
     hash: { checked: string; next: string },
     inTransaction: (tx: Queryable, epoch: number) => Promise<void>,
   ): Promise<User | undefined>
-  /** Resets the day's usage to zero. @returns undefined if the user does not exist */
+  /**
+   * Resets the day's usage to zero.
+   * @returns undefined if the user does not exist
+   */
   resetUsage(id: number, inTransaction?: TransactionStep): Promise<User | undefined>
   /**
    * Deletes the user with all dependent records.
-   * @param also `checkedHash` deletes an active user alone, and only while the password has this hash; `inTransaction`
-   * is stored with the deletion
-   * @returns whether there was such a user
+   * @param also with `checkedHash`, deletes only an active user whose password has this hash; `inTransaction`
+   *   stores its changes together with the deletion
+   * @returns whether a user was deleted
    */
   delete(id: number, also?: { checkedHash?: string; inTransaction?: TransactionStep }): Promise<boolean>
 }
 
 /**
  * Every method throws StorageError when the store fails.
- * @param recordChanges called in the transaction of a change, with the user locked: the records of one user are in the
- * order of its commits. Where it is absent, a change is one statement.
+ * @param recordChanges called in the transaction of a change, with the user locked; the records of one user
+ *   are therefore in commit order. Without it, most changes are one statement.
  */
 export function createUserStore(database: Database, recordChanges?: RecordUserChanges): UserStore {
-  /** Runs a change in a transaction if something is to be stored with it. */
+  /** Runs a change in a transaction if other changes must be stored with it. */
   function change<T>(work: (queryable: Queryable) => Promise<T>, hasMore: boolean): Promise<T> {
     return recordChanges === undefined && !hasMore ? work(database) : database.transaction(work)
   }
@@ -202,7 +213,7 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
 const FIND_WITH_EPOCH = prepared(`select ${userColumns}, u.session_epoch from users u where u.id = $1`)
 
 /**
- * Ends every session of a user, within the caller's transaction: the raised epoch invalidates them.
+ * Ends every session of a user, in the caller's transaction. The raised epoch invalidates them.
  * @returns whether the user exists
  */
 export async function endSessions(tx: Queryable, userId: number): Promise<boolean> {
@@ -215,8 +226,8 @@ export async function endSessions(tx: Queryable, userId: number): Promise<boolea
 }
 
 /**
- * Records what the raised epoch did. A record that a rotation has locked is skipped without waiting: its epoch is
- * outdated, and its successor copies that epoch (CONTRACT §3).
+ * Marks the refresh tokens that the raised epoch invalidated. Records that a rotation has locked are skipped
+ * without waiting. Their epoch is outdated, and their successors copy that epoch.
  */
 async function revokeRefreshTokens(tx: Queryable, userId: number): Promise<void> {
   await tx.query(

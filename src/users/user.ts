@@ -1,4 +1,4 @@
-// The user record as the rest of the program sees it: the fields of spec §2, without the password's hash.
+// Defines the user record for the rest of the program.
 
 export const plans = ['free', 'premium', 'pro'] as const
 
@@ -8,7 +8,7 @@ export function isPlan(value: unknown): value is Plan {
   return plans.some(plan => plan === value)
 }
 
-/** A user record in the field names of spec §2. The password's hash is never part of it. */
+/** A user record. It never contains the password's hash. */
 export interface User {
   /** 1 to 2^53 − 1. */
   id: number
@@ -17,9 +17,9 @@ export interface User {
   is_active: 0 | 1
   /** Uses counted on `last_usage_date`. */
   daily_usage: number
-  /** `YYYY-MM-DD`, in UTC. */
+  /** `YYYY-MM-DD` in UTC. */
   last_usage_date: string | null
   created_at: Date
-  /** When the user showed that the email is theirs; null before. */
+  /** The time when the user confirmed the email. Null if the email is not verified. */
   email_verified_at: Date | null
 }
