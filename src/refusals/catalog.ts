@@ -1,9 +1,10 @@
-// The gateway's French: every refusal, by code (CONTRACT §10), and the few messages of successful responses.
+// Contains all French texts that clients receive: each refusal by its code, and the messages of successful
+// responses.
 
 export interface CatalogEntry {
   readonly status: number
   readonly error: string
-  /** The log's `reason` of a code that has only one. */
+  /** The log's `reason`, for codes that have only one. */
   readonly reason?: string
 }
 
@@ -53,14 +54,14 @@ export const catalog = {
   admin_disabled: { status: 403, error: 'Administration désactivée', reason: 'no_token' },
 } as const satisfies Record<string, CatalogEntry>
 
-/** @param limit `limits.free_daily`: the sentence names it (CONTRACT §4) */
+/** @param limit `limits.free_daily`, which is part of the sentence */
 export function dailyLimitSentence(limit: number): string {
   return `Limite quotidienne atteinte (plan free: ${limit} ${limit < 2 ? 'course' : 'courses'}/jour)`
 }
 
 export type RefusalCode = keyof typeof catalog
 
-/** The codes whose refusals name their reason where they are made: it is not always the same. */
+/** The codes whose refusals need a `reason` when they are created, because they have several. */
 export type CodeWithReasons = {
   [Code in RefusalCode]: (typeof catalog)[Code] extends { status: 401 | 403 | 429 }
     ? (typeof catalog)[Code] extends { reason: string }
@@ -69,10 +70,10 @@ export type CodeWithReasons = {
     : never
 }[RefusalCode]
 
-/** The `upgrade_url` of plan and daily-limit refusals (spec §4). */
+/** The `upgrade_url` of plan and daily-limit refusals. */
 export const upgradePath = '/api/v1/subscription/upgrade'
 
-/** `message` of the responses that carry one (CONTRACT §3, §5). */
+/** The `message` of successful responses. */
 export const messages = {
   registered: 'Compte créé',
   loggedOut: 'Déconnexion réussie',

@@ -1,10 +1,10 @@
-// The refusals of limits (429): rate limits, with the headers of draft-ietf-httpapi-ratelimit-headers-09 (CONTRACT §3),
-// and the daily limit.
+// Creates the refusals of limits (429): rate limits with the headers of
+// draft-ietf-httpapi-ratelimit-headers-09, connection limits, and the daily limit.
 import { dailyLimitSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
 export interface RateLimitState {
-  /** Requests per window; infinite when the limit is off. */
+  /** Requests per window. Infinite if the limit is off. */
   limit: number
   windowMs: number
   /** Requests left in the window. */
@@ -13,11 +13,14 @@ export interface RateLimitState {
   resetSeconds: number
 }
 
-/** How clients and operators find a rate limit. */
+/** The names of a rate limit, for clients and for the log. */
 export interface LimitNames {
-  /** Clients tell the limit from other limits by this name. */
+  /** The name of the limit in the response headers. */
   readonly policy: string
-  /** The key of the configuration, for the log: `auth.rate_limits.register`, `routes.courses.rate_limit`. */
+  /**
+   * The configuration key for the log, for example `auth.rate_limits.register` or
+   * `routes.courses.rate_limit`.
+   */
   readonly key: string
 }
 
@@ -31,16 +34,16 @@ export function rateLimited({ policy, key }: LimitNames, state: RateLimitState):
   })
 }
 
-/** How many connections to a service one client may hold. */
+/** The number of connections to a service that one client may hold. */
 export interface ConnectionLimit {
   readonly limit: number
-  /** The key of the configuration, for the log: `upstreams.courses.connections_per_client`. */
+  /** The configuration key for the log, for example `upstreams.courses.connections_per_client`. */
   readonly key: string
 }
 
 /**
- * Refuses a client that already holds `limit` connections to a service.
- * The quota unit is defined in draft-ietf-httpapi-ratelimit-headers-10; there is no time window.
+ * Creates the refusal for a client that already holds `limit` connections to a service. The quota unit is
+ * defined in draft-ietf-httpapi-ratelimit-headers-10. There is no time window.
  */
 export function tooManyConnections({ limit, key }: ConnectionLimit): Refusal {
   return new Refusal('rate_limited', {
@@ -53,7 +56,7 @@ export function tooManyConnections({ limit, key }: ConnectionLimit): Refusal {
   })
 }
 
-/** The client's state under the limit; allowed requests receive it too. */
+/** Returns the headers with the client's state under the limit. Allowed requests get them too. */
 export function rateLimitHeaders(
   policy: string,
   { limit, windowMs, remaining, resetSeconds }: RateLimitState,
@@ -65,9 +68,10 @@ export function rateLimitHeaders(
 }
 
 /**
- * The sentence names the limit (spec §7, CONTRACT §4). Requests refused within the same second share one refusal.
+ * Creates refusals whose sentence contains the limit. Requests refused within the same second share one
+ * refusal.
  * @param limit uses per day
- * @returns takes the seconds until UTC midnight
+ * @returns a function of the seconds until UTC midnight
  */
 export function createDailyLimitReached(limit: number): (retryAfterSeconds: number) => Refusal {
   const body = { error: dailyLimitSentence(limit), upgrade_url: upgradePath }

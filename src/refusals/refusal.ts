@@ -1,23 +1,27 @@
-// An expected refusal: thrown anywhere, sent in one place (http/error-handlers.ts). Anything else thrown is unexpected.
+// An expected refusal. It may be thrown anywhere and is sent in one place (http/error-handlers.ts). Any other
+// thrown error is unexpected.
 import { type CatalogEntry, type CodeWithReasons, catalog, type RefusalCode } from './catalog.ts'
 
 interface Details {
-  /** Replaces the catalogue's status, for a code with another status elsewhere (`user_not_found` in §7). */
+  /** Replaces the catalog's status. For example, `user_not_found` is 404 in the admin API. */
   status?: number
-  /** Members of the body in addition to (or in place of) the catalogue's `error`. */
+  /** Members of the body in addition to the catalog's `error`, or in place of it. */
   body?: Readonly<Record<string, unknown>>
-  /** Response headers in addition to those that every refusal carries. */
+  /** Response headers in addition to the headers of every refusal. */
   headers?: Readonly<Record<string, string>>
-  /** For the log; the client never sees it. */
+  /** For the log. The client never sees it. */
   cause?: unknown
-  /** For the log: why a request got 401, 403 or 429. A fixed word or a key of the configuration, never from a request. */
+  /**
+   * For the log: why a request got 401, 403 or 429. A fixed word or a configuration key, never a text from
+   * the request.
+   */
   reason?: string
 }
 
 interface RefusalResponse {
-  /** Header names and values in turn. */
+  /** Alternating header names and values. */
   readonly fields: readonly string[]
-  /** latin1, one byte per character: Node then sends head and body in one piece. */
+  /** In latin1, one byte per character, so that Node sends head and body in one piece. */
   readonly body: string
 }
 
@@ -31,7 +35,7 @@ export class Refusal extends Error {
   constructor(code: RefusalCode, details: Details & { reason: string })
   constructor(code: Exclude<RefusalCode, CodeWithReasons>, details?: Details)
   constructor(code: RefusalCode, details: Details = {}) {
-    // An expected refusal needs no stack trace, and capturing one costs more than all guards before it.
+    // A refusal needs no stack trace, and capturing one costs more than all guards before it.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(code, { cause: details.cause })
@@ -41,14 +45,14 @@ export class Refusal extends Error {
     this.#details = details
   }
 
-  /** Why the request got 401, 403 or 429; undefined with any other status. */
+  /** The reason why the request got 401, 403 or 429. Undefined for any other status. */
   get reason(): string | undefined {
     if (!statusesWithReason.has(this.status)) return undefined
     const entry: CatalogEntry = catalog[this.code]
     return this.#details.reason ?? entry.reason
   }
 
-  /** CONTRACT §4: JSON, `Cache-Control: no-store`, the code in `X-Peage-Error`. Built once: some are reused. */
+  /** Built once per refusal, because some refusals are reused. */
   get response(): RefusalResponse {
     this.#response ??= responseOf(this.code, this.#details)
     return this.#response
@@ -69,12 +73,14 @@ function responseOf(code: RefusalCode, { headers = {}, body }: Details): Refusal
   return { fields: fields.flat(), body: bytes.toString('latin1') }
 }
 
-/** Storage, or anything else that a response needs, is unavailable: 503 with `Retry-After: 1` (CONTRACT §4). */
+/**
+ * Creates a 503 with `Retry-After: 1`, if storage or another dependency of the response is not available.
+ */
 export function serviceUnavailable(cause?: unknown): Refusal {
   return new Refusal('service_unavailable', { headers: { 'retry-after': '1' }, cause })
 }
 
-/** The client disconnected before its response: neither a refusal nor an error of ours. */
+/** The client disconnected before its response. This is neither a refusal nor an error of the gateway. */
 export class ClientDisconnected extends Error {
   override readonly name = 'ClientDisconnected'
 }
