@@ -1,4 +1,4 @@
-// The endpoints of one's own account: shown, exported, deleted (CONTRACT §12, "Account").
+// The endpoints that show, export and delete the user's own account.
 import type { AccountExportStore } from '../accounts/account-export-store.ts'
 import type { OwnAccount } from '../accounts/own-account.ts'
 import type { Clock } from '../clock.ts'
@@ -88,7 +88,10 @@ interface Dependencies {
   clock: Clock
 }
 
-/** Each throws StorageError when the store fails, and Refusal `user_not_found` when the user is gone by now. */
+/**
+ * Each endpoint throws StorageError when the store fails, and Refusal `user_not_found` if the user has been
+ * deleted since the guards ran.
+ */
 export function createOwnAccountEndpoints({
   users,
   exports,
@@ -100,7 +103,7 @@ export function createOwnAccountEndpoints({
 }: Dependencies): GuardedEndpoint[] {
   return [
     signedIn(accountOperations.show, async ({ user: { id } }) => {
-      // Not the guard's: what is remembered of a user does not follow each counted use.
+      // Reads the record again, because the cached record of the guard does not include each counted use.
       const user = await users.findById(id)
       if (user === undefined) throw new Refusal('user_not_found')
       const { email, plan, created_at, last_usage_date, daily_usage } = user
@@ -131,7 +134,7 @@ export function createOwnAccountEndpoints({
   ]
 }
 
-/** Operations that the configuration has not switched on. */
+/** Returns the operations that the configuration has not switched on. */
 export function switchedOffOperations({ account }: Pick<Config, 'account'>): readonly Operation[] {
   return account.deletion ? [] : [accountOperations.delete]
 }

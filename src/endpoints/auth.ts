@@ -1,4 +1,4 @@
-// The four endpoints under /api/v1/auth (spec §4): their rate limits, and the body members passed to the accounts.
+// The four endpoints of registration, login, refresh and logout, with their rate limits.
 import type { Accounts } from '../accounts/accounts.ts'
 import { normalizeEmail } from '../accounts/email.ts'
 import type { Sessions } from '../accounts/sessions.ts'
@@ -25,9 +25,9 @@ export const tokenPair = record(
   { title: 'TokenPair', description: 'What a session is held with.' },
 )
 
-/** Each reads its body first and authenticates no caller; but two credentials are refused on every path. */
+/** Refusals of endpoints without authentication. Requests with two credentials are refused on every path. */
 export const openRefusals: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
-/** Of endpoints that take a mail’s code: wrong ones count as failed logins. */
+/** Refusals of endpoints that accept a code from a mail. Wrong codes count as failed logins. */
 export const codeRefusals: Refusals = {
   400: ['code_invalid'],
   429: ['rate_limited'],
@@ -102,7 +102,7 @@ interface Dependencies {
   sessions: Pick<Sessions, 'refresh' | 'logout'>
   limiters: Pick<RateLimiters, 'register' | 'refresh'>
   attemptGuess: AttemptGuess
-  /** Sends the verification if that is configured; never fails, because the account exists by then. */
+  /** Sends the verification mail if that is configured. Never fails, because the account already exists. */
   onRegistered(user: { id: number; email: string }, client: string): Promise<void>
 }
 

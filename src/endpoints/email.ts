@@ -1,4 +1,4 @@
-// The endpoints that verify or change one's email (CONTRACT §12, "Email").
+// The endpoints that verify or change the user's email.
 import type { AccountCodes } from '../accounts/codes/account-codes.ts'
 import { isStorableEmail, normalizeEmail } from '../accounts/email.ts'
 import type { OwnAccount } from '../accounts/own-account.ts'
@@ -86,7 +86,7 @@ export const emailOperations = {
 } as const satisfies Record<string, Operation>
 
 interface Dependencies {
-  /** Undefined where no mails can be sent: then no code is right. */
+  /** Undefined if no mails can be sent. Every code is then invalid. */
   codes: Pick<AccountCodes, 'verification' | 'emailChange'> | undefined
   ownAccount: Pick<OwnAccount, 'checkPassword'>
   redeemSubmitted: RedeemSubmitted
@@ -131,7 +131,7 @@ function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependenci
     body: { message: messages.emailChanged, email },
     userId,
   })
-  // A token proves that its sender has read the mail. Other credentials of the request are not read.
+  // A token proves that the sender has read the mail. Other credentials of the request are not read.
   return publicEndpoint(emailOperations.confirmChange, async (request, authenticate) => {
     const token = tokenOf(request.body)
     if (token !== '') {

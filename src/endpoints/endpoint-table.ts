@@ -1,28 +1,31 @@
-// The paths that the gateway serves itself, matched before every route.
+// Finds the endpoints that the gateway serves itself, before any route.
 import { isGatewayPath } from '../config/formats/path-pattern.ts'
 import type { Operation } from '../openapi/operation.ts'
 import type { LocalEndpoint } from './local-endpoint.ts'
 
-/** A path with its endpoints. */
 export interface LocalPath {
   readonly path: string
   /** By method, as listed in `Allow`. */
   readonly endpoints: ReadonlyMap<string, LocalEndpoint>
-  /** Whether a route that is declared at exactly this path replaces it. */
+  /** Whether a route declared at exactly this path replaces the endpoints. */
   readonly isReplaceable: boolean
-  /** Methods whose endpoint the configuration has switched off: as if there were no such path. */
+  /**
+   * The methods whose endpoint is switched off in the configuration. They get the same response as an unknown
+   * path.
+   */
   readonly switchedOff: readonly string[]
 }
 
 /**
- * Returns the path that matches; `unknown` if the path is reserved but has no endpoint; undefined for all other paths.
- * @param segments decoded once and case-folded, as for matching requests
+ * Returns the matching path, or `unknown` if the path is reserved but has no endpoint. Undefined for all
+ * other paths.
+ * @param segments percent-decoded once and lower-cased, as for route matching
  */
 export type FindLocalPath = (segments: readonly string[]) => LocalPath | 'unknown' | undefined
 
 /**
  * @param replaceable endpoints that a declared route may replace
- * @param switchedOff operations of `endpoints` that the configuration has switched off
+ * @param switchedOff operations of `endpoints` that are switched off in the configuration
  */
 export function createEndpointTable(
   endpoints: readonly LocalEndpoint[],

@@ -1,5 +1,4 @@
-// Limits that count failed logins and wrong codes only (CONTRACT §2, `login_failures`; §12), and admit no extra guess
-// under concurrency.
+// Limits failed logins and wrong codes. Concurrent attempts cannot get more guesses than the limit allows.
 import { createWaitingLine, type WaitingLine } from '../async/semaphore.ts'
 import { type LimitNames, rateLimited } from '../refusals/limits.ts'
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
@@ -8,22 +7,23 @@ import { limitNames, type RateLimiter, type RateLimiters } from '../storage/rate
 interface FailedLoginLimit {
   readonly names: LimitNames
   readonly limiter: RateLimiter
-  /** What the limiter counts by. */
+  /** The key that the limiter counts. */
   readonly key: string
 }
 
 export interface FailedLoginLimiter {
   /**
    * Runs an attempt and counts it against every limit if it ends in `credentials_invalid` or `code_invalid`.
-   * @throws Refusal 429 `rate_limited`, 503 `service_unavailable` if attempts that may not count take too long, or
-   * whatever the attempt throws
+   * @throws Refusal 429 `rate_limited`; 503 `service_unavailable` if running attempts block this one for too
+   *   long; errors of the attempt
    */
   attempt<T>(limits: readonly FailedLoginLimit[], attempt: () => Promise<T>): Promise<T>
 }
 
 /**
- * Runs an attempt at what an account is opened with: password or code.
- * @param email normalised @throws as `FailedLoginLimiter`
+ * Runs an attempt to guess the password or a code of an account.
+ * @param email normalized
+ * @throws the errors of `FailedLoginLimiter`
  */
 export type AttemptGuess = <T>(client: string, email: string, attempt: () => Promise<T>) => Promise<T>
 
@@ -39,8 +39,8 @@ export function createAttemptGuess(
 }
 
 /**
- * Each attempt consumes its slots before it runs, and refunds them unless it failed: counting afterwards would admit
- * as many concurrent guesses as fit between the check and the count.
+ * Each attempt consumes its slots before it runs, and gets them back unless it fails. If failures were
+ * counted afterwards, many concurrent guesses could pass the check before the first count.
  */
 export function createFailedLoginLimiter(): FailedLoginLimiter {
   const attempts = createActiveAttempts()
@@ -75,34 +75,35 @@ function limitKey({ names, key }: FailedLoginLimit): string {
 }
 
 /**
- * Waits while no slot is free and attempts are running: each that succeeds refunds its slot, because only failures count
- * (CONTRACT §2).
+ * Waits while no slot is free but attempts are running. Only failures count, so each running attempt may give
+ * its slot back.
  */
 async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): Promise<EndAttempt> {
   const key = limitKey(limit)
   for (;;) {
     const hadAttempts = attempts.count(key) > 0
     const result = await limit.limiter.consume(limit.key)
-    // At once: those whom the limiter refused behind this one look for it next.
+    // The attempt is registered immediately, because attempts that the limiter refuses next look for it.
     if (result.allowed) return attempts.begin(key)
     if (attempts.count(key) > 0) await attempts.nextFreeSlot(key)
-    // Consume again: the last attempt may have refunded its slot after the limiter refused this one.
+    // Tries again, because the last attempt may have given its slot back after the limiter refused this
+    // attempt.
     else if (!hadAttempts) throw rateLimited(limit.names, result)
   }
 }
 
-/** The longest that one waits for others' attempts, in milliseconds: as the default of `auth.hashing.wait`. */
+/** The maximum wait for running attempts, in milliseconds. Equal to the default of `auth.hashing.wait`. */
 const maxWaitMs = 5_000
 
 type EndAttempt = (isRefunded: boolean) => void
 
 type ActiveAttempts = ReturnType<typeof createActiveAttempts>
 
-/** Running attempts by the key they are counted under. */
+/** Counts the running attempts by limit and key. */
 function createActiveAttempts() {
   const active = new Map<string, { count: number; waiting: WaitingLine<void> }>()
   return {
-    /** Registers an attempt; call the returned function when it ends. */
+    /** Registers an attempt. The returned function must be called when the attempt ends. */
     begin(key: string): EndAttempt {
       const entry = active.get(key) ?? { count: 0, waiting: createWaitingLine<void>() }
       entry.count += 1
@@ -115,7 +116,10 @@ function createActiveAttempts() {
       }
     },
     count: (key: string) => active.get(key)?.count ?? 0,
-    /** Resolves for one that waits when a slot is refunded, and for all when none runs. @throws Refusal 503 */
+    /**
+     * Resolves for one waiting attempt when a slot is given back, and for all when no attempt runs.
+     * @throws Refusal 503
+     */
     nextFreeSlot: async (key: string) => active.get(key)?.waiting.join(maxWaitMs, serviceUnavailable).share,
   }
 }

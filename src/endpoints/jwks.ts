@@ -1,4 +1,4 @@
-// The endpoint of the public keys.
+// The endpoint for the public keys.
 import { jwksMaxAgeSeconds } from '../identity/keys/key-schedule.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { record, text } from '../openapi/schema-builders.ts'

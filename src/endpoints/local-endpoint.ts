@@ -1,4 +1,4 @@
-// The gateway's own endpoints, with their requests and responses.
+// Defines the gateway's own endpoints, with their requests and responses.
 import type { JsonObject } from '../http/json-body.ts'
 import type { AuthenticatedUser } from '../identity/identity.ts'
 import type { Operation, Refusals } from '../openapi/operation.ts'
@@ -6,7 +6,7 @@ import type { Plan, User } from '../users/user.ts'
 
 export type LocalEndpoint = PublicEndpoint | GuardedEndpoint | DocumentEndpoint
 
-/** Serves all clients. It reads a credential only if the body requires one. */
+/** An endpoint for all clients. It reads a credential only if the body requires one. */
 export interface PublicEndpoint {
   readonly kind: 'public'
   readonly operation: Operation
@@ -21,12 +21,12 @@ export function publicEndpoint(operation: Operation, answer: PublicEndpoint['ans
   return { kind: 'public', operation, answer }
 }
 
-/** Runs after the authentication and plan guards. */
+/** An endpoint that runs after the authentication and plan guards. */
 export interface GuardedEndpoint {
   readonly kind: 'guarded'
   /** A GET operation also serves HEAD. */
   readonly operation: Operation
-  /** The plans that the plan guard allows; undefined: all plans. */
+  /** The plans that the plan guard allows. Undefined for all plans. */
   readonly plans: readonly Plan[] | undefined
   handle(request: AuthenticatedRequest): Promise<EndpointResponse>
 }
@@ -39,7 +39,7 @@ export function guardedEndpoint(
   return { kind: 'guarded', operation, plans, handle }
 }
 
-/** A document for all clients, which may keep it. The body of its request is not read. */
+/** A document for all clients, which they may cache. The body of the request is not read. */
 export interface DocumentEndpoint {
   readonly kind: 'document'
   readonly operation: Operation
@@ -49,35 +49,34 @@ export interface DocumentEndpoint {
 
 export interface EndpointRequest {
   readonly body: JsonObject
-  /** What stands in the place of `:id` in the path, in lower case; empty if the path has none. */
+  /** The text in place of `:id` in the path, in lower case. Empty if the path has no `:id`. */
   readonly parameter: string
-  /** The `User-Agent` header. */
   readonly userAgent: string | undefined
-  /** The client's rate-limit key: its address; of IPv6, the /64. */
+  /** The client's rate-limit key: the IPv4 address, or the /64 of an IPv6 address. */
   readonly client: string
 }
 
 export interface AuthenticatedRequest extends EndpointRequest {
-  /** As the record is now. */
+  /** The current record. Its `daily_usage` may be outdated, because the record may come from the cache. */
   readonly user: User
   readonly credential: AuthenticatedUser['credential']
-  /** Of the access token; undefined for an API key, and for a token of 0.1. */
+  /** The session of the access token. Undefined for an API key, and for a token of version 0.1. */
   readonly sessionId: string | undefined
-  /** Of the API key; undefined for an access token. */
+  /** The id of the API key. Undefined for an access token. */
   readonly apiTokenId: number | undefined
 }
 
 export interface EndpointResponse {
   readonly status: number
-  /** Lower-case names, added to the headers of every response. */
+  /** Lower-case names, in addition to the headers of every response. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON; absent: a response without content. */
+  /** The JSON body. Without it, the response has no content. */
   readonly body?: object
-  /** The user that registered, logged in or logged out, for the access log; absent when not known. */
+  /** The user that registered, logged in or logged out, for the access log. Absent if unknown. */
   readonly userId?: number | undefined
 }
 
-/** Refusals that every guarded endpoint shares: those of its guards and of reading its body. */
+/** Refusals of every guarded endpoint, by its guards or because of its body. */
 export const guardRefusals: Refusals = {
   400: ['credentials_ambiguous'],
   401: ['token_invalid', 'key_check_failed', 'user_not_found'],

@@ -1,4 +1,4 @@
-// A user's own sessions: listed, and ended one by one or all but the current one (CONTRACT §12, "Sessions").
+// The endpoints that list and end the user's own sessions.
 import { isSessionId } from '../accounts/session-list.ts'
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
@@ -76,10 +76,9 @@ interface Dependencies {
   clock: Clock
 }
 
-/** Shown of one user. */
 const recentSessions = { newest: 'use', limit: 100 } as const
 
-/** Each throws StorageError when the store fails. */
+/** Each endpoint throws StorageError when the store fails. */
 export function createSessionEndpoints({ sessions, signedIn, clock }: Dependencies): GuardedEndpoint[] {
   const now = () => new Date(clock.now())
 

@@ -1,4 +1,4 @@
-// The change of one's own password (CONTRACT §12, "Password").
+// The endpoint that changes the user's own password.
 import type { OwnAccount } from '../accounts/own-account.ts'
 import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'

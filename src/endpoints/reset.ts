@@ -1,4 +1,4 @@
-// The endpoints for a forgotten password (CONTRACT §12, "Password").
+// The endpoints for a forgotten password.
 import type { PasswordReset } from '../accounts/codes/account-codes.ts'
 import { normalizeEmail } from '../accounts/email.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
@@ -53,14 +53,14 @@ export const resetOperations = {
 } as const satisfies Record<string, Operation>
 
 interface Dependencies {
-  /** Undefined where no mails can be sent: then no code is right. */
+  /** Undefined if no mails can be sent. Every code is then invalid. */
   passwordReset: PasswordReset | undefined
   redeemSubmitted: RedeemSubmitted
 }
 
 export function createResetEndpoints({ passwordReset, redeemSubmitted }: Dependencies): PublicEndpoint[] {
   return [
-    // The log line names no user, because a reader of the log would learn whether the account exists.
+    // The log line contains no user, because it would show a reader of the log that the account exists.
     publicEndpoint(resetOperations.forgot, async ({ body, client }) => {
       if (passwordReset === undefined) throw new Refusal('mail_not_configured')
       return {

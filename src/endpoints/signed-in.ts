@@ -1,4 +1,5 @@
-// "Signed in": an access token whose session lives; an API key is not a person (CONTRACT §12).
+// Requires a signed-in user for an endpoint. That is a user with the access token of an active session. An
+// API key is not enough.
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
 import type { ApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
@@ -13,13 +14,13 @@ import {
 } from './local-endpoint.ts'
 
 /**
- * Lets a request through whose caller is signed in.
+ * Checks that the caller is signed in.
  * @throws Refusal `bearer_required`, `token_invalid`
  * @throws StorageError
  */
 export type RequireSignedIn = (request: AuthenticatedRequest) => Promise<void>
 
-/** An endpoint for callers who are signed in. */
+/** Creates an endpoint for signed-in callers. */
 export type SignedInEndpoint = (operation: Operation, handle: GuardedEndpoint['handle']) => GuardedEndpoint
 
 export const signedInRefusals: Refusals = mergeRefusals(guardRefusals, { 403: ['bearer_required'] })
@@ -31,9 +32,9 @@ interface Dependencies {
 }
 
 /**
- * Lets a request through unless its access token is of a session that has ended, as such a token is until it expires,
- * or its API token was revoked since the guards ran.
- * @param tx a transaction that has locked the user: what ends the session then comes before or after all of it
+ * Checks that the session of the access token has not ended, or that the API token is not revoked. An access
+ * token is valid until it expires, even if its session has ended.
+ * @param tx a transaction that has locked the user, so that the session cannot end during it
  * @throws Refusal `token_invalid`
  * @throws StorageError
  */

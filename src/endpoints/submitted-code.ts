@@ -1,4 +1,4 @@
-// The code or token in a request's body, and the limits of guesses at codes.
+// Reads the code or token of a request's body, and limits guesses.
 import type { CodeOwner } from '../accounts/codes/code-redemption-store.ts'
 import type { SubmittedCode } from '../accounts/codes/redeem-code.ts'
 import { isStorableEmail } from '../accounts/email.ts'
@@ -7,21 +7,24 @@ import type { JsonObject } from '../http/json-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { AttemptGuess } from './failed-login-limiter.ts'
 
-/** Stripped of white space; empty if there is none. If it is not empty, the code does not count. */
+/**
+ * Returns the token without white space at its ends. Empty if there is none. With a token, the code is
+ * ignored.
+ */
 export function tokenOf(body: JsonObject): string {
   return body.string('token').trim()
 }
 
-/** The owner that the request names, and the normalised email that wrong codes are counted by. */
+/** The owner that the request names, and the normalized email that wrong codes are counted by. */
 interface CodeClaim {
   readonly owner: CodeOwner
   readonly email: string
 }
 
 /**
- * Runs `redeem` with the code or token of the request. Wrong codes count as failed logins. Wrong tokens do not count,
- * because 256 bits cannot be guessed.
- * @throws Refusal `rate_limited`; whatever `redeem` throws
+ * Runs `redeem` with the code or token of the request. Wrong codes count as failed logins. Wrong tokens do
+ * not count, because 256 bits cannot be guessed.
+ * @throws Refusal `rate_limited`; errors of `redeem`
  */
 export type RedeemSubmitted = <T>(
   request: { readonly body: JsonObject; readonly client: string },
@@ -34,11 +37,11 @@ export function createRedeemSubmitted(attemptGuess: AttemptGuess): RedeemSubmitt
     const token = tokenOf(body)
     if (token !== '') return redeem({ token })
     const tryCode = async () => {
-      // No account has another email, and the database cannot compare every text.
+      // No account can have this text as its email, and the database cannot compare every text.
       if (!isStorableEmail(email)) throw new Refusal('code_invalid')
       return redeem({ code: body.string('code').trim(), owner })
     }
-    // The time of counting a try would show for which emails there is a code, and so an account.
+    // Without the rounding, the duration would show whether an email has a code, and therefore an account.
     return attemptGuess(client, email, () => roundUpDuration(tryCode))
   }
 }

@@ -1,4 +1,4 @@
-// The upgrade path that plan and daily-limit refusals point to: the next plan, and where to pay for it (CONTRACT §5).
+// The endpoints that plan and daily-limit refusals link to: the next plan, and its payment page.
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { upgradePath } from '../refusals/catalog.ts'
@@ -47,8 +47,9 @@ export const upgradeOperations = {
 } as const satisfies Record<string, Operation>
 
 /**
- * GET, and POST, which throws Refusal `plan_invalid` or `payment_not_configured`.
- * @param upgradeUrl `subscription.upgrade_url`, with the placeholders `{user_id}` and `{plan}`; empty: none
+ * The POST endpoint throws Refusal `plan_invalid` or `payment_not_configured`.
+ * @param upgradeUrl `subscription.upgrade_url`, with the placeholders `{user_id}` and `{plan}`; empty for no
+ *   payment page
  */
 export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
   const checkout = (user: User, plan: Plan) => fillIn(upgradeUrl, { user_id: String(user.id), plan })
@@ -62,7 +63,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
       }
     }),
     guardedEndpoint(upgradeOperations.go, async ({ user, body }) => {
-      // Client errors come first: they do not depend on where the gateway runs.
+      // Client errors come first, because they do not depend on the configuration of the gateway.
       const plan = wantedPlan(body.value('plan'), user.plan)
       if (upgradeUrl === '') throw new Refusal('payment_not_configured')
       return { status: 303, headers: { location: checkout(user, plan) } }
@@ -71,8 +72,8 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
 }
 
 /**
- * The plan that the client named, or the next one up when the member is absent, `null` or the empty string of an
- * unfilled form. Any other value that is no plan is refused: no user is sent to pay for another plan.
+ * Returns the plan that the client requested. An absent value, `null` and an empty text mean the next higher
+ * plan. Any other value that is no higher plan is refused, so that no user pays for a wrong plan.
  */
 function wantedPlan(named: unknown, current: Plan): Plan {
   const wanted = named === undefined || named === null || named === '' ? planAbove(current) : named
@@ -84,7 +85,7 @@ function planAbove(plan: Plan): Plan | undefined {
   return plans[plans.indexOf(plan) + 1]
 }
 
-/** In one pass, so that inserted values are not expanded again. */
+/** Replaces all placeholders in one pass, so that inserted values are not expanded again. */
 function fillIn(address: string, values: { user_id: string; plan: string }): string {
   return address.replace(/\{(user_id|plan)\}/g, (_, name: 'user_id' | 'plan') =>
     encodeURIComponent(values[name]),

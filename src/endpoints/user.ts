@@ -1,4 +1,4 @@
-// The endpoints under /api/v1/user: a pro user's personal API token and alert webhook (spec §4, CONTRACT §5).
+// The endpoints of a pro user's API token and alert webhook.
 import type { Clock } from '../clock.ts'
 import type { ApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
 import { hashApiToken, makeApiToken, type RandomBytes } from '../identity/api-tokens/api-tokens.ts'
@@ -85,18 +85,22 @@ interface Dependencies {
   randomBytes: RandomBytes
   clock: Clock
   /**
-   * An access token outlives its session for a while, and a request whose body comes late its API token. Neither must
-   * make a key or a webhook, which stay for good.
+   * Checks the credential again before a key or a webhook is stored, because both outlive the credential. An
+   * access token outlives its session, and an API token may be revoked before the body of its request
+   * arrives.
    */
   requireLiveCredential: RequireLiveCredential
-  /** Resolves when the change is visible in this process: the previous token is invalid once the response is sent. */
+  /**
+   * Resolves when the change is visible in this process, so that the previous token is invalid when the
+   * response is sent.
+   */
   changesVisible(): Promise<void>
 }
 
 /**
- * Each throws StorageError when the store fails. The POST endpoints throw Refusal `token_invalid` for an access token of
- * a session that has ended and for a revoked API token, and `user_not_found` when the user was deleted or deactivated
- * after the guards ran; the webhook's POST throws `webhook_url_invalid`.
+ * Each endpoint throws StorageError when the store fails. The POST endpoints throw Refusal `token_invalid` if
+ * the session has ended or the API token is revoked. They throw `user_not_found` if the user was deleted or
+ * deactivated after the guards ran. The webhook's POST throws `webhook_url_invalid`.
  */
 export function createUserEndpoints({
   apiTokens,
