@@ -1,4 +1,4 @@
-// All that is kept of one user, as the user or an operator may take it away (CONTRACT §12, "Account").
+// Reads all data stored about one user, for an export by the user or an operator.
 import type { Database, Queryable } from '../storage/database.ts'
 import type { Plan, User } from '../users/user.ts'
 import { userColumns } from '../users/user-record-store.ts'
@@ -7,14 +7,14 @@ import { listSessions, type Session } from './session-list.ts'
 export interface AccountExport {
   readonly user: User
   readonly subscription: { plan: Plan; created_at: Date; updated_at: Date } | null
-  /** The active ones. */
+  /** The active sessions. */
   readonly sessions: readonly Session[]
-  /** Of the active one; never its hash. */
+  /** The active API token, without its hash. */
   readonly api_token: { created_at: Date; last_used_at: Date | null } | null
-  /** Without its secret. */
+  /** The webhook, without its secret. */
   readonly webhook: { url: string; created_at: Date } | null
   readonly deliveries: readonly ExportedDelivery[]
-  /** To the user's address: what went to another is not theirs to read. Never a code. */
+  /** Mails to the user's current address, without codes. Mails to other addresses are not the user's data. */
   readonly mails: readonly { kind: string; status: string; created_at: Date; sent_at: Date | null }[]
 }
 
@@ -31,18 +31,21 @@ interface ExportedDelivery {
 }
 
 export interface AccountExportStore {
-  /** Active or inactive; undefined if there is no such user. @throws StorageError */
+  /**
+   * Reads an active or inactive user. Undefined if there is none.
+   * @throws StorageError
+   */
   read(userId: number, now: Date): Promise<AccountExport | undefined>
 }
 
-/** Of each list, the newest. */
+/** The limit for each list. The newest entries are kept. */
 const maxListed = 1000
 
 export function createAccountExportStore(database: Database): AccountExportStore {
   return {
     read: (userId, now) =>
       database.transaction(async tx => {
-        // One moment for all of it.
+        // All statements see the database at the same moment.
         await tx.query('set transaction isolation level repeatable read, read only')
         const user = await first<User>(tx, `select ${userColumns} from users u where u.id = $1`, [userId])
         if (user === null) return undefined

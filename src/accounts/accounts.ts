@@ -1,4 +1,4 @@
-// Registration and login, applying the rules of spec §4 in its order.
+// Registers accounts and logs users in. The order of the checks decides which error the client gets.
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { StorageError } from '../storage/database.ts'
@@ -8,7 +8,7 @@ import type { Passwords } from './password.ts'
 import type { ValidateNewPassword } from './password-rules.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
-/** As the client sent them; a member that is not a string becomes the empty string. */
+/** The members as the client sent them. A member that is not a text becomes empty. */
 interface SubmittedCredentials {
   email: string
   password: string
@@ -17,15 +17,16 @@ interface SubmittedCredentials {
 export interface Accounts {
   /**
    * Creates an account.
-   * @throws Refusal `email_invalid`, `password_too_short`, `password_too_long`, `password_too_common`, `email_taken`; `internal` when the
-   * store fails or an inactive account owns the email; `service_unavailable` when the hashing queue is full
+   * @throws Refusal `email_invalid`, `password_too_short`, `password_too_long`, `password_too_common`,
+   *   `email_taken`; `internal` if the store fails or an inactive account has the email;
+   *   `service_unavailable` if the hashing queue is full
    */
   register(submitted: SubmittedCredentials): Promise<{ message: string; user_id: number }>
   /**
    * Opens a session.
    * @param userAgent shown to the user with the session
-   * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` when the hashing queue is
-   * full
+   * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` if the hashing queue
+   *   is full
    * @throws StorageError
    */
   login(submitted: SubmittedCredentials, userAgent?: string): Promise<SignedIn>
@@ -46,11 +47,15 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
     if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
     const created = await users.create(email, await passwords.hash(password))
     if (created.outcome === 'created') return created.id
-    // Another replica registered the email first, or an inactive account owns it: only the store can tell.
+    // Another replica registered the email first, or an inactive account has it. Only the store has the
+    // answer.
     throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
   }
 
-  /** @param typed found first: version 0.1 stored it as it was typed, and may have stored the other form too */
+  /**
+   * @param typed is searched first, because version 0.1 stored emails as they were typed; it may also have
+   *   stored the other form
+   */
   async function findPasswordRecord(typed: string, email: string) {
     const found =
       typed !== email && isFindableEmail(typed) ? await users.findPasswordRecord(typed) : undefined
@@ -63,7 +68,7 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
       if (!isStorableEmail(email)) throw new Refusal('email_invalid')
       validateNewPassword(password, email)
 
-      // Concurrent registrations of one email compute one hash: the others wait for the outcome of the first.
+      // Concurrent registrations of one email compute one hash. The others wait for the result of the first.
       const pendingRegistration = pendingRegistrations.get(email)
       if (pendingRegistration !== undefined) {
         await pendingRegistration
@@ -90,7 +95,7 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
   }
 }
 
-// Registration responds 500 when the store fails; every other endpoint responds 503 (spec §4, CONTRACT §4).
+// If the store fails, registration responds with 500. Every other endpoint responds with 503.
 function rethrowAsInternal(error: unknown): never {
   throw error instanceof StorageError ? new Refusal('internal', { cause: error }) : error
 }

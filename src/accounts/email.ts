@@ -1,8 +1,8 @@
-// The normalised form in which emails are compared and stored, and the rule for which emails can be stored.
+// Normalizes emails, and decides which emails can be stored.
 
 /**
- * Strips white space, lower-cases and composes (Unicode NFC). Lower case is independent of the locale: a Turkish locale
- * lower-cases `I` to a dotless `ı`, and other hosts would not find the account.
+ * Strips white space, lower-cases, and composes (Unicode NFC). Lower-casing does not depend on the locale. A
+ * Turkish locale would change `I` to a dotless `ı`, and other hosts would not find the account.
  */
 export function normalizeEmail(raw: string): string {
   const email = unnormalizedEmail(raw)
@@ -10,30 +10,30 @@ export function normalizeEmail(raw: string): string {
   return email.length > maxComposedUnits ? email : email.normalize('NFC')
 }
 
-/** The form in which version 0.1 stored emails: not composed. */
+/** Returns the form in which version 0.1 stored emails, which is not composed. */
 export function unnormalizedEmail(raw: string): string {
   return raw.trim().toLowerCase()
 }
 
 /**
- * Whether an account can have this normalised email: it has an `@`, at most 254 code points, no control character, no
- * format character (for example a zero-width space) and no lone surrogate.
+ * Whether an account can have this normalized email. It needs an `@` and has at most 254 code points. Control
+ * characters, format characters (for example a zero-width space) and lone surrogates are not allowed.
  */
 export function isStorableEmail(email: string): boolean {
   return isFindableEmail(email) && !/\p{Cf}/u.test(email)
 }
 
 /**
- * Whether an account of any version can have this email: version 0.1 stored format characters too. Postgres rejects
- * other texts: NUL is SQLSTATE 22021.
+ * Whether an account of any version can have this email. Version 0.1 also stored format characters. Postgres
+ * rejects other texts, for example NUL with SQLSTATE 22021.
  */
 export function isFindableEmail(email: string): boolean {
-  // Checks UTF-16 units first: splitting a long body into code points is expensive.
+  // Checks UTF-16 units first, because splitting a long body into code points is expensive.
   if (email.length > 2 * maxCodePoints || !email.includes('@')) return false
   return email.isWellFormed() && !/\p{Cc}/u.test(email) && Array.from(email).length <= maxCodePoints
 }
 
 const maxCodePoints = 254
 
-/** One code point is composed of at most four, and each has at most two UTF-16 units. */
+/** At most four code points compose to one, and each has at most two UTF-16 units. */
 const maxComposedUnits = 8 * maxCodePoints

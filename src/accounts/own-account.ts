@@ -1,4 +1,5 @@
-// What users do to their own account with the current password, which a stolen token must not do (CONTRACT §12).
+// Changes that users make to their own account. They need the current password, so that a stolen token is not
+// enough.
 import { Refusal } from '../refusals/refusal.ts'
 import type { User } from '../users/user.ts'
 import type { UserStore } from '../users/user-store.ts'
@@ -8,26 +9,28 @@ import type { Sessions, SignedIn } from './sessions.ts'
 type Owner = Pick<User, 'id' | 'email'>
 
 /**
- * Every method throws Refusal `credentials_invalid` if the current password is wrong, `service_unavailable` when the
- * hashing queue is full, and StorageError.
+ * Every method throws Refusal `credentials_invalid` if the current password is wrong, and
+ * `service_unavailable` if the hashing queue is full. Every method may throw StorageError.
  */
 export interface OwnAccount {
   /**
-   * @returns the hash that was checked, and the session epoch read with it: by either a change of the password in
-   * between shows
+   * @returns the hash that was checked, and the session epoch read with it; both change if the password
+   *   changes
    */
   checkPassword(owner: Owner, current: string): Promise<{ hash: string; sessionEpoch: number }>
   /**
-   * Ends every session and opens a new one. If concurrent changes use one current password, one of them wins. The others
-   * then have a wrong password.
-   * @param change `next` has a form that an account can have; `userAgent` is shown to the user with the new session
+   * Ends every session and opens a new one. If concurrent changes use the same current password, only one
+   * succeeds. For the others, the current password is then wrong.
+   * @param change `next` has a valid form; `userAgent` is shown to the user with the new session
    * @throws Refusal `password_unchanged`
    */
   changePassword(
     owner: Owner,
     change: { current: string; next: string; userAgent: string | undefined },
   ): Promise<SignedIn>
-  /** One of several concurrent deletions wins. The others then have a wrong password. */
+  /**
+   * Only one of several concurrent deletions succeeds. For the others, the current password is then wrong.
+   */
   delete(owner: Owner, current: string): Promise<void>
 }
 
@@ -35,7 +38,7 @@ interface Dependencies {
   users: Pick<UserStore, 'findPasswordRecord' | 'changePassword' | 'delete'>
   passwords: Passwords
   sessions: Pick<Sessions, 'createWith'>
-  /** Resolves when the change is visible everywhere: tokens and API keys are refused. */
+  /** Resolves when the change is visible in every process, so that tokens and API keys are refused. */
   changesVisible(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-// Which passwords accounts may be given: the length, and optionally no password that attackers try first.
+// Checks the length of new passwords, and optionally refuses passwords that attackers try first.
 import { readFileSync } from 'node:fs'
 import type { Config } from '../config/sections/schema.ts'
 import { Refusal } from '../refusals/refusal.ts'
@@ -6,7 +6,7 @@ import { passwordRefusal } from './password.ts'
 
 /**
  * Checks the form of a new password, at registration, change and reset.
- * @param email of the account, normalised
+ * @param email the normalized email of the account
  * @throws Refusal `password_too_short`, `password_too_long`, `password_too_common`
  */
 export type ValidateNewPassword = (password: string, email: string) => void
@@ -30,7 +30,9 @@ const list = new URL('../../assets/common-passwords.txt', import.meta.url)
 
 let commonPasswords: ReadonlySet<string> | undefined
 
-/** The list is read at its first use, because it takes about 1 MB and the default setting does not need it. */
+/**
+ * The list is read at its first use, because it takes about 1 MB and the default setting does not need it.
+ */
 function readCommonPasswords(): ReadonlySet<string> {
   commonPasswords ??= new Set(readFileSync(list, 'utf8').trimEnd().split('\n'))
   return commonPasswords

@@ -1,4 +1,4 @@
-// Passwords: the length rules, hashing, and a check that takes as long for an unknown email as for a wrong password.
+// Hashes and verifies passwords. The check takes as long for an unknown email as for a wrong password.
 import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
 import { createSemaphore, type SemaphoreOptions } from '../async/semaphore.ts'
@@ -7,19 +7,20 @@ import { serviceUnavailable } from '../refusals/refusal.ts'
 
 export interface Passwords {
   /**
-   * The PHC string of a password that `passwordRefusal` accepts, hashed as given.
-   * @throws Refusal `service_unavailable` when the hashing queue is full
+   * Returns the PHC string of a password that `passwordRefusal` accepts. The password is hashed as given.
+   * @throws Refusal `service_unavailable` if the hashing queue is full
    */
   hash(password: string): Promise<string>
   /**
-   * Whether the password matches the hash. Without a hash, or with a password that no account can have, returns false
-   * after the same work as for a wrong password: the response time must not reveal which emails have accounts.
-   * @throws Refusal `service_unavailable` when the hashing queue is full
+   * Whether the password matches the hash. Without a hash, or with a password that no account can have,
+   * returns false after the same work as for a wrong password. The response time must not reveal which emails
+   * have accounts.
+   * @throws Refusal `service_unavailable` if the hashing queue is full
    */
   verify(hash: string | undefined, password: string): Promise<boolean>
 }
 
-/** Argon2id at OWASP's minimum: 19 MiB, two passes, one lane (CONTRACT §3). */
+/** Argon2id with OWASP's minimum: 19 MiB, two passes, one lane. */
 const argon2Options = { type: argon2.argon2id, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 
 export function createPasswords(options: SemaphoreOptions): Passwords {
@@ -31,7 +32,7 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
       try {
         return await argon2.verify(hash, password)
       } catch {
-        // The library refuses the hash, for example for a short salt. No password matches it.
+        // The library refuses the hash, for example because of a short salt. No password matches it.
       }
     }
     await argon2.verify(dummyHash, '')
@@ -44,7 +45,10 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
   }
 }
 
-/** To compare with it takes as long as with any account's hash. Of no password: nothing had to be hashed for it. */
+/**
+ * A comparison with it takes as long as with a real hash. It is random, so no password had to be hashed for
+ * it.
+ */
 const dummyHash = [
   '$argon2id$v=19',
   `m=${argon2Options.memoryCost},t=${argon2Options.timeCost},p=${argon2Options.parallelism}`,
@@ -52,14 +56,15 @@ const dummyHash = [
   unpaddedBase64(randomBytes(32)),
 ].join('$')
 
-/** As PHC strings have it. */
+/** PHC strings use base64 without padding. */
 function unpaddedBase64(bytes: Buffer): string {
   return bytes.toString('base64').replaceAll('=', '')
 }
 
 /**
- * Why an account cannot have this password, or undefined. The length is 8 to 1,024 code points. A password with a
- * lone surrogate counts as too short, because other passwords encode to the same bytes (spec §4, CONTRACT §3).
+ * Returns the reason why an account cannot have this password, or undefined. The length is 8 to 1,024 code
+ * points. A password with a lone surrogate counts as too short, because other passwords encode to the same
+ * bytes.
  */
 export function passwordRefusal(
   password: string,
@@ -69,13 +74,18 @@ export function passwordRefusal(
   return length > 1024 ? 'password_too_long' : undefined
 }
 
-/** Bounds of a stored hash. Another program may have stored any: without bounds, one login could take all memory. */
+/**
+ * Limits for stored hashes. Another program may have stored them, and without limits one login could use all
+ * memory.
+ */
 const maxMemoryKiB = 256 * 1024
 const maxLanes = 16
-/** Memory times passes, which is about 2 s on one core. */
+/** Memory times passes. The limit is about 2 s on one core. */
 const maxWorkKiB = 1024 * 1024
 
-/** A hash of another algorithm or beyond the bounds matches no password and is not the client's error. */
+/**
+ * A hash with another algorithm or beyond the limits matches no password. This is not an error of the client.
+ */
 function isComputable(hash: string): boolean {
   const parameters =
     /^\$argon2(?:id|i|d)\$v=(?:16|19)\$m=(\d+),t=(\d+),p=(\d+)\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/.exec(hash)

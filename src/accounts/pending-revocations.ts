@@ -1,34 +1,37 @@
-// Logouts that the store could not record: queued in memory and retried until the store accepts them.
+// Queues logouts that the store could not record, in memory, and retries them until the store accepts them.
 import { StorageError } from '../storage/database.ts'
 
 export interface PendingRevocations {
-  /** The number of revocations not yet stored. */
+  /** The number of revocations that are not stored yet. */
   readonly count: number
   /**
-   * Queues a token's hash until its revocation is stored. A token whose signature could not be checked is queued only
-   * while there is room: a flood of made-up tokens must not exhaust memory.
+   * Queues a token's hash until its revocation is stored. A token whose signature could not be checked is
+   * queued only while there is room, because made-up tokens must not exhaust memory.
    */
   add(tokenHash: string, isVerified: boolean, sessionId?: string): void
-  /** Whether a session has a verified token whose revocation is not known to every reader of the store yet. */
+  /**
+   * Whether a session has a verified token whose revocation is not visible to every reader of the store yet.
+   */
   isEnding(sessionId: string): boolean
   /**
-   * Whether a refresh has to wait, so that no token survives its logout on this replica: each while the store is away,
-   * and where it only refuses some of them (another program has locked their user), those of the same sessions.
-   * @param sessionId of the presented token, if that tells
+   * Whether a refresh must wait, so that no token survives its logout on this replica. While the store is
+   * down, every refresh waits. If the store is up but refuses some revocations (another program has locked
+   * their user), only refreshes of the same sessions wait.
+   * @param sessionId the session of the presented token, if the token contains it
    */
   isHolding(sessionId: string | undefined): boolean
   /**
    * Resolves when nothing is pending.
-   * @throws StorageError when they cannot be stored now; they stay queued
+   * @throws StorageError if the revocations cannot be stored now; they stay queued
    */
   flush(): Promise<void>
-  /** Stops retrying. Pending revocations are lost: flush first. */
+  /** Stops retrying. Pending revocations are lost, so call `flush` first. */
   close(): void
 }
 
 interface Dependencies {
   store: { revoke(tokenHashes: readonly string[]): Promise<unknown> }
-  /** Resolves when what is stored by now is visible in this process. */
+  /** Resolves when all changes stored so far are visible in this process. */
   changesVisible(): Promise<void>
   /** Called for every failed attempt. */
   onError: (error: unknown) => void
@@ -39,18 +42,22 @@ export function createPendingRevocations({
   changesVisible,
   onError,
 }: Dependencies): PendingRevocations {
-  /** Each with the session of its token, if that was verified. */
+  /** The pending hashes, each with the session of its token if the token was verified. */
   const hashes = new Map<string, string | undefined>()
-  /** The sessions of these, and of those stored just now. */
+  /** The sessions of pending and just stored revocations. */
   const ending = new Set<string>()
-  /** The store is up, and some of them wait for others' locks. Until none is pending they are tried one by one. */
+  /**
+   * Whether the store is up but some revocations wait for locks of others. Until none is pending, they are
+   * tried one by one.
+   */
   let isBlocked = false
   let runningAttempt: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
   let retryDelayMs = minRetryDelayMs
   let isClosed = false
 
-  // One attempt at a time: a store that recovers must not receive one attempt from every waiting refresh.
+  // One attempt at a time, so that a recovering store does not receive one attempt from every waiting
+  // refresh.
   function attempt(): Promise<void> {
     runningAttempt ??= storeBatch().finally(() => {
       runningAttempt = undefined
@@ -64,13 +71,14 @@ export function createPendingRevocations({
       await store.revoke(batch.map(([hash]) => hash))
     } catch (error) {
       isBlocked = error instanceof StorageError && blockedStates.has(error.code ?? '')
-      // The others first, next time.
+      // Moves the failed revocations to the end, so that the next attempt starts with the others.
       for (const [hash, sessionId] of batch) hashes.delete(hash) && hashes.set(hash, sessionId)
       throw error
     }
     for (const [hash] of batch) hashes.delete(hash)
     if (hashes.size === 0) isBlocked = false
-    // Not waited for: the store decides who refreshes, and what is cached here is told a moment later.
+    // The promise is not awaited, because the store decides about refreshes, and the cache of this process is
+    // updated a moment later.
     if (ending.size > 0) void changesVisible().then(() => forgetSessions(batch))
     retryDelayMs = minRetryDelayMs
   }
@@ -79,7 +87,7 @@ export function createPendingRevocations({
     for (const [, sessionId] of batch) if (sessionId !== undefined) ending.delete(sessionId)
   }
 
-  // A running attempt may have started before the latest logout: repeat until none is left.
+  // A running attempt may have started before the latest logout, so the loop repeats until none is left.
   async function flush(): Promise<void> {
     while (hashes.size > 0) await attempt()
   }
@@ -123,7 +131,7 @@ export function createPendingRevocations({
   }
 }
 
-/** SQLSTATEs of a server that is up: serialization failure, deadlock, lock not available, statement timeout. */
+/** SQLSTATEs of a running server: serialization failure, deadlock, lock not available, statement timeout. */
 const blockedStates = new Set(['40001', '40P01', '55P03', '57014'])
 
 const minRetryDelayMs = 50

@@ -1,8 +1,8 @@
-// The rotation of a refresh token: one statement, of which one of any number of concurrent uses wins (spec §4, refresh).
+// Rotates a refresh token in one statement. Only one of all concurrent uses of a token succeeds.
 import type { Queryable } from '../storage/database.ts'
 import type { Plan } from '../users/user.ts'
 
-/** The user that a token pair is issued to, as the record is now. */
+/** The user that a token pair is issued to, read in the same statement. */
 export interface SessionOwner {
   email: string
   plan: Plan
@@ -16,15 +16,16 @@ export interface NewRefreshToken {
 
 export type Rotation =
   | ({ outcome: 'rotated' } & SessionOwner)
-  /** The record is active and its user is not; nothing was changed (spec §4, refresh rule 4). */
+  /** The record is active but its user is not. Nothing was changed. */
   | { outcome: 'user_inactive' }
   /**
-   * No active record (rule 3), or another use of the same token won the race: `rotatedAt` is then now. It is null for a
-   * token of before all sessions were ended: what was stolen with it ended then, and its use is no reuse (CONTRACT §12).
+   * There is no active record, or another use of the same token came first. In the second case, `rotatedAt`
+   * is the current time. It is null for a token issued before all sessions were ended. Stolen tokens ended
+   * then too, so its use is not a reuse.
    */
   | { outcome: 'inactive'; rotatedAt: Date | null }
 
-/** A rotated record is kept this long, to tell a second use of its token (CONTRACT §12). */
+/** A rotated record is kept for this time, to detect a second use of its token. */
 export const rotatedRecordTtlMs = 86_400_000
 
 /** @throws StorageError when the store fails */
@@ -56,10 +57,11 @@ interface RotationRow extends SessionOwner {
   rotated: boolean
 }
 
-// One statement, one snapshot. Of N uses of one token, the first locks the record and the others wait for it in
-// `rotated`; once it has committed, each re-reads the record, finds it revoked and updates nothing. The user is
-// locked before the record, in the order that a deletion locks them: otherwise the insert's foreign key would lock
-// the user last, and the two could deadlock. KEY SHARE does not block an update of the session epoch.
+// One statement sees one snapshot. When a token is used N times at once, the first use locks the record, and
+// the others wait for it in `rotated`. After the first commits, each of the others reads the record again,
+// finds it revoked, and updates nothing. The user is locked before the record, as in a deletion. Otherwise
+// the insert's foreign key would lock the user last, and the two could deadlock. KEY SHARE does not block an
+// update of the session epoch.
 const rotationSql = `
   with presented as (
     select t.id, case when t.session_epoch = u.session_epoch then t.rotated_at end as rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,

@@ -1,30 +1,36 @@
-// The sessions of a user as they are listed, and how a refresh token's record tells its session.
+// Lists the sessions of a user, and derives the session id of a refresh token's record.
 import type { Queryable } from '../storage/database.ts'
 
 export interface Session {
   /** A UUID. */
   id: string
-  /** The login. */
+  /** The time of the login. */
   created_at: Date
-  /** The login, or the last rotation. */
+  /** The time of the login or of the last rotation. */
   last_used_at: Date
   expires_at: Date
-  /** Of the login. */
+  /** The `User-Agent` of the login. */
   user_agent: string | null
 }
 
-/** Whether a text can be a session's id: the database refuses another. */
+/** Whether a text can be a session's id. The database refuses other texts. */
 export function isSessionId(text: string | undefined): text is string {
   return text !== undefined && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/** Anybody may sign in a thousand times: of a user's sessions the `limit` with the newest login or use. */
+/**
+ * The `limit` sessions with the newest login or use. A limit is needed because anyone may sign in a thousand
+ * times.
+ */
 export interface NewestSessions {
   newest: 'login' | 'use'
   limit: number
 }
 
-/** The active sessions, oldest login first; or so many of them, newest login or use first. */
+/**
+ * Returns the active sessions, oldest login first. With `most`, returns only that many, newest login or use
+ * first.
+ */
 export function listSessions(
   queryable: Queryable,
   userId: number,
@@ -44,14 +50,17 @@ export function listSessions(
 const orders = { none: '2, t.id', login: '2 desc, t.id desc', use: '3 desc, t.id desc' }
 
 /**
- * For a record `t`: its own id. A record of 0.1 has none: its id is derived from the record's id, the same in every
- * replica, as a UUID of version 8 (RFC 9562 §5.8).
+ * The session id of a record `t`. A record of version 0.1 has none, so its id is derived from the record's
+ * id. The result is a UUID of version 8 (RFC 9562 §5.8) and the same in every replica.
  */
 export const sessionIdOf =
   "coalesce(t.session_id, overlay(overlay(md5('peage session ' || t.id) placing '8' from 13) placing '8' from 17)::uuid)"
 
-/** Earlier versions derived ids without version and variant. The successor of a record may have stored such an id. */
+/**
+ * Earlier versions derived ids without version and variant. The successor of a record may have stored one of
+ * these ids.
+ */
 export const earlierSessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
 
-/** For `t` and its user `u`; `$2` is the time. */
+/** Whether the record `t` of the user `u` is active. `$2` is the current time. */
 export const isActive = 't.revoked = 0 and t.expires_at > $2 and t.session_epoch = u.session_epoch'

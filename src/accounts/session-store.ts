@@ -1,4 +1,5 @@
-// The records of refresh tokens. These statements decide which are active and which of two concurrent uses wins.
+// Stores the records of refresh tokens. The statements decide which records are active and which concurrent
+// use succeeds.
 import type { ActiveSession } from '../identity/cache/session-cache.ts'
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/user-store.ts'
@@ -12,25 +13,26 @@ import {
   sessionIdOf,
 } from './session-list.ts'
 
-/** What is stored of a session at its login, and copied to its later records. */
+/** The values that are stored at the login of a session and copied to its later records. */
 interface SessionOrigin {
   createdAt: Date
   userAgent: string | null
 }
 
-/** A session as an access token names it. */
+/** A session as it is identified in an access token. */
 export interface SessionOfUser {
   readonly userId: number
   readonly sessionId: string
 }
 
-/** The fields of a session that \`peage users sessions\` prints. */
+/** The fields of a session that `peage users sessions` prints. */
 export type ListedSession = Pick<Session, 'id' | 'created_at' | 'expires_at'>
 
 export interface SessionStore {
   /**
-   * Stores a session with the epoch that was read together with the password's hash. If the user's epoch has changed
-   * since then (sessions revoked, or the password changed), the new record is inactive from the start.
+   * Stores a session with the epoch that was read together with the password's hash. If the user's epoch has
+   * changed since then (sessions revoked, or the password changed), the new record is inactive from the
+   * start.
    */
   create(
     userId: number,
@@ -38,21 +40,25 @@ export interface SessionStore {
     token: NewRefreshToken,
     origin: SessionOrigin,
   ): Promise<SessionOwner | 'user_inactive'>
-  /** The session of a record in any state. */
+  /** Finds the session of a record in any state. */
   findSession(presented: {
     userId: number
     tokenHash: string
   }): Promise<Pick<Session, 'id' | 'created_at'> | undefined>
-  /** The sessions that live, each with its active record, by their ids; one statement, however many are asked for. */
+  /** Finds the active records of any number of sessions in one statement. The result is by session id. */
   findActive(sessions: readonly SessionOfUser[], now: Date): Promise<Map<string, ActiveSession>>
   /** Whether the session has an active record. */
   isLive(userId: number, sessionId: string, now: Date, tx?: Queryable): Promise<boolean>
   /**
-   * Ends a session, one under rotation too; nothing if the user has none of that id.
-   * @param inTransaction stored with the change @returns whether the user exists
+   * Ends a session, even during a rotation. Does nothing if the user has no session with this id.
+   * @param inTransaction stores its changes together with this change
+   * @returns whether the user exists
    */
   end(userId: number, sessionId: string, inTransaction?: TransactionStep): Promise<boolean>
-  /** Ends all of a user's sessions but one. @returns how many were active */
+  /**
+   * Ends all sessions of a user except one.
+   * @returns the number of sessions that were active
+   */
   endOthers(userId: number, currentId: string | undefined, now: Date): Promise<number>
   rotate(
     presented: { userId: number; tokenHash: string },
@@ -60,15 +66,21 @@ export interface SessionStore {
     now: Date,
   ): Promise<Rotation>
   /**
-   * Ends the sessions of tokens, whatever the tokens' state; unknown tokens change nothing.
+   * Ends the sessions of tokens in any state. Unknown tokens change nothing.
    * @returns the owners of the sessions that were active
    */
   revoke(tokenHashes: readonly string[]): Promise<number[]>
-  /** @param inTransaction stored with the revocation @returns whether the user exists */
+  /**
+   * @param inTransaction stores its changes together with the revocation
+   * @returns whether the user exists
+   */
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
-  /** The active ones, as `listSessions` has them. */
+  /** Lists the active sessions in the order of `listSessions`. */
   list(userId: number, now: Date, most?: NewestSessions): Promise<Session[]>
-  /** Deletes up to `limit` records whose `expires_at` has passed. @returns how many were deleted */
+  /**
+   * Deletes up to `limit` records whose `expires_at` has passed.
+   * @returns the number of deleted records
+   */
   prune(now: Date, limit: number): Promise<number>
 }
 
@@ -119,7 +131,7 @@ export function createSessionStore(database: Database): SessionStore {
       database.transaction(async tx => {
         await lockUsers(tx, [userId])
         const ended = await endOtherSessions(tx, userId, currentId, now)
-        // The raised epoch refuses a login or rotation that is under way too, and voids the codes of mails.
+        // The raised epoch also ends a login or rotation in progress, and invalidates codes in mails.
         if (currentId === undefined) await endSessions(tx, userId)
         return ended
       }),
@@ -173,8 +185,9 @@ export function createSessionStore(database: Database): SessionStore {
 }
 
 /**
- * Ends all of a user's sessions but one, within the caller's transaction, which has locked the user for update.
- * @returns how many were active
+ * Ends all sessions of a user except one, in the caller's transaction, which must have locked the user for
+ * update.
+ * @returns the number of sessions that were active
  */
 export async function endOtherSessions(
   tx: Queryable,
@@ -192,7 +205,7 @@ export async function endOtherSessions(
   return rows.filter(row => row.was_active).length
 }
 
-/** As `SessionStore.create`, alone or in the caller's transaction. */
+/** Stores a session as `SessionStore.create` does, with or without a transaction of the caller. */
 export async function insertSession(
   queryable: Queryable,
   userId: number,
@@ -216,9 +229,9 @@ export async function insertSession(
 }
 
 /**
- * Waits for rotations under way, which hold their user until the successor's record is stored: what ends a session
- * then sees that record too.
- * @returns an entry for each that exists
+ * Waits for rotations in progress. They lock their user until the successor's record is stored, so the next
+ * statement also sees that record.
+ * @returns one entry for each existing user
  */
 async function lockUsers(tx: Queryable, ids: readonly number[]): Promise<object[]> {
   return tx.query('select from users where id = any($1::bigint[]) order by id for update', [ids])

@@ -1,4 +1,5 @@
-// Sessions: a token pair issued at login, rotated at refresh, revoked at logout (spec §3, §4; CONTRACT §3).
+// Manages sessions. A session starts with a token pair at login, is rotated at refresh, and is revoked at
+// logout.
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { sha256Hex } from '../identity/token-hash.ts'
@@ -10,7 +11,7 @@ import type { PendingRevocations } from './pending-revocations.ts'
 import { type NewRefreshToken, rotatedRecordTtlMs, type SessionOwner } from './rotation-store.ts'
 import { insertSession, type SessionStore } from './session-store.ts'
 
-/** The response of login and refresh (spec §2). */
+/** The response of login and refresh. */
 export interface TokenPair {
   access_token: string
   refresh_token: string
@@ -18,21 +19,22 @@ export interface TokenPair {
   plan: Plan
 }
 
-/** A token pair and its owner; `userId` is for the access log and not part of the response. */
+/** A token pair and its owner. `userId` is for the access log and not part of the response. */
 export interface SignedIn extends TokenPair {
   userId: number
 }
 
 export interface Sessions {
   /**
-   * The first token pair after a correct password. `epoch` was read together with the password's hash.
+   * Issues the first token pair after a correct password. `epoch` was read together with the password's hash.
    * @param userAgent as the client sent it
    * @throws StorageError
    */
   create(userId: number, epoch: number, userAgent?: string): Promise<SignedIn | 'user_inactive'>
   /**
-   * As `create`, in the transaction of the change that ends all sessions of before.
-   * @param change calls `open` in its transaction; returns the user it changed, or undefined where it changed nothing
+   * Issues the first token pair in the transaction of a change that ends all previous sessions.
+   * @param change calls `open` in its transaction; returns the changed user, or undefined if it changed
+   *   nothing
    */
   createWith(
     userId: number,
@@ -40,14 +42,15 @@ export interface Sessions {
     change: (open: (tx: Queryable, epoch: number) => Promise<void>) => Promise<SessionOwner | undefined>,
   ): Promise<SignedIn | undefined>
   /**
-   * Exchanges a refresh token for a new pair; each token works once (spec §4, refresh).
-   * @throws Refusal by rules 1 to 4 of the spec; `service_unavailable` while a logout cannot be stored
+   * Exchanges a refresh token for a new pair. Each token works once.
+   * @throws Refusal `refresh_token_missing`, `refresh_token_invalid`, `refresh_token_inactive`,
+   *   `user_not_found`; `service_unavailable` while a logout cannot be stored
    * @throws StorageError
    */
   refresh(rawToken: string): Promise<SignedIn>
   /**
-   * Ends the session of a refresh token whatever the token's state; never fails (spec §4, logout).
-   * @returns the owner; undefined when the token was not usable or the store cannot tell
+   * Ends the session of a refresh token in any state. Never fails.
+   * @returns the owner; undefined if the token was not usable or the store failed
    */
   logout(rawToken: string): Promise<number | undefined>
 }
@@ -59,9 +62,12 @@ interface Dependencies {
   clock: Clock
   /** `auth.refresh_reuse`. */
   reuse: 'reject' | 'revoke_all'
-  /** Resolves when access tokens of sessions that ended are refused, as far as `auth.logout_ends_access` asks for it. */
+  /**
+   * Resolves when access tokens of ended sessions are refused. Without `auth.logout_ends_access`, it does not
+   * wait.
+   */
   accessEnded(): Promise<void>
-  /** `auth.session_max`, counted from the login; 0 for no limit. */
+  /** `auth.session_max` in milliseconds, counted from the login. 0 means no limit. */
   sessionMaxMs: number
 }
 
@@ -116,7 +122,10 @@ export function createSessions(dependencies: Dependencies): Sessions {
     }
   }
 
-  /** From the token, or from its record where the token does not tell; undefined if there is no record. */
+  /**
+   * Finds the session in the token, or in its record if the token does not contain it. Undefined if there is
+   * no record.
+   */
   async function sessionBehind(
     presented: { userId: number; tokenHash: string },
     { sessionId }: VerifiedToken,
@@ -126,7 +135,10 @@ export function createSessions(dependencies: Dependencies): Sessions {
     return record && sessionOf(sessionId ?? record.id, record.created_at.getTime())
   }
 
-  /** The store is down, so only the keys in memory decide. Undecided tokens are queued while there is room. */
+  /**
+   * The store is down, so only the keys in memory can verify the token. Unverifiable tokens are queued while
+   * there is room.
+   */
   async function queueRevocation(raw: string, tokenHash: string): Promise<never[]> {
     const verified = await tokens.verifyRefreshOffline(raw)
     if (verified === 'key_unknown') pendingRevocations.add(tokenHash, false)
@@ -140,8 +152,9 @@ export function createSessions(dependencies: Dependencies): Sessions {
     await accessEnded()
   }
 
-  // Two browser tabs, or a client that lost the response, reuse a token within moments; a thief reuses it later. The
-  // record of a rotated token is pruned after a day: from then on the token and its living session tell.
+  // Two browser tabs, or a client that lost the response, reuse a token within moments. A thief reuses it
+  // later. The record of a rotated token is deleted after a day. From then on, a token older than a day
+  // counts as reused if its session is active.
   async function isReuse(
     { userId, sessionId, issuedAtMs }: VerifiedToken,
     rotatedAt: Date | null,
@@ -201,14 +214,14 @@ export function createSessions(dependencies: Dependencies): Sessions {
   }
 }
 
-/** Control characters removed, and cut to 200 characters; null if nothing is left (CONTRACT §12). */
+/** Removes control characters and keeps at most 200 characters. Null if nothing is left. */
 function readableUserAgent(text: string): string | null {
   const readable = text.replace(/\p{Cc}/gu, '').slice(0, 200)
   return readable === '' ? null : readable
 }
 
-/** A second use of a token this soon after its rotation is not taken for theft (CONTRACT §2). */
+/** A second use of a token within this time after its rotation does not count as theft. */
 const reuseGraceMs = 10_000
 
-/** How long a refresh waits for pending logouts: the whole response is due within 2 s (CONTRACT §4). */
+/** The maximum time that a refresh waits for pending logouts. The whole response must be sent within 2 s. */
 const flushTimeoutMs = 500

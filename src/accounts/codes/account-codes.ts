@@ -1,4 +1,5 @@
-// What users do by a code that comes by mail: set a forgotten password, verify their email, change it.
+// Implements the operations that need a code from a mail: reset a password, verify an email, and change an
+// email.
 import { roundUpDuration } from '../../async/round-up-duration.ts'
 import type { Clock } from '../../clock.ts'
 import { isMailbox } from '../../config/formats/mailbox.ts'
@@ -16,8 +17,8 @@ import type { CodeRedemptionStore, CurrentSession } from './code-redemption-stor
 import type { RedeemCode, SubmittedCode } from './redeem-code.ts'
 
 /**
- * `client` is the rate-limit key of a client. A request over a limit sends no mail, and its caller cannot see that. Every
- * method throws StorageError when a store fails.
+ * `client` is the rate-limit key of a client. A request over a limit sends no mail, and its caller does not
+ * notice it. Every method throws StorageError when a store fails.
  */
 export interface AccountCodes {
   readonly passwordReset: PasswordReset
@@ -27,22 +28,22 @@ export interface AccountCodes {
 
 export interface PasswordReset {
   /**
-   * Sends a code to the account's email. Result and time are the same whether or not there is such an account.
-   * @param email normalised
+   * Sends a code to the account's email. Result and duration are the same whether or not the account exists.
+   * @param email normalized
    * @throws Refusal `email_invalid`
    */
   forgot(email: string, client: string): Promise<{ message: string }>
   /**
    * Checks the form of the new password before a code is tried.
-   * @param email as submitted, normalised, because the account of a token is not known yet
+   * @param email as submitted and normalized, because the account of a token is not known yet
    * @throws Refusal `password_too_short`, `password_too_long`, `password_too_common`
    */
   validateNewPassword: ValidateNewPassword
   /**
-   * Sets the password, which is hashed only after the code was right.
+   * Sets the password. It is hashed only after the code was found correct.
    * @returns the user's id
-   * @throws Refusal `code_invalid`; and, while the code stays good, `service_unavailable` when the hashing queue is full,
-   * and `password_too_common` if the password is the email of the account
+   * @throws Refusal `code_invalid`; with the code still valid, `service_unavailable` if the hashing queue is
+   *   full, and `password_too_common` if the password is the email of the account
    */
   reset(submitted: SubmittedCode, newPassword: string): Promise<number>
 }
@@ -58,14 +59,14 @@ export interface EmailVerification {
 
 export interface EmailChange {
   /**
-   * Sends a code to the new email and a notice to the current one. If another account has the new email, no code is sent.
-   * All cases take the same time.
-   * @param user whose password was right, with the session epoch of that moment
-   * @param newEmail normalised, one mailbox
+   * Sends a code to the new email and a notice to the current email. If another account has the new email, no
+   * code is sent. All cases take the same time.
+   * @param user the user whose password was correct, with the session epoch of that moment
+   * @param newEmail normalized; one mailbox
    */
   request(user: EmailChangeRequest['user'], newEmail: string, client: string): Promise<void>
   /**
-   * Changes the email, which is verified from then on.
+   * Changes the email and marks it as verified.
    * @throws Refusal `code_invalid`, `email_taken`
    */
   confirm(submitted: SubmittedCode, current: CurrentSession): Promise<User>
@@ -95,9 +96,9 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
   const now = () => new Date(clock.now())
 
   /**
-   * Counts a request before any user is looked up. The client's limit comes first, so that a client over its own limit
-   * cannot use up the limits of others. Over the limit of one address, no mail is sent to any: otherwise a change could be
-   * requested without its notice.
+   * Counts a request before any user is looked up. The client's limit comes first, so that a client over its
+   * limit cannot use up the limits of other addresses. If one address is over its limit, no mail is sent to
+   * any address. Otherwise a change could be requested without its notice.
    */
   async function mayMail(client: string, addresses: readonly string[]): Promise<boolean> {
     if (!(await limiters.perAddress.consume(client)).allowed) return false

@@ -1,4 +1,4 @@
-// Code and token of a row: derived from it under a secret key, so that the row alone lets nobody use them.
+// Derives the code and token of a row with a secret key, so that a copy of the row is not enough to use them.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { CodeAndToken } from '../../mail/composing/compose.ts'
 import type { ReadMailedCode } from '../../mail/mail-worker.ts'
@@ -6,7 +6,7 @@ import type { Queryable } from '../../storage/database.ts'
 import { type AccountCode, findLiveCode } from './code-issue-store.ts'
 import type { CodeKeys } from './code-key-store.ts'
 
-/** Each throws StorageError while the key in the database is not known. */
+/** Each method throws StorageError while the key in the database is not known. */
 export interface CodeDerivation {
   codeOf(row: AccountCode): Promise<CodeAndToken>
   /** @param presented as sent */
@@ -16,7 +16,7 @@ export interface CodeDerivation {
 }
 
 export function createCodeDerivation(keys: CodeKeys): CodeDerivation {
-  /** The key before may have been current when the mail was written. */
+  /** Tries every key, because the mail may have been written with the old key. */
   async function matches(presented: string, derive: (key: Buffer) => string): Promise<boolean> {
     let isRight = false
     for (const key of await keys()) isRight = isEqual(presented, derive(key)) || isRight
@@ -33,7 +33,7 @@ export function createCodeDerivation(keys: CodeKeys): CodeDerivation {
   }
 }
 
-/** Reads what a mail carries. The code is derived at each attempt, because no table contains it. */
+/** Derives the code of a mail at each attempt to send it, because no table contains the code. */
 export function createReadMailedCode(
   database: Queryable,
   derivation: Pick<CodeDerivation, 'codeOf'>,
@@ -44,7 +44,7 @@ export function createReadMailedCode(
   }
 }
 
-/** The id of the row that a token says it is of; undefined if it is no token of ours. */
+/** Returns the id of the row that a token names. Undefined if the text cannot be a token of the gateway. */
 export function idOfToken(token: string): string | undefined {
   if (!/^[A-Za-z0-9_-]{64}$/.test(token)) return undefined
   const hex = Buffer.from(token, 'base64url').toString('hex', 0, idBytes)
@@ -53,7 +53,10 @@ export function idOfToken(token: string): string | undefined {
 
 const idBytes = 16
 
-/** The remainder of 256 bits: no code is likelier than another by more than one in 10^69. */
+/**
+ * The remainder of 256 bits has no noticeable bias: the probabilities of two codes differ by less than 1 in
+ * 10^69.
+ */
 function deriveCode(key: Buffer, row: AccountCode): string {
   const number = BigInt(`0x${mac(key, 'code', row).toString('hex')}`) % 100_000_000n
   return number.toString().padStart(8, '0')
@@ -64,14 +67,14 @@ function deriveToken(key: Buffer, row: AccountCode): string {
   return Buffer.concat([id, mac(key, 'token', row)]).toString('base64url')
 }
 
-/** Over all that the row stands for: one that was altered in the database has another code. */
+/** Covers all values of the row, so that a row altered in the database has another code. */
 function mac(key: Buffer, kind: 'code' | 'token', row: AccountCode): Buffer {
   const { purpose, id, user_id, email, session_epoch, new_email } = row
   const text = JSON.stringify([kind, purpose, id, user_id, email, session_epoch, new_email])
   return createHmac('sha256', key).update(text).digest()
 }
 
-/** Takes as long wherever they differ; a length is no secret. */
+/** Takes the same time for every difference. The length is not secret. */
 function isEqual(presented: string, right: string): boolean {
   const [a, b] = [Buffer.from(presented), Buffer.from(right)]
   return a.length === b.length && timingSafeEqual(a, b)

@@ -1,4 +1,4 @@
-// The rows that the codes and tokens of mails are derived from, stored together with the mails that carry them.
+// Stores the rows that codes and tokens are derived from, together with the mails that contain them.
 import { randomUUID } from 'node:crypto'
 import type { CodeKind } from '../../mail/mail-kind.ts'
 import type { MailQueue } from '../../mail/mail-queue.ts'
@@ -9,27 +9,29 @@ export interface AccountCode {
   readonly id: string
   readonly user_id: number
   readonly purpose: CodeKind
-  /** The user's email when the code was made. Under any other email or session epoch, the code is void. */
+  /**
+   * The user's email when the code was created. With any other email or session epoch, the code is invalid.
+   */
   readonly email: string
   readonly session_epoch: number
-  /** The future email of the user; only for the purpose `email`. */
+  /** The future email of the user. Set only for the purpose `email`. */
   readonly new_email: string | null
   readonly expires_at: Date
 }
 
 export interface NewCode {
   readonly purpose: CodeKind
-  /** The user's. */
+  /** The user's current email. */
   readonly email: string
-  /** The user that must have this email; omitted: any user. */
+  /** The user that must have this email. If omitted, any user may have it. */
   readonly userId?: number
-  /** The session epoch that the user must still have; omitted: any. */
+  /** The session epoch that the user must still have. If omitted, it is not checked. */
   readonly sessionEpoch?: number
   readonly newEmail?: string
   readonly ttlMs: number
 }
 
-/** The user as the request found them. If they have changed since, nothing is stored. */
+/** The user when the request was checked. If the user has changed since, nothing is stored. */
 interface Requester {
   readonly id: number
   readonly email: string
@@ -37,21 +39,30 @@ interface Requester {
 
 export interface EmailChangeRequest {
   readonly user: Requester & { readonly sessionEpoch: number }
-  /** Normalised. */
+  /** Normalized. */
   readonly newEmail: string
-  /** Whether the present address gets a notice, and also the owner of an address that is taken. */
+  /** Whether the current address gets a notice. If the new address is taken, its owner also gets one. */
   readonly notices: boolean
   readonly ttlMs: number
 }
 
-/** The code and its mails are stored in one transaction. Each `issue…` returns whether any mail was stored. */
+/**
+ * Each `issue…` method stores the code and its mails in one transaction. It returns whether any mail was
+ * stored.
+ */
 export interface CodeIssueStore {
   /** @param inTransaction runs in the same transaction if a mail was stored */
   issueReset(email: string, ttlMs: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   issueVerification(user: Requester, ttlMs: number, now: Date): Promise<boolean>
-  /** Voids the previous code even if the new email is taken: otherwise the user could find out which emails are. */
+  /**
+   * Invalidates the previous code even if the new email is taken. Otherwise the user could find out which
+   * emails are taken.
+   */
   issueEmailChange(request: EmailChangeRequest, now: Date): Promise<boolean>
-  /** Deletes up to `limit` expired codes. @returns how many were deleted */
+  /**
+   * Deletes up to `limit` expired codes.
+   * @returns the number of deleted codes
+   */
   prune(now: Date, limit: number): Promise<number>
 }
 
@@ -105,9 +116,9 @@ export function createCodeIssueStore(database: Database, mails: Pick<MailQueue, 
 }
 
 /**
- * Stores a code instead of the user's previous one of this purpose. The user is locked first, as a deletion and
- * `spendCode` do: the three cannot deadlock.
- * @returns undefined if no active user is as described
+ * Stores a code in place of the user's previous code for this purpose. The user is locked first, as in a
+ * deletion and in `spendCode`, so that the three cannot deadlock.
+ * @returns undefined if no active user matches
  */
 export async function insertCode(
   tx: Queryable,
@@ -135,7 +146,7 @@ export async function insertCode(
   return made
 }
 
-/** The code of this id, if it is live. */
+/** Finds the code with this id, if it is still valid. */
 export async function findLiveCode(
   database: Queryable,
   id: string,
@@ -149,14 +160,17 @@ export async function findLiveCode(
   return found
 }
 
-/** Of an `AccountCode`, for the table alias `c`. */
+/** The columns of an `AccountCode`, for the table alias `c`. */
 export const codeColumns = 'c.id, c.user_id, c.purpose, c.email, c.session_epoch, c.new_email, c.expires_at'
 
-/** For a code `c` and its user `u`. */
+/** Matches a code `c` with its user `u`, if the code is valid for the user's current state. */
 export const isOfUser = `u.id = c.user_id and u.is_active = 1
   and u.email = c.email and u.session_epoch = c.session_epoch`
 
-/** First, as a deletion does: the two cannot deadlock. @returns whether the user is active and as said */
+/**
+ * Locks the user before the code, as a deletion does, so that the two cannot deadlock.
+ * @returns whether the user is active and unchanged
+ */
 async function lockUser(
   tx: Queryable,
   { id, email, sessionEpoch }: EmailChangeRequest['user'],
@@ -168,7 +182,7 @@ async function lockUser(
   return rows.length === 1
 }
 
-/** Returns the other account that has the email, active or not. */
+/** Returns the active or inactive account of another user that has the email. */
 async function findOther(
   tx: Queryable,
   email: string,

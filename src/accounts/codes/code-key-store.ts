@@ -1,17 +1,19 @@
-// The keys that codes and tokens are derived under: of `auth.key_secret`, or one that is kept in the database.
+// Provides the keys that codes and tokens are derived with. They come from `auth.key_secret`, or from the
+// database if that is not set.
 import { randomBytes } from 'node:crypto'
 import type { Sealer } from '../../identity/sealer.ts'
 import type { Queryable } from '../../storage/database.ts'
 
 /**
- * The key to derive under, and after it those that what was mailed before may be derived under.
+ * Returns the key for new codes first, followed by the keys for codes in earlier mails.
  * @throws StorageError if the key in the database is not known yet
  */
 export type CodeKeys = () => Promise<readonly Buffer[]>
 
 /**
- * With `auth.key_secret` the database's key is never used: whoever reads the database could make any code with it.
- * @param sealer undefined unless `auth.key_secret` is set
+ * With `auth.key_secret`, the key in the database is never used, because a reader of the database could
+ * create any code with it.
+ * @param sealer undefined if `auth.key_secret` is not set
  */
 export function createCodeKeys(database: Queryable, sealer: Sealer | undefined): CodeKeys {
   if (sealer !== undefined) {
@@ -28,7 +30,7 @@ export function createCodeKeys(database: Queryable, sealer: Sealer | undefined):
   }
 }
 
-/** Of the keys that concurrent replicas make, the first is kept. */
+/** If concurrent replicas create keys, the first key is kept. */
 async function readKey(database: Queryable): Promise<readonly Buffer[]> {
   await database.query('insert into account_code_key (key) values ($1) on conflict (only_row) do nothing', [
     randomBytes(32).toString('base64'),

@@ -1,4 +1,4 @@
-// The use of codes: counted tries, and the change that a code is spent for, in the transaction that spends it.
+// Counts tries of codes, and makes the change of a code in the transaction that spends the code.
 import type { CodeKind } from '../../mail/mail-kind.ts'
 import type { Database, Queryable } from '../../storage/database.ts'
 import type { User } from '../../users/user.ts'
@@ -8,30 +8,34 @@ import { endSessions } from '../../users/user-store.ts'
 import { endOtherSessions } from '../session-store.ts'
 import { type AccountCode, codeColumns, findLiveCode, isOfUser } from './code-issue-store.ts'
 
-/** Whose code is tried: the user who has this email, or the user of this id. */
+/** The owner of the code: the user with this email, or the user with this id. */
 export type CodeOwner = { readonly email: string } | { readonly userId: number }
 
-/** The session that a change of email is confirmed in. It is the only one that goes on. */
+/** The session in which a change of email is confirmed. All other sessions end. */
 export type CurrentSession = { readonly id: string } | 'none'
 
 export interface CodeRedemptionStore {
   /**
-   * Counts a try at a code. Call it before anything is compared.
-   * @returns the code to compare with; undefined if there is no live code, or it has had its five tries
+   * Counts a try. Call it before the code is compared.
+   * @returns the row to compare with; undefined if there is no valid code, or if all five tries are used
    */
   countTry(owner: CodeOwner, purpose: CodeKind, now: Date): Promise<AccountCode | undefined>
-  /** Takes back one try, which was right and is no guess. */
+  /** Gives back a try with a correct code, which is not a guess. */
   uncountTry(id: string): Promise<void>
-  /** The code of this id, if it is live. */
+  /** Finds the code with this id, if it is still valid. */
   findLive(id: string, now: Date): Promise<AccountCode | undefined>
   /**
-   * Sets the password, ends every session, and takes the email for verified. If the email was not verified before, API
-   * token and webhook go, because anybody may have made them.
-   * @returns undefined, without a change, if the code is not live any more; so do the other two changes
+   * Sets the password, ends every session, and marks the email as verified. If the email was not verified
+   * before, the API token and the webhook are deleted. Someone other than the owner of the email may have
+   * created them.
+   * @returns undefined, without a change, if the code is no longer valid; the next two methods do the same
    */
   resetPassword(code: AccountCode, passwordHash: string, now: Date): Promise<User | undefined>
   verifyEmail(code: AccountCode, now: Date): Promise<User | undefined>
-  /** Changes the email to the code's, verified, and ends sessions. An unchanged email is only verified. */
+  /**
+   * Changes the email to the code's email, marks it as verified, and ends sessions. An unchanged email is
+   * only verified.
+   */
   changeEmail(
     code: AccountCode,
     current: CurrentSession,
@@ -46,7 +50,7 @@ interface Dependencies {
   recordChanges: RecordUserChanges
 }
 
-/** A code is dead after so many wrong tries; its token is not. */
+/** After this many wrong tries, the code is invalid. Its token stays valid. */
 const maxTries = 5
 
 /** Every method throws StorageError when the store fails. */
@@ -56,8 +60,8 @@ export function createCodeRedemptionStore({
   recordChanges,
 }: Dependencies): CodeRedemptionStore {
   /**
-   * @param change returns the record as it is then
-   * @param recorded besides what differs between the records
+   * @param change returns the changed record
+   * @param recorded changes to record in addition to the differences between the records
    */
   function spendFor(
     code: AccountCode,
@@ -131,8 +135,9 @@ export function createCodeRedemptionStore({
 }
 
 /**
- * Spends a code: of any number of transactions, one gets its user. The user's row is locked until the end.
- * @returns the record as it is before any change; undefined if the code is not live any more
+ * Spends a code. Only one of all concurrent transactions gets the user. The user's row is locked until the
+ * transaction ends.
+ * @returns the record before any change; undefined if the code is no longer valid
  */
 export async function spendCode(tx: Queryable, code: AccountCode, now: Date): Promise<User | undefined> {
   const [user] = await tx.query<User>(

@@ -1,4 +1,5 @@
-// The use of a mail's code or token: tries at codes are counted before they are compared, and one use at a time goes on.
+// Redeems a code or token from a mail. Tries are counted before the comparison, and uses of one code run one
+// by one.
 import { createCoalescingQueue } from '../../async/coalescing-queue.ts'
 import type { Clock } from '../../clock.ts'
 import type { CodeKind } from '../../mail/mail-kind.ts'
@@ -7,13 +8,13 @@ import { type CodeDerivation, idOfToken } from './code-derivation.ts'
 import type { AccountCode } from './code-issue-store.ts'
 import type { CodeOwner, CodeRedemptionStore } from './code-redemption-store.ts'
 
-/** Stripped of white space. */
+/** Without white space at its ends. */
 export type SubmittedCode = { readonly token: string } | { readonly code: string; readonly owner: CodeOwner }
 
 /**
- * Runs `work` with the row that the token or code was made of.
+ * Runs `work` with the row of the token or code.
  * @param work spends the row; returns undefined if another use has spent it
- * @throws Refusal `code_invalid` if the token or code is not right, or was spent; whatever `work` throws
+ * @throws Refusal `code_invalid` if the token or code is wrong or spent; errors of `work`
  * @throws StorageError
  */
 export type RedeemCode = <T>(purpose: CodeKind, submitted: SubmittedCode, work: Work<T>) => Promise<T>
@@ -27,8 +28,8 @@ interface Dependencies {
 }
 
 export function createRedeemCode({ codes, derivation, clock }: Dependencies): RedeemCode {
-  // A thousand uses of one code or token wait here, and not for its row with a connection each. Once the code is spent,
-  // all that wait are refused at once.
+  // Concurrent uses of one code or token wait in this queue, instead of waiting for its row with one
+  // connection each. After the code is spent, all waiting uses are refused at once.
   const queue = createCoalescingQueue<string>(isShared)
   const now = () => new Date(clock.now())
 
@@ -56,8 +57,8 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
     try {
       return (await work(row, now())) ?? 'gone'
     } finally {
-      // A right code is no guess. If it could not be used (the hashing queue was full), it is as good as before. If the
-      // store fails now, one try less is left.
+      // A correct code is not a guess, so the try is given back. The code may still be valid, for example if
+      // the hashing queue was full. If the store fails here, one try is lost.
       await codes.uncountTry(row.id).catch(() => {})
     }
   }
@@ -77,7 +78,10 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
   }
 }
 
-/** A refusal that concerns one request only, for example its new password, is no result for those that wait behind it. */
+/**
+ * A refusal that concerns only one request, for example its new password, is not shared with waiting
+ * requests.
+ */
 function isShared(error: unknown): boolean {
   return !(error instanceof Refusal) || error.code === 'service_unavailable'
 }
