@@ -1,4 +1,4 @@
-// The identity behind a request: anonymous, or a user and the credential that was presented.
+// Defines the identity of a request: anonymous, or a user with the presented credential.
 import type { User } from '../users/user.ts'
 
 export type Identity = Anonymous | AuthenticatedUser
@@ -11,7 +11,7 @@ export interface AuthenticatedUser {
   readonly kind: 'user'
   readonly user: User
   readonly credential: 'access_token' | 'api_token'
-  /** The session of the access token; undefined for a token of 0.1. */
+  /** The session of the access token. Undefined for a token of version 0.1. */
   readonly sessionId?: string | undefined
   /** The id of the API token, if that was the credential. */
   readonly apiTokenId?: number

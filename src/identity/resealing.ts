@@ -1,17 +1,19 @@
-// Reseals under `auth.key_secret`, while gateways run, secrets sealed under `auth.key_secret_old` or in plain text.
+// Seals secrets with `auth.key_secret` that are in plain text or sealed with `auth.key_secret_old`. Gateways
+// may run at the same time.
 import type { SealedColumn } from './sealed-column-store.ts'
 import { isSealed, type Sealer } from './sealer.ts'
 
 export interface Resealed {
   readonly resealed: number
-  /** Rows that `auth.key_secret` had sealed before. */
+  /** Rows that were already sealed with `auth.key_secret`. */
   readonly already: number
-  /** The keys of the rows that neither secret opens; they stay unchanged. */
+  /** The keys of rows that neither secret opens. These rows stay unchanged. */
   readonly unreadable: readonly string[]
 }
 
 /**
- * Re-reads a row that another process changes meanwhile, and never overwrites that change. Idempotent.
+ * Reads a row again if another process changes it at the same time, and never overwrites that change.
+ * Idempotent.
  * @throws StorageError; rows resealed so far stay resealed
  */
 export async function reseal(columns: readonly SealedColumn[], sealer: Sealer): Promise<Resealed> {
@@ -48,5 +50,5 @@ export async function reseal(columns: readonly SealedColumn[], sealer: Sealer): 
   return { resealed, already, unreadable: [...unreadable] }
 }
 
-/** Rows in memory at a time. */
+/** The maximum number of rows in memory. */
 const pageSize = 500

@@ -1,14 +1,15 @@
-// A column of secrets, sealed or plain: read row by row, each replaced only if it still equals what was read.
+// Reads a column of sealed or plain secrets row by row, and replaces a secret only if it has not changed
+// since its read.
 import type { Database } from '../storage/database.ts'
 
-/** Constants of the program: they are inserted into SQL unescaped. */
+/** Contains only constants of the program, because the names are inserted into SQL unescaped. */
 export interface Column {
   readonly table: string
   /** The table's primary key. */
   readonly key: string
   readonly type: 'text' | 'bigint'
   readonly column: string
-  /** The context that the secret of a key is sealed for. */
+  /** Returns the context for which the secret of this key is sealed. */
   context(key: string): string
 }
 
@@ -19,11 +20,14 @@ interface SealedRow {
 
 export interface SealedColumn {
   context(key: string): string
-  /** The next rows in key order; rows without a secret are skipped. */
+  /** Returns the next rows in key order. Rows without a secret are skipped. */
   after(key: string | undefined, limit: number): Promise<SealedRow[]>
-  /** The current text of a row; undefined if it has no secret or is gone. */
+  /** Returns the current text of a row. Undefined if the row has no secret or was deleted. */
   read(key: string): Promise<string | undefined>
-  /** Replaces a row's text if it still equals `from`. @returns whether it did */
+  /**
+   * Replaces a row's text if it still equals `from`.
+   * @returns whether it was replaced
+   */
   replace(key: string, from: string, to: string): Promise<boolean>
 }
 

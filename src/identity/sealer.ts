@@ -1,4 +1,5 @@
-// Encrypts secrets at rest: AES-256-GCM, key derived from `auth.key_secret`; `auth.key_secret_old` only decrypts.
+// Encrypts stored secrets with AES-256-GCM and a key derived from `auth.key_secret`. `auth.key_secret_old`
+// only decrypts.
 import {
   createCipheriv,
   createDecipheriv,
@@ -10,17 +11,26 @@ import {
 import type { Config } from '../config/sections/schema.ts'
 
 export interface Sealer {
-  /** @param context the owner of the secret; it opens only with the same context */
+  /** @param context the owner of the secret; it can be opened only with the same context */
   seal(plain: string, context: string): string
-  /** The plain text; undefined if sealed under another secret or for another context, or altered. */
+  /**
+   * Returns the plain text. Undefined if the text was altered, or sealed with another secret or for another
+   * context.
+   */
   open(sealed: string, context: string): string | undefined
-  /** Whether it is sealed under the current secret, not the old one. */
+  /** Whether the text is sealed with the current secret, not with the old one. */
   isCurrent(sealed: string, context: string): boolean
-  /** Keys of 32 bytes for one purpose alone: the current secret's, then the old one's if there is one. */
+  /**
+   * Returns keys of 32 bytes for one purpose: from the current secret, followed by the old secret if there is
+   * one.
+   */
   keysFor(purpose: string): readonly Buffer[]
 }
 
-/** Seals with `auth.key_secret`, also opens with `auth.key_secret_old`; undefined if the first is not set. */
+/**
+ * Creates a sealer that seals with `auth.key_secret` and also opens with `auth.key_secret_old`. Undefined if
+ * `auth.key_secret` is not set.
+ */
 export async function openSealer({
   key_secret: secret,
   key_secret_old: old,
@@ -33,8 +43,8 @@ export function isSealed(stored: string): boolean {
 }
 
 /**
- * Derives a key from each secret, once: this takes some 50 ms.
- * @param old opens too, and seals nothing; empty: none
+ * Derives a key from each secret once, which takes about 50 ms.
+ * @param old a secret that only opens; empty for none
  */
 export async function createSealer(secret: string, old = ''): Promise<Sealer> {
   const key = await deriveKey(secret)
@@ -67,17 +77,20 @@ function unseal(key: Buffer, sealed: string, context: string): string | undefine
   }
 }
 
-// The version: another cipher or key derivation gets another prefix. No JSON begins like this.
+// The prefix contains a version, for another cipher or key derivation. No JSON starts with it.
 const prefix = 'sealed.v1.'
 const ivBytes = 12
 const tagBytes = 16
 
-/** RFC 5869: whoever has the key of one purpose can derive no other, nor open what is sealed. */
+/**
+ * Derives a key for one purpose (RFC 5869). An attacker with this key can derive no other key and cannot open
+ * sealed secrets.
+ */
 function separate(key: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', key, '', `peage ${purpose} v1`, 32))
 }
 
-// Every replica must derive the same key from the secret alone, so the salt is a fixed purpose string.
+// Every replica must derive the same key from only the secret, so the salt is a fixed text.
 function deriveKey(secret: string): Promise<Buffer> {
   const cost: ScryptOptions = { N: 2 ** 14, r: 8, p: 1 }
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// The only form in which tokens are stored: their lowercase hexadecimal SHA-256 (spec §2).
+// Hashes tokens for storage. Tokens are stored only as their lowercase hexadecimal SHA-256.
 import { hash } from 'node:crypto'
 
 /** A string is hashed as its UTF-8 bytes. */

@@ -1,9 +1,9 @@
-// The records of personal API tokens, for the authentication guard and the owner's endpoints.
+// Stores the records of personal API tokens, for the authentication guard and the owner's endpoints.
 import type { CoalescingQueue } from '../../async/coalescing-queue.ts'
 import { type Database, prepared, type Queryable, type TransactionStep } from '../../storage/database.ts'
 import { changeOfUser, lockUser } from '../../users/user-record-store.ts'
 
-/** An API token that is not revoked; its owner may be inactive. */
+/** An API token that is not revoked. Its owner may be inactive. */
 export interface ActiveApiToken {
   apiTokenId: number
   userId: number
@@ -11,20 +11,20 @@ export interface ActiveApiToken {
 
 export interface ApiTokenStore {
   findActive(tokenHash: string): Promise<ActiveApiToken | undefined>
-  /** @param tx a transaction, if within one */
+  /** @param tx a transaction of the caller */
   isActive(apiTokenId: number, tx?: Queryable): Promise<boolean>
   /**
-   * Records the time of a use, unless a later one is recorded. One by more than a minute was recorded under a clock that
-   * was ahead, and does not count.
+   * Records the time of a use, except if a later time is recorded. A recorded time that is more than a minute
+   * later came from a wrong clock and is replaced.
    */
   recordUse(apiTokenId: number, usedAt: Date): Promise<void>
   /**
-   * Stores a user's new API token and revokes the previous one, in one transaction. Of concurrent calls all succeed,
-   * and the last one's token is active. Returns `user_gone`, and changes nothing, when the user was deleted or
-   * deactivated in the meantime, so that no token becomes usable when the account is reactivated. Ignores the plan: a
-   * token outlives its user's plan (spec §5), and a downgrade applies from the next request on.
+   * Stores a user's new API token and revokes the previous one, in one transaction. Concurrent calls all
+   * succeed, and the token of the last call is active. Returns `user_gone`, without a change, if the user was
+   * deleted or deactivated in the meantime. Otherwise the token would become usable when the account is
+   * reactivated. Does not check the plan, because a token stays valid through plan changes.
    * @param now stored as `created_at`
-   * @param precondition run once the user is locked; what it throws leaves everything as it was
+   * @param precondition runs after the user is locked; if it throws, nothing is changed
    */
   replace(
     userId: number,
@@ -34,14 +34,16 @@ export interface ApiTokenStore {
   ): Promise<{ created_at: Date } | 'user_gone'>
   /**
    * Revokes the user's active API token, if there is one.
-   * @param inTransaction stored with it @returns whether the user exists, where `inTransaction` is given
+   * @param inTransaction stores its changes together with the revocation
+   * @returns whether the user exists; without `inTransaction` always true
    */
   revoke(userId: number, inTransaction?: TransactionStep): Promise<boolean>
 }
 
 /**
  * Every method throws StorageError when the store fails.
- * @param perUser waiting for a user's row lock occupies a connection: in the queue only one call of a user waits so
+ * @param perUser queue in which only one call per user waits for the user's row lock, because a waiting call
+ *   occupies a connection
  */
 export function createApiTokenStore(database: Database, perUser: CoalescingQueue<number>): ApiTokenStore {
   return {
@@ -64,10 +66,10 @@ export function createApiTokenStore(database: Database, perUser: CoalescingQueue
       )
     },
 
-    // Locks the user first, in a statement of its own: a statement that had waited for another replica's commit would
-    // not see the token stored there, and the unique index would refuse a second active one. FOR NO KEY UPDATE is the
-    // weakest lock that excludes itself: logins and refreshes (KEY SHARE) continue. A deletion also locks the user
-    // before the tokens, so the two cannot deadlock.
+    // The user is locked first, in a separate statement. A single statement could wait for another replica's
+    // commit without seeing the token stored there. The unique index would then refuse a second active token.
+    // FOR NO KEY UPDATE is the weakest lock that excludes itself, so logins and refreshes (KEY SHARE)
+    // continue. A deletion also locks the user before the tokens, so the two cannot deadlock.
     replace: (userId, tokenHash, now, precondition) =>
       perUser.run(userId, () =>
         database.transaction(async tx => {
@@ -90,7 +92,6 @@ export function createApiTokenStore(database: Database, perUser: CoalescingQueue
   }
 }
 
-/** Revokes the user's active API token, if there is one. */
 export async function revokeApiToken(queryable: Queryable, userId: number): Promise<void> {
   await queryable.query('update api_tokens set revoked = 1 where user_id = $1 and revoked = 0', [userId])
 }

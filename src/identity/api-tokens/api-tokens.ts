@@ -1,4 +1,4 @@
-// Generates personal API tokens, and hashes presented ones for the lookup.
+// Generates personal API tokens, and hashes presented tokens for the lookup.
 import { crc32 } from 'node:zlib'
 import { sha256Hex } from '../token-hash.ts'
 
@@ -6,9 +6,9 @@ import { sha256Hex } from '../token-hash.ts'
 export type RandomBytes = (size: number) => Uint8Array
 
 /**
- * A new API token: `peage_`, 30 random base62 characters (178 bits), then the CRC-32 of those 30 characters, as ASCII
- * and without the prefix, as 6 base62 digits, zero-padded, the most significant first (CONTRACT §5). The digits are
- * `0-9A-Za-z` in this order.
+ * Returns a new API token: `peage_`, 30 random base62 characters (178 bits), and a checksum of 6 base62
+ * digits. The checksum is the CRC-32 of the 30 characters in ASCII, zero-padded, most significant digit
+ * first. The base62 digits are `0-9A-Za-z` in this order.
  */
 export function makeApiToken(randomBytes: RandomBytes): string {
   const random = randomBase62(30, randomBytes)
@@ -16,7 +16,7 @@ export function makeApiToken(randomBytes: RandomBytes): string {
 }
 
 /**
- * The hash of an `X-API-Key` value: of the bytes received, stripped of white space (CONTRACT §5).
+ * Returns the hash of an `X-API-Key` value, of the received bytes without white space at the ends.
  * @param headerValue as Node decodes it, one character per byte
  */
 export function hashApiToken(headerValue: string): string {
@@ -24,8 +24,8 @@ export function hashApiToken(headerValue: string): string {
 }
 
 /**
- * Strips ASCII white space from both ends. `trim()` would also strip 0xA0, which may be a byte of a UTF-8 character;
- * and a regular expression took 150 ms on 15 KB of spaces inside a value.
+ * Strips ASCII white space from both ends. `trim()` would also strip 0xA0, which may be a byte of a UTF-8
+ * character. A regular expression took 150 ms for 15 KB of spaces inside a value.
  */
 export function stripSpace(value: string): string {
   let start = 0
@@ -42,7 +42,7 @@ function isSpace(code: number): boolean {
 
 const base62Digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Redraws bytes from the last whole multiple of 62 on: their remainders would favour `0` to `7`. */
+/** Skips bytes from the last whole multiple of 62 on, because their remainders would favor `0` to `7`. */
 function randomBase62(length: number, randomBytes: RandomBytes): string {
   const unbiasedLimit = 256 - (256 % base62Digits.length)
   let text = ''

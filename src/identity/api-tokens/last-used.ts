@@ -1,18 +1,21 @@
-// Records when API tokens were last used, in the background and at most once a second per token (CONTRACT §5).
+// Records when API tokens were last used, in the background and at most once a second per token.
 import type { Clock } from '../../clock.ts'
 import type { ApiTokenStore } from './api-token-store.ts'
 
 export interface LastUsed {
-  /** Records a use now. The first is written at once, the latest of the following second at its end. Never fails. */
+  /**
+   * Records a use. The first use is written at once. The last use of the following second is written at its
+   * end. Never fails.
+   */
   record(apiTokenId: number): void
-  /** Writes pending uses, and resolves when every write has ended, even if some failed. */
+  /** Writes pending uses. Resolves when every write has ended, even if some failed. */
   flush(): Promise<void>
 }
 
 interface Dependencies {
   store: Pick<ApiTokenStore, 'recordUse'>
   clock: Clock
-  /** Called when a write fails; the token's next use writes again. */
+  /** Called when a write fails. The token's next use writes again. */
   onError: (error: unknown) => void
 }
 

@@ -1,13 +1,13 @@
-// Caches records until the database reports that they changed (CONTRACT §3).
+// Caches records until the database reports that they changed.
 import { LRUCache } from 'lru-cache'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
 
 interface RecordCache<K, V extends object> {
   /**
-   * Returns a cached record synchronously. Reads the same key once for all concurrent callers while the feed is
-   * fresh, and one read at a time while it is not.
-   * @throws what `read` throws, synchronously or in the promise
+   * Returns a cached record synchronously. While the feed is fresh, concurrent callers of one key share one
+   * read. Otherwise the reads of one key run one at a time.
+   * @throws errors of `read`, synchronously or in the promise
    */
   get(key: K): V | undefined | Promise<V | undefined>
   forget(key: K): void
@@ -16,11 +16,11 @@ interface RecordCache<K, V extends object> {
 
 interface Options<K, V> {
   feed: Pick<ChangeFeed, 'isFresh'>
-  /** The least recently used record is evicted first. */
+  /** When the cache is full, it removes the least recently used record. */
   maxRecords: number
   /**
-   * How many keys without a record are cached. Counted apart, since a client can make up any number of them. 0 if the
-   * database does not notify insertions.
+   * The number of keys without a record that are cached. They have their own limit, because a client can
+   * invent any number of keys. Must be 0 if the database does not notify insertions.
    */
   maxAbsent: number
   /** Counts lookups by their outcome. */
@@ -37,13 +37,13 @@ export function createRecordCache<K extends {}, V extends object>({
 }: Options<K, V>): RecordCache<K, V> {
   const present = new LRUCache<K, V>({ max: maxRecords })
   const absent = maxAbsent > 0 ? new LRUCache<K, true>({ max: maxAbsent }) : undefined
-  /** Reads that began after the last change of their record: new callers may share them. */
+  /** Reads that began after the last change of their record. New callers may share them. */
   const inFlight = new Map<K, Promise<V | undefined>>()
 
   function load(key: K): Promise<V | undefined> {
     const running: Promise<V | undefined> = read(key).then(
       value => {
-        // A change was notified during the read and removed it: the value may predate the change.
+        // A change was notified during the read and removed it, so the value may be older than the change.
         if (inFlight.get(key) !== running) return value
         inFlight.delete(key)
         if (!feed.isFresh()) return value
@@ -61,15 +61,15 @@ export function createRecordCache<K extends {}, V extends object>({
   }
 
   /**
-   * While the feed is lost, a running read may have begun before a change that a new caller must see. New callers
-   * share the next read instead, which starts when the running one has ended.
+   * While the feed is lost, a running read may have begun before a change that a new caller must see. New
+   * callers share the next read instead, which starts after the running read.
    */
   const uncachedReads = new Map<K, { running: Promise<V | undefined>; next?: Promise<V | undefined> }>()
 
   function readUncached(key: K): Promise<V | undefined> {
     const turn = uncachedReads.get(key)
     if (turn === undefined) return startRead(key)
-    // A failed read also fails the next one: callers must not wait twice for a store that is down.
+    // A failed read also fails the next one, so that callers do not wait twice for a store that is down.
     turn.next ??= turn.running.then(() => startRead(key))
     return turn.next
   }

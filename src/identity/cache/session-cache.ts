@@ -1,4 +1,4 @@
-// Caches which sessions live until the database reports that one ended (CONTRACT §12, `auth.logout_ends_access`).
+// Caches active sessions until the database reports that they ended, for `auth.logout_ends_access`.
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import type { Clock } from '../../clock.ts'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
@@ -6,37 +6,43 @@ import type { ChangeFeed } from '../../storage/change-feed.ts'
 import type { UserWithEpoch } from '../../users/user-store.ts'
 import { createRecordCache } from './record-cache.ts'
 
-/** The active record of a session, as it was read. */
+/** The active record of a session. */
 export interface ActiveSession {
-  /** The user's session epoch: once that is higher, the session has ended. */
+  /**
+   * The user's session epoch when the session was opened. If the user's epoch is higher, the session has
+   * ended.
+   */
   readonly epoch: number
   readonly expiresAt: Date
 }
 
 export interface SessionCache {
   /**
-   * Whether a session of a user lives; synchronous if it is cached.
-   * @param user whose epoch is as recent as the change feed has it
+   * Whether a session of a user is active. Synchronous if the session is cached.
+   * @param user a user whose epoch is as recent as the change feed
    * @throws StorageError, synchronously or in the promise
    */
   isLive(user: Pick<UserWithEpoch, 'id' | 'session_epoch'>, sessionId: string): MaybePromise<boolean>
-  /** Unsubscribes from the change feed: the cache must not be used afterwards. */
+  /** Unsubscribes from the change feed. The cache must not be used afterwards. */
   close(): void
 }
 
 interface Dependencies {
   /** @throws StorageError */
   read(userId: number, sessionId: string): Promise<ActiveSession | undefined>
-  /** Whether a session has ended here and the store does not know it yet. */
+  /** Whether a session was ended in this process but the store does not have the change yet. */
   isEnding(sessionId: string): boolean
   feed: ChangeFeed
   clock: Clock
-  /** The least recently used is evicted first. */
+  /** When the cache is full, it removes the least recently used session. */
   maxSessions: number
   results: CacheResults
 }
 
-/** How many sessions that ended are cached. None of them comes back unnoticed: that is notified too. */
+/**
+ * The number of ended sessions that are cached. If an ended session became active again, that would be
+ * notified too.
+ */
 const maxEnded = 1_000
 
 export function createSessionCache({
@@ -47,7 +53,7 @@ export function createSessionCache({
   maxSessions,
   results,
 }: Dependencies): SessionCache {
-  // The key is what the trigger says of a session: `USER_ID SESSION_ID`.
+  // The key is the text that the database trigger sends for a session: `USER_ID SESSION_ID`.
   const sessions = createRecordCache<string, ActiveSession>({
     feed,
     maxRecords: maxSessions,
@@ -67,10 +73,10 @@ export function createSessionCache({
       if (isEnding(sessionId)) return false
       const key = `${id} ${sessionId}`
       return chain(sessions.get(key), session => {
-        // A session of a later epoch is newer than what is cached of its user.
+        // A session with a later epoch is newer than the cached user.
         if (session === undefined || session.epoch < epoch) return false
         if (clock.now() < session.expiresAt.getTime()) return true
-        // Rotations are not notified: a later record may have taken the place of the one that was read.
+        // Rotations are not notified, so a later record may have replaced the cached one.
         sessions.forget(key)
         return chain(sessions.get(key), successor => successor !== undefined && successor.epoch >= epoch)
       })

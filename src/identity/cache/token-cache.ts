@@ -1,4 +1,4 @@
-// Caches verified access tokens until they expire or their signing key is removed (CONTRACT §3).
+// Caches verified access tokens until they expire or their signing key is removed.
 import { LRUCache } from 'lru-cache'
 import type { MaybePromise } from '../../async/maybe-promise.ts'
 import type { Clock } from '../../clock.ts'
@@ -6,11 +6,11 @@ import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { TokenProblem, Tokens, VerifiedToken } from '../tokens/tokens.ts'
 
 export interface TokenCache {
-  /** A cached token that is still valid. */
+  /** Returns a cached token that is still valid. */
   get(token: string): VerifiedToken | undefined
   /**
-   * Returns a cached token synchronously; concurrent callers share one verification per token.
-   * @throws StorageError as `Tokens.verifyAccess`
+   * Returns a cached token synchronously. Concurrent callers share one verification per token.
+   * @throws StorageError under the same conditions as `Tokens.verifyAccess`
    */
   verify(token: string): MaybePromise<VerifiedToken | TokenProblem>
 }
@@ -19,17 +19,19 @@ interface Dependencies {
   tokens: Pick<Tokens, 'verifyAccess'>
   keys: Pick<SigningKeys, 'getLoaded'>
   clock: Clock
-  /** A token is 4 KiB at most; the least recently used one is evicted first. */
+  /** A token has at most 4 KiB. When the cache is full, it removes the least recently used token. */
   maxTokens: number
 }
 
-/** Caches valid tokens only. The key is the full text: no other text can hit another token's entry. */
+/**
+ * Caches only valid tokens. The key is the full text, so that no other text can match another token's entry.
+ */
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
   const cached = new LRUCache<string, VerifiedToken>({ max: maxTokens })
-  /** Running verifications: never more than there are requests. */
+  /** Running verifications. Their number is limited by the number of requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | TokenProblem>>()
 
-  /** What has become of a token since it was verified. */
+  /** Returns the problem that a verified token has developed since its verification. */
   const problemOf = ({ expiresAtMs, kid }: VerifiedToken): TokenProblem | undefined => {
     if (clock.now() >= expiresAtMs) return 'expired'
     return keys.getLoaded(kid) === undefined ? 'key_unknown' : undefined
@@ -39,7 +41,7 @@ export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencie
     try {
       const verified = await tokens.verifyAccess(token)
       if (typeof verified === 'string') return verified
-      // Checks again: a caller may have joined after the token expired or its key was removed.
+      // Checks again, because a caller may have joined after the token expired or its key was removed.
       const problem = problemOf(verified)
       if (problem !== undefined) return problem
       cached.set(token, verified)

@@ -1,4 +1,4 @@
-// Caches users and the owners of API tokens until the database reports that they changed (CONTRACT §3).
+// Caches users and the owners of API tokens until the database reports that they changed.
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
@@ -12,13 +12,16 @@ export interface ApiTokenOwner {
   apiTokenId: number
 }
 
-/** Both return cached records synchronously. @throws StorageError, synchronously or in the promise */
+/**
+ * Both methods return cached records synchronously.
+ * @throws StorageError, synchronously or in the promise
+ */
 export interface UserCache {
-  /** The active user with this id. */
+  /** Returns the active user with this id. */
   find(userId: number): MaybePromise<UserWithEpoch | undefined>
-  /** The active user of an active API token, by the token's hash (spec §5). */
+  /** Returns the active user of an active API token, by the token's hash. */
   findOwner(tokenHash: string): MaybePromise<ApiTokenOwner | undefined>
-  /** Unsubscribes from the change feed: the cache must not be used afterwards. */
+  /** Unsubscribes from the change feed. The cache must not be used afterwards. */
   close(): void
 }
 
@@ -26,17 +29,19 @@ interface Dependencies {
   users: Pick<UserStore, 'findWithEpoch'>
   apiTokens: Pick<ApiTokenStore, 'findActive'>
   feed: ChangeFeed
-  /** The limit for users, and the same for API tokens; the least recently used is evicted first. */
+  /**
+   * The limit for users and for API tokens. When the cache is full, it removes the least recently used entry.
+   */
   maxUsers: number
   results: CacheResults
 }
 
-/** How many unknown API tokens are cached. */
+/** The number of unknown API tokens that are cached. */
 const maxUnknownTokens = 1_000
 
 export function createUserCache({ users, apiTokens, feed, maxUsers, results }: Dependencies): UserCache {
-  // Caches inactive users too, since their reactivation is notified. Does not cache unknown ids: a user's insertion
-  // is not notified, and a restored database may reuse an id.
+  // Inactive users are cached too, because their reactivation is notified. Unknown ids are not cached,
+  // because a user's insertion is not notified, and a restored database may reuse an id.
   const byId = createRecordCache<number, UserWithEpoch>({
     feed,
     maxRecords: maxUsers,

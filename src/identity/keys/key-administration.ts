@@ -1,4 +1,4 @@
-// Operations on the stored signing keys: list, generate, rotate and retire.
+// Lists, generates, rotates and retires the stored signing keys.
 import { isSealed, type Sealer } from '../sealer.ts'
 import { assertionSignerAt, type KeyTimes, type Lifetimes, retirableFrom, signerAt } from './key-schedule.ts'
 import type { KeyStore, StoredKey } from './key-store.ts'
@@ -10,21 +10,24 @@ export interface KeyInfo {
   readonly alg: SigningAlgorithm
   readonly state: 'signs' | 'will_sign' | 'verifies'
   readonly createdAt: Date
-  /** When it starts to sign, or started; `null` if it never has. */
+  /** The time when it starts or started to sign. `null` if it has only verified so far. */
   readonly signsFrom: Date | null
   readonly signsAssertions: boolean
-  /** From when on nothing that it signed is valid; `null` if no key succeeds it. */
+  /** The time from which no signature of the key is valid. `null` if no key succeeds it. */
   readonly retirableFrom: Date | null
 }
 
 export interface KeyAdministration {
-  /** The latest to sign first. */
+  /** Returns the keys, the latest to sign first. */
   list(): Promise<KeyInfo[]>
-  /** Creates a key that is published and verifies; returns its `kid`. */
+  /** Creates a key that is published and verifies but does not sign. Returns its `kid`. */
   generate(alg: SigningAlgorithm): Promise<string>
-  /** Creates a key, or takes a stored one, and schedules it to sign once every replica knows it. */
+  /** Creates a key, or takes a stored key, and schedules it to sign after every replica has loaded it. */
   rotate(to: { alg: SigningAlgorithm } | { kid: string }): Promise<KeyRotation | 'unknown' | 'signs'>
-  /** Deletes a key, which invalidates what it signed. `force` deletes it even if some of that is still valid. */
+  /**
+   * Deletes a key, which invalidates its signatures. With `force`, deletes it even if some signatures are
+   * still valid.
+   */
   retire(kid: string, options: { force: boolean }): Promise<Retirement>
 }
 
@@ -39,14 +42,17 @@ export type Retirement =
 
 interface Dependencies {
   store: KeyStore
-  /** Present when `auth.key_secret` is set. */
+  /** Present if `auth.key_secret` is set. */
   sealer: Sealer | undefined
-  /** How long running replicas may take to learn of a key that is stored now. */
+  /** The time that running replicas may need to load a newly stored key. */
   signingDelayMs: number
   lifetimes: Lifetimes
 }
 
-/** Every method throws StorageError; all but `retire` throw KeyError when the stored keys cannot be decrypted. */
+/**
+ * Every method throws StorageError. All except `retire` throw KeyError if the stored keys cannot be
+ * decrypted.
+ */
 export function createKeyAdministration({
   store,
   sealer,
@@ -84,8 +90,8 @@ export function createKeyAdministration({
   }
 
   /**
-   * The JWK as stored. First checks that our secret opens the stored keys: gateways that cannot open the new key
-   * would fail to load all of them.
+   * Creates the JWK to store. First checks that this process can open the stored keys. A gateway that cannot
+   * open a new key would fail to load all keys.
    */
   async function createStoredJwk(alg: SigningAlgorithm): Promise<{ kid: string; text: string }> {
     const rows = await store.all()

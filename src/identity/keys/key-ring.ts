@@ -1,21 +1,27 @@
-// The signing keys that a process has loaded: which one signs what, and the public JWKS.
+// Holds the signing keys that a process has loaded, selects the key that signs, and builds the public JWKS.
 import type { Clock } from '../../clock.ts'
 import { assertionSignerAt, signerAt } from './key-schedule.ts'
 import { KeyError, type PublicJwk, type SigningKey } from './signing-key.ts'
 import type { DecryptedKey } from './stored-keys.ts'
 
 export interface KeyRing {
-  /** The key that signs access and refresh tokens. */
+  /** Returns the key that signs access and refresh tokens. */
   current(): SigningKey
-  /** The key that signs identity assertions; for some minutes after a rotation this is still the previous key. */
+  /**
+   * Returns the key that signs identity assertions. For some minutes after a rotation, this is the previous
+   * key.
+   */
   forAssertions(): SigningKey
-  /** A loaded key, without querying the store. A token is valid only while its key is loaded. */
+  /** Returns a loaded key without querying the store. A token is valid only while its key is loaded. */
   getLoaded(kid: string): SigningKey | undefined
-  /** The public keys, the signing one first (RFC 7517 §5). */
+  /** Returns the public keys, the signing key first (RFC 7517 §5). */
   jwks(): { keys: PublicJwk[] }
 }
 
-/** @param keys the first signs @throws KeyError when empty */
+/**
+ * @param keys the first key signs
+ * @throws KeyError if empty
+ */
 export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   const [first] = keys
   if (first === undefined) throw new KeyError('auth.keys: no key that signs')
@@ -28,7 +34,8 @@ export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
 
 /** @param decrypted the latest to sign first; at least one signs now */
 export function keyRingFromStore(decrypted: readonly DecryptedKey[], clock: Clock): KeyRing {
-  // Times are converted from the database's clock: a replica with a wrong clock does not start signing too early.
+  // Converts times from the database's clock to this process's clock, so that a replica with a wrong clock
+  // does not sign too early.
   const keyTimes = decrypted.map(({ key, row: { created_at, signs_from, read_at } }) => {
     const clockOffsetMs = clock.now() - read_at.getTime()
     return {

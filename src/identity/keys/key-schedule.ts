@@ -1,36 +1,39 @@
-// When each stored key signs, and from when on nothing that it signed is valid.
+// Computes when each stored key signs, and when none of its signatures is valid any more.
 
 export interface KeyTimes {
-  /** All times are milliseconds. When the key was stored, and so published. */
+  /** All times are in milliseconds. This is the time when the key was stored, and therefore published. */
   readonly createdAt: number
-  /** `null` if it has only verified so far. */
+  /** `null` if the key has only verified so far. */
   readonly signsFrom: number | null
 }
 
 /**
- * The delay between storing a key and signing with it. By then no replica uses a read of the store that began before
- * the key was stored: a read takes 1.5 s at most, and its result is used for another second.
+ * The delay between storing a key and signing with it. After it, no replica uses a read of the store that
+ * began before the key was stored. A read takes at most 1.5 s, and its result is used for another second.
  */
 export const propagationDelayMs = 5_000
 
-/** How long verifiers may cache the JWKS (CONTRACT §3). */
+/** The time for which verifiers may cache the JWKS. */
 export const jwksMaxAgeSeconds = 300
 
-/** The delay between storing a key and its presence in every cached copy of the JWKS that may still be used. */
+/** The delay after which every cached copy of the JWKS contains a stored key. */
 const publicationDelayMs = jwksMaxAgeSeconds * 1000 + 2 * propagationDelayMs
 
-/** How long an assertion is valid (CONTRACT §6). */
+/** The time for which an assertion is valid. */
 export const assertionTtlMs = 60_000
 
 /**
- * The key that signs access and refresh tokens, which the replicas verify themselves.
+ * Returns the key that signs access and refresh tokens. The replicas verify these tokens themselves.
  * @param keys the latest to sign first, as the store lists them
  */
 export function signerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, 0)
 }
 
-/** The key that signs assertions: upstreams verify them with a JWKS that may be `jwksMaxAgeSeconds` old. */
+/**
+ * Returns the key that signs assertions. Upstreams verify assertions with a JWKS that may be
+ * `jwksMaxAgeSeconds` old.
+ */
 export function assertionSignerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, publicationDelayMs) ?? signerAt(keys, now)
 }
@@ -43,15 +46,15 @@ function latest<K extends KeyTimes>(keys: readonly K[], now: number, minAgeMs: n
 }
 
 export interface Lifetimes {
-  /** Lifetime of the tokens that live longest. */
+  /** The lifetime of the tokens that live longest. */
   readonly maxTokenTtlMs: number
   /** Whether any route requests assertions. */
   readonly usesAssertions: boolean
 }
 
 /**
- * From when on nothing that the key signed is valid; `undefined` while no key succeeds it.
- * @param keys all keys, with or without this one
+ * Returns the time from which no signature of the key is valid. `undefined` while no key succeeds it.
+ * @param keys all keys, with or without this key
  */
 export function retirableFrom(
   key: KeyTimes,
@@ -68,7 +71,7 @@ export function retirableFrom(
       Math.max(Number(successor.signsFrom), successor.createdAt + publicationDelayMs),
     ),
   )
-  // A replica that learns of the successor late keeps signing with this key a little longer.
+  // A replica that loads the successor late signs with this key a little longer.
   const tokensEnd = supersededAt + lifetimes.maxTokenTtlMs + propagationDelayMs
   return lifetimes.usesAssertions
     ? Math.max(tokensEnd, assertionsSupersededAt + assertionTtlMs + propagationDelayMs)

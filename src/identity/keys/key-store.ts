@@ -1,4 +1,4 @@
-// The records of the signing keys that replicas share. A `private_jwk` is JSON, or sealed (sealer.ts).
+// Stores the signing keys that replicas share. A `private_jwk` is JSON or sealed (see sealer.ts).
 import type { Database } from '../../storage/database.ts'
 import { type Column, createSealedColumn } from '../sealed-column-store.ts'
 
@@ -6,30 +6,41 @@ export interface StoredKey {
   kid: string
   private_jwk: string
   created_at: Date
-  /** `null`: it only verifies. Of the keys whose `signs_from` has passed, the one with the latest signs. */
+  /** `null` for a key that only verifies. The key with the latest `signs_from` in the past signs. */
   signs_from: Date | null
-  /** The database's time: all times here come from its clock, because the replicas' clocks may differ. */
+  /** The database's time. All times come from its clock, because the replicas' clocks may differ. */
   read_at: Date
 }
 
 export interface KeyStore {
-  /** The latest to sign first, then those that only verify. */
+  /** Returns all keys: the latest to sign first, followed by the keys that only verify. */
   all(): Promise<StoredKey[]>
-  /** Stores a key that signs from now on, unless one does: of many concurrent replicas, one stores. */
+  /**
+   * Stores a key that signs immediately, except if another key signs already. Only one of several concurrent
+   * replicas stores a key.
+   */
   addFirst(kid: string, privateJwk: string): Promise<void>
   /** Stores a key that only verifies. */
   add(kid: string, privateJwk: string): Promise<void>
-  /** Stores a key that signs after `delayMs`; at once if none signs now. */
+  /** Stores a key that signs after `delayMs`. If no key signs now, it signs immediately. */
   addSigning(kid: string, privateJwk: string, delayMs: number): Promise<void>
-  /** Schedules a key to sign after `delayMs`. @returns whether the key exists */
+  /**
+   * Schedules a key to sign after `delayMs`.
+   * @returns whether the key exists
+   */
   letSign(kid: string, delayMs: number): Promise<boolean>
-  /** Deletes a key, unless its `signs_from` is no longer `signsFrom`. @returns whether it was deleted */
+  /**
+   * Deletes a key, except if its `signs_from` is no longer `signsFrom`.
+   * @returns whether it was deleted
+   */
   remove(kid: string, signsFrom: Date | null): Promise<boolean>
-  /** Replaces a key's text if it still equals `from`. @returns whether it did */
+  /**
+   * Replaces a key's text if it still equals `from`.
+   * @returns whether it was replaced
+   */
   replaceText(kid: string, from: string, to: string): Promise<boolean>
 }
 
-/** The column of the private keys. */
 export const privateJwks: Column = {
   table: 'signing_keys',
   key: 'kid',
@@ -50,7 +61,7 @@ export function createKeyStore(database: Database): KeyStore {
     addFirst: (kid, privateJwk) =>
       database.transaction(async tx => {
         await tx.query('lock table signing_keys in share row exclusive mode')
-        // `now()` is the transaction's start: the previous holder of the lock may have started later.
+        // `now()` is the start of this transaction. The previous holder of the lock may have started later.
         await tx.query(
           `insert into signing_keys (kid, private_jwk, signs_from)
            select $1, $2, now() where not exists (select from signing_keys where signs_from <= clock_timestamp())`,
@@ -81,7 +92,7 @@ export function createKeyStore(database: Database): KeyStore {
     },
 
     async remove(kid, signsFrom) {
-      // A Date has milliseconds, a timestamp microseconds.
+      // A Date has milliseconds, but a timestamp has microseconds.
       const rows = await database.query(
         `delete from signing_keys
           where kid = $1 and date_trunc('milliseconds', signs_from) is not distinct from $2 returning kid`,

@@ -1,4 +1,4 @@
-// One signing key: validates a private JWK, and derives the keys that sign and verify and the JWK to publish.
+// Validates a private JWK, and derives the keys that sign and verify and the public JWK.
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
 import { type PrivateJwk, readJwk } from '../../config/formats/private-jwk.ts'
 
@@ -16,15 +16,19 @@ export interface SigningKey {
 export type PublicJwk = Readonly<Record<'kty' | 'kid' | 'alg' | 'use', string>> &
   Readonly<Partial<Record<'crv' | 'x' | 'y' | 'n' | 'e', string>>>
 
-/** A key that cannot be used. The message is a clause for the operator, with nothing of the key in it. */
+/**
+ * The error for a key that cannot be used. The message is a clause for the operator and contains no part of
+ * the key.
+ */
 export class KeyError extends Error {
   override readonly name = 'KeyError'
 }
 
 /**
- * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 bits or more (CONTRACT §3).
+ * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 to 8,192 bits.
  * @param text the JWK as JSON
- * @param kid the name it is stored under; else the JWK's own `kid`, else its RFC 7638 thumbprint
+ * @param kid the name under which the key is stored; by default the JWK's own `kid`, or its RFC 7638
+ *   thumbprint
  * @throws KeyError
  */
 export async function readPrivateJwk(text: string, kid?: string): Promise<SigningKey> {
@@ -47,7 +51,6 @@ async function importKey(jwk: object, alg: SigningAlgorithm): Promise<CryptoKey>
   }
 }
 
-/** Prefixes a KeyError's message with its subject. */
 export async function withSubject(subject: string, reading: Promise<SigningKey>): Promise<SigningKey> {
   try {
     return await reading
@@ -56,13 +59,13 @@ export async function withSubject(subject: string, reading: Promise<SigningKey>)
   }
 }
 
-/** Creates a key; `text` is its private JWK, including its `kid`. */
+/** Creates a key. `text` is its private JWK, including its `kid`. */
 export async function generatePrivateJwk(alg: SigningAlgorithm): Promise<{ kid: string; text: string }> {
   for (;;) {
     const { privateKey } = await generateKeyPair(alg, { extractable: true })
     const jwk = await exportJWK(privateKey)
     const kid = await calculateJwkThumbprint(jwk)
-    // A command line would take such a `kid` for an option.
+    // A `kid` with a leading hyphen would look like an option on a command line.
     if (!kid.startsWith('-')) return { kid, text: JSON.stringify({ ...jwk, kid, alg, use: 'sig' }) }
   }
 }

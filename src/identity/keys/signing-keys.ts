@@ -1,4 +1,5 @@
-// The keys that sign and verify: read from files, or generated once and shared by all replicas through the database.
+// Provides the keys that sign and verify, from files or from the database, which shares them with all
+// replicas.
 import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../clock.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
@@ -10,12 +11,12 @@ import { readStoredKeys } from './stored-keys.ts'
 
 export interface SigningKeys extends KeyRing {
   /**
-   * A key by its `kid`. An unknown one makes a replica read the stored keys again, at most once a second.
-   * @throws StorageError when they cannot be read: the token may be valid
+   * Finds a key by its `kid`. For an unknown `kid`, the stored keys are read again, at most once a second.
+   * @throws StorageError if they cannot be read, because the token may be valid
    */
   find(kid: string): Promise<SigningKey | undefined>
   /**
-   * Reads the stored keys again now. Files are not read again: a configuration reload creates a new set.
+   * Reads the stored keys again. Files are not read again, because a configuration reload creates a new set.
    * @throws StorageError
    * @throws KeyError
    */
@@ -23,8 +24,8 @@ export interface SigningKeys extends KeyRing {
 }
 
 /**
- * The keys of `auth.keys`: the first signs, all verify.
- * @throws KeyError with a sentence that names the file
+ * Reads the keys of `auth.keys`. The first key signs, and all keys verify.
+ * @throws KeyError with a message that names the file
  */
 export async function readSigningKeys(files: readonly string[]): Promise<SigningKeys> {
   const ring = keyRingFromFiles(await readKeyFiles(files))
@@ -33,17 +34,17 @@ export async function readSigningKeys(files: readonly string[]): Promise<Signing
 
 interface StoredKeysDependencies {
   store: KeyStore
-  /** Present when `auth.key_secret` is set; keys stored in plain text are sealed at once. */
+  /** Present if `auth.key_secret` is set. Keys stored in plain text are then sealed. */
   sealer: Sealer | undefined
   clock: Clock
-  /** Called when keys in the store have become unreadable; the loaded keys stay. */
+  /** Called if keys in the store have become unreadable. The loaded keys stay in use. */
   onError: (error: KeyError) => void
 }
 
 /**
- * The keys stored in the database; the first is generated here if there is none.
+ * Opens the keys stored in the database. If there is none, generates the first key.
  * @throws StorageError
- * @throws KeyError with a sentence for the operator: `auth.key_secret` is missing or a different one
+ * @throws KeyError with a message for the operator if `auth.key_secret` is missing or different
  */
 export async function openSigningKeys({
   store,
@@ -56,7 +57,7 @@ export async function openSigningKeys({
   let reading: Promise<void> | undefined
   let lastRead: { at: number; failure?: unknown } | undefined
 
-  // Of two overlapping reads, the one that began later is newer, whichever ends first.
+  // If two reads overlap, the read that began later is newer, even if it ends first.
   let started = 0
   let applied = 0
   async function reload(): Promise<void> {
@@ -82,8 +83,8 @@ export async function openSigningKeys({
     }
   }
 
-  // Made-up key ids must not cost one query each. For a second the last result stands, even a failure: while the
-  // store is down no token can be declared invalid.
+  // Invented key ids must not cost one query each. The last result is used for a second, even if it is a
+  // failure. While the store is down, no token can be declared invalid.
   async function refresh(): Promise<void> {
     const ageMs = lastRead === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastRead.at
     if (reading === undefined && ageMs >= 0 && ageMs < minReadIntervalMs) {
@@ -109,12 +110,12 @@ export async function openSigningKeys({
   }
 }
 
-/** Between two reads of the store for unknown key ids (CONTRACT §3). */
+/** The minimum time between two reads of the store for unknown key ids. */
 const minReadIntervalMs = 1000
 
 /**
- * Reads the keys of `auth.keys`, in the order of the configuration: the first signs.
- * @throws KeyError with a sentence that names the file
+ * Reads the keys of `auth.keys` in the order of the configuration. The first key signs.
+ * @throws KeyError with a message that names the file
  */
 export async function readKeyFiles(files: readonly string[]): Promise<SigningKey[]> {
   const keys: SigningKey[] = []
@@ -141,13 +142,13 @@ async function readKeyFile(file: string): Promise<SigningKey> {
 interface WatchDependencies {
   keys: Pick<SigningKeys, 'reload'>
   feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
-  /** Called when keys in the store have become unreadable; the loaded keys stay. */
+  /** Called if keys in the store have become unreadable. The loaded keys stay in use. */
   onError: (error: KeyError) => void
 }
 
 /**
- * Reloads the stored keys when the database reports a change, so that every replica learns of a key in time.
- * @returns stops the watch
+ * Reloads the stored keys when the database reports a change, so that every replica has a new key in time.
+ * @returns a function that stops the watch
  */
 export function watchKeys({ keys, feed, onError }: WatchDependencies): () => void {
   let isStale = false
@@ -175,7 +176,7 @@ export function watchKeys({ keys, feed, onError }: WatchDependencies): () => voi
   }
 
   const unsubscribe = feed.subscribe(change => change === 'signing_keys' && markStale(), markStale)
-  // The timer covers a lost change feed and a store that was down.
+  // The timer is needed if the change feed is lost or the store was down.
   const timer = setInterval(() => {
     if (isStale || !feed.isFresh()) markStale()
   }, pollIntervalMs).unref()

@@ -1,4 +1,4 @@
-// Decrypts the stored keys; generates the first if there is none, and seals those in plain text.
+// Decrypts the stored keys. Generates the first key if there is none, and seals keys stored in plain text.
 import { isSealed, type Sealer } from '../sealer.ts'
 import type { KeyStore, StoredKey } from './key-store.ts'
 import { generatePrivateJwk, KeyError, readPrivateJwk, type SigningKey, withSubject } from './signing-key.ts'
@@ -9,17 +9,17 @@ export interface DecryptedKey {
 }
 
 /**
- * All stored keys, the latest to sign first; at least one signs now. With a sealer, keys in plain text are sealed at
- * once.
+ * Returns all stored keys, the latest to sign first. At least one signs now. With a sealer, keys in plain
+ * text are sealed.
  * @throws StorageError
- * @throws KeyError with a sentence for the operator: `auth.key_secret` is missing or a different one
+ * @throws KeyError with a message for the operator if `auth.key_secret` is missing or different
  */
 export async function readStoredKeys(store: KeyStore, sealer: Sealer | undefined): Promise<DecryptedKey[]> {
   let rows = await store.all()
   if (!rows.some(signsNow)) {
     const { kid, text } = await generatePrivateJwk('ES256')
     await store.addFirst(kid, sealer?.seal(text, kid) ?? text)
-    // Read back: if another replica stored its key first, ours was not stored.
+    // Reads the keys again, because another replica may have stored its key first.
     rows = await store.all()
   }
   const decrypted = await decryptStoredKeys(rows, sealer)
@@ -29,7 +29,7 @@ export async function readStoredKeys(store: KeyStore, sealer: Sealer | undefined
   return decrypted
 }
 
-/** @throws KeyError as `readStoredKeys` */
+/** @throws KeyError under the same conditions as `readStoredKeys` */
 export function decryptStoredKeys(
   rows: readonly StoredKey[],
   sealer: Sealer | undefined,

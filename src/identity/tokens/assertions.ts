@@ -1,4 +1,4 @@
-// Identity assertions: signed statements of the caller's identity that upstreams verify with the JWKS (CONTRACT §6).
+// Issues identity assertions: signed statements about the caller, which upstreams verify with the JWKS.
 import type { Clock } from '../../clock.ts'
 import type { Plan } from '../../users/user.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
@@ -6,8 +6,8 @@ import type { Tokens } from './tokens.ts'
 
 export interface Assertions {
   /**
-   * A token that names the user, valid for at least another 30 seconds.
-   * @param upstream its name, the token's audience
+   * Returns a token about the user that is valid for at least another 30 seconds.
+   * @param upstream the name of the upstream, which is the token's audience
    */
   tokenFor(user: { id: number; plan: Plan }, upstream: string): Promise<string>
 }
@@ -18,7 +18,10 @@ interface Dependencies {
   clock: Clock
 }
 
-/** A signature costs more than the rest of the gate: a user's requests to an upstream share a token for 30 s. */
+/**
+ * A signature costs more than the rest of the gate, so a user's requests to an upstream share one token for
+ * 30 s.
+ */
 export function createAssertions({ tokens, keys, clock }: Dependencies): Assertions {
   const remembered = new Map<string, { token: Promise<string>; at: number }>()
   return {
@@ -29,7 +32,7 @@ export function createAssertions({ tokens, keys, clock }: Dependencies): Asserti
       const ageMs = entry === undefined ? Number.POSITIVE_INFINITY : now - entry.at
       if (entry !== undefined && ageMs >= 0 && ageMs < reuseMs) return entry.token
       const token = tokens.issueAssertion({ id, plan }, upstream)
-      // Re-inserted at the end: the oldest entries are evicted first.
+      // Moves the entry to the end, because the oldest entries are removed first.
       remembered.delete(key)
       if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value as string)
       remembered.set(key, { token, at: now })
@@ -41,7 +44,7 @@ export function createAssertions({ tokens, keys, clock }: Dependencies): Asserti
   }
 }
 
-/** An assertion is valid for a minute, so the upstream has at least half of that left. */
+/** An assertion is valid for a minute, so the upstream has at least half a minute left. */
 const reuseMs = 30_000
 
 const maxRemembered = 10_000

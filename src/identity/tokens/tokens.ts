@@ -1,4 +1,4 @@
-// Issues access tokens, refresh tokens and assertions, and verifies the first two (CONTRACT §3).
+// Issues access tokens, refresh tokens and assertions, and verifies access and refresh tokens.
 import { randomBytes } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../../clock.ts'
@@ -7,20 +7,20 @@ import { assertionTtlMs } from '../keys/key-schedule.ts'
 import type { SigningKey } from '../keys/signing-key.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 
-/** The contents of a valid token. Everything else about its user is in the record. */
+/** The contents of a valid token. All other data about its user is in the record. */
 export interface VerifiedToken {
   userId: number
-  /** The signing key: once it is removed, the token is invalid. */
+  /** The signing key. If the key is removed, the token is invalid. */
   kid: string
-  /** Since the epoch; the token is invalid from then on. */
+  /** Milliseconds since the epoch. The token is invalid from this time on. */
   expiresAtMs: number
-  /** Since the epoch. */
+  /** Milliseconds since the epoch. */
   issuedAtMs: number
-  /** The `sid` claim; undefined for tokens of 0.1. */
+  /** The `sid` claim. Undefined for tokens of version 0.1. */
   sessionId: string | undefined
 }
 
-/** Why a token is invalid. */
+/** The reason why a token is invalid. */
 export type TokenProblem =
   | 'malformed'
   | 'type'
@@ -33,25 +33,28 @@ export type TokenProblem =
 /** The session that a token is issued in. */
 export interface TokenSession {
   readonly id: string
-  /** Since the epoch: no token is valid past it. `Infinity` without `auth.session_max`. */
+  /**
+   * Milliseconds since the epoch. Tokens of the session expire by then. `Infinity` without
+   * `auth.session_max`.
+   */
   readonly endsAtMs: number
 }
 
 export interface Tokens {
-  /** @param session whose id it carries, and which it does not outlive */
+  /** @param session the token contains its id and expires when it ends, or earlier */
   issueAccess(user: { id: number; email: string; plan: Plan }, session: TokenSession): Promise<string>
   /** `expiresAt` is for the record: now plus the lifetime, to the millisecond. */
   issueRefresh(userId: number, session: TokenSession): Promise<{ token: string; expiresAt: Date }>
   /**
-   * For upstreams to verify, with the upstream as audience; its `typ` keeps it from being used as an access or
-   * refresh token (CONTRACT §3, §6).
+   * Issues a token that the upstream verifies and that has the upstream as its audience. Because of its
+   * `typ`, it cannot be used as an access or refresh token.
    */
   issueAssertion(user: { id: number; plan: Plan }, audience: string): Promise<string>
-  /** @throws StorageError when the token's key is not loaded and the stored keys cannot be read */
+  /** @throws StorageError if the token's key is not loaded and the stored keys cannot be read */
   verifyAccess(token: string): Promise<VerifiedToken | TokenProblem>
-  /** @throws StorageError as `verifyAccess` */
+  /** @throws StorageError under the same conditions as `verifyAccess` */
   verifyRefresh(token: string): Promise<VerifiedToken | TokenProblem>
-  /** Verifies with the loaded keys alone: `key_unknown` may then mean that the key is only in the store. */
+  /** Verifies only with the loaded keys. `key_unknown` may then mean that the key is only in the store. */
   verifyRefreshOffline(token: string): Promise<VerifiedToken | TokenProblem>
 }
 
@@ -60,7 +63,10 @@ interface Options {
   clock: Clock
   issuer: string
   audience: string
-  /** Tokens count whole seconds, so both lifetimes are rounded up to a second, short of the session's end. */
+  /**
+   * Tokens use whole seconds, so both lifetimes are rounded up to a second. The end of the session is still
+   * the limit.
+   */
   accessTokenTtlMs: number
   refreshTokenTtlMs: number
 }
@@ -87,7 +93,7 @@ export function createTokens({
       sub: String(userId),
       ...claims,
       iat: issuedAt,
-      // A session's end is rounded down: no second of a token is past it.
+      // The end of a session is rounded down, so that no token is valid after it.
       exp: Math.min(issuedAt + Math.ceil(ttlMs / 1000), Math.floor(endsAtMs / 1000)),
       jti: randomBytes(16).toString('base64url'),
     })
@@ -100,7 +106,7 @@ export function createTokens({
     key: SigningKey,
   ): Promise<VerifiedToken | TokenProblem> {
     const userId = parseSubject(claims.sub)
-    // A single audience: jose would also accept a list that contains ours.
+    // Requires a single audience. jose would also accept a list that contains the right audience.
     if (userId === undefined) return 'malformed'
     if (typeof claims.aud !== 'string') return 'audience'
     try {
@@ -152,7 +158,7 @@ export function createTokens({
   }
 }
 
-/** @param error of `jwtVerify`, which checks the signature before the claims */
+/** @param error from `jwtVerify`, which checks the signature before the claims */
 function problemOf(error: unknown): TokenProblem {
   if (error instanceof errors.JWTExpired) return 'expired'
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'
@@ -161,18 +167,22 @@ function problemOf(error: unknown): TokenProblem {
   return error.claim === 'aud' ? 'audience' : 'malformed'
 }
 
-/** Whether it looks like our token, valid or not: such a token must not leak to an upstream (CONTRACT §6). */
+/**
+ * Whether a text looks like a token of the gateway, valid or not. These tokens must not be sent to an
+ * upstream.
+ */
 export function isGatewayToken(token: string): boolean {
   const [header = ''] = token.split('.', 1)
-  // Too short for any header with our `typ`: a header full of commas must not cost thousands of parses.
+  // Shorter texts contain no header with a `typ` of the gateway. Without this check, a header full of commas
+  // would cost thousands of parses.
   if (header.length < minHeaderChars) return false
   const typ = parseObject(Buffer.from(header, 'base64url').toString())?.typ
   return typeof typ === 'string' && /^(application\/)?(at|rt)\+jwt$/i.test(typ)
 }
 
 /**
- * A user id from a `sub` claim: a decimal integer without sign, leading zero or white space, 1 to 2^53 − 1 (CONTRACT
- * §3). `Number()` alone would accept `1e3`, `0x1` and ` 1`.
+ * Parses the user id of a `sub` claim. The id is a decimal integer from 1 to 2^53 − 1, without sign, leading
+ * zero or white space. Without the pattern, `Number()` would also accept `1e3`, `0x1` and ` 1`.
  */
 export function parseSubject(sub: unknown): number | undefined {
   if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return undefined
@@ -190,9 +200,9 @@ interface DecodedToken {
 }
 
 /**
- * Parses a token in the one form that an issuer writes. Refuses whatever has two interpretations: other base64 for
- * the same bytes, duplicate members, and header members that name a key or change how the token is read (`jwk`,
- * `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
+ * Parses a token in the only form that an issuer writes. Refuses everything that has two interpretations:
+ * other base64 for the same bytes, and duplicate members. Also refuses header members that name a key or
+ * change how the token is read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
  */
 function decode(token: string, typ: TokenType): DecodedToken | 'malformed' | 'type' {
   if (token.length > maxTokenBytes) return 'malformed'
@@ -211,13 +221,13 @@ function decode(token: string, typ: TokenType): DecodedToken | 'malformed' | 'ty
   return { token, kid, alg, claims }
 }
 
-/** `{"typ":"at+jwt"}` in base64url. */
+/** The length of `{"typ":"at+jwt"}` in base64url. */
 const minHeaderChars = 22
 
-/** 4 KiB (CONTRACT §3); an accepted token is ASCII, so characters are bytes. */
+/** 4 KiB. An accepted token is ASCII, so characters are bytes. */
 const maxTokenBytes = 4096
 
-/** Accepts only what `JSON.stringify` would write, which excludes duplicate members and invalid UTF-8. */
+/** Accepts only the output of `JSON.stringify`, which excludes duplicate members and invalid UTF-8. */
 function parseCompact(bytes: Buffer): Record<string, unknown> | undefined {
   const object = parseObject(bytes.toString())
   return object !== undefined && bytes.equals(Buffer.from(JSON.stringify(object))) ? object : undefined
