@@ -1,5 +1,5 @@
-// Runs a worker process, which only serves clients. The primary sends it configurations, queries its state and
-// stops it.
+// Runs a worker process, which only serves clients. The primary sends it configurations, queries its state and stops
+// it.
 import cluster from 'node:cluster'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -110,9 +110,7 @@ async function changesVisibleEverywhere(here: () => Promise<void>): Promise<void
   if (!areVisible) await here()
 }
 
-/**
- * The timeout is shorter than the primary's, so that the reply arrives and reports the store that does not respond.
- */
+/** The timeout is shorter than the primary's, so that the reply arrives and reports the store that does not respond. */
 function withReplyTimeout({ postgres, redis }: StoreChecks): StoreChecks {
   const late = async () => sleep(0.8 * replyTimeoutMs, false, { ref: false })
   return {

@@ -31,10 +31,7 @@ interface ExportedDelivery {
 }
 
 export interface AccountExportStore {
-  /**
-   * Reads an active or inactive user. Undefined if there is none.
-   * @throws StorageError
-   */
+  /** Reads an active or inactive user. Undefined if there is none. @throws StorageError */
   read(userId: number, now: Date): Promise<AccountExport | undefined>
 }
 

@@ -47,8 +47,7 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
     if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
     const created = await users.create(email, await passwords.hash(password))
     if (created.outcome === 'created') return created.id
-    // Another replica registered the email first, or an inactive account has it. Only the store has the
-    // answer.
+    // Another replica registered the email first, or an inactive account has it. Only the store has the answer.
     throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
   }
 

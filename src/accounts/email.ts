@@ -1,8 +1,8 @@
 // Normalizes emails, and decides which emails can be stored.
 
 /**
- * Strips white space, lower-cases, and composes (Unicode NFC). Lower-casing does not depend on the locale. A
- * Turkish locale would change `I` to a dotless `ı`, and other hosts would not find the account.
+ * Strips white space, lower-cases, and composes (Unicode NFC). Lower-casing does not depend on the locale. A Turkish
+ * locale would change `I` to a dotless `ı`, and other hosts would not find the account.
  */
 export function normalizeEmail(raw: string): string {
   const email = unnormalizedEmail(raw)
@@ -24,8 +24,8 @@ export function isStorableEmail(email: string): boolean {
 }
 
 /**
- * Whether an account of any version can have this email. Version 0.1 also stored format characters. Postgres
- * rejects other texts, for example NUL with SQLSTATE 22021.
+ * Whether an account of any version can have this email. Version 0.1 also stored format characters. Postgres rejects
+ * other texts, for example NUL with SQLSTATE 22021.
  */
 export function isFindableEmail(email: string): boolean {
   // Checks UTF-16 units first, because splitting a long body into code points is expensive.

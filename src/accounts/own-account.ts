@@ -1,5 +1,4 @@
-// Changes that users make to their own account. They need the current password, so that a stolen token is not
-// enough.
+// Changes that users make to their own account. They need the current password, so that a stolen token is not enough.
 import { Refusal } from '../refusals/refusal.ts'
 import type { User } from '../users/user.ts'
 import type { UserStore } from '../users/user-store.ts'
@@ -9,8 +8,8 @@ import type { Sessions, SignedIn } from './sessions.ts'
 type Owner = Pick<User, 'id' | 'email'>
 
 /**
- * Every method throws Refusal `credentials_invalid` if the current password is wrong, and
- * `service_unavailable` if the hashing queue is full. Every method may throw StorageError.
+ * Every method throws Refusal `credentials_invalid` if the current password is wrong, and `service_unavailable` if the
+ * hashing queue is full. Every method may throw StorageError.
  */
 export interface OwnAccount {
   /**
@@ -19,8 +18,8 @@ export interface OwnAccount {
    */
   checkPassword(owner: Owner, current: string): Promise<{ hash: string; sessionEpoch: number }>
   /**
-   * Ends every session and opens a new one. If concurrent changes use the same current password, only one
-   * succeeds. For the others, the current password is then wrong.
+   * Ends every session and opens a new one. If concurrent changes use the same current password, only one succeeds. For
+   * the others, the current password is then wrong.
    * @param change `next` has a valid form; `userAgent` is shown to the user with the new session
    * @throws Refusal `password_unchanged`
    */
@@ -28,9 +27,7 @@ export interface OwnAccount {
     owner: Owner,
     change: { current: string; next: string; userAgent: string | undefined },
   ): Promise<SignedIn>
-  /**
-   * Only one of several concurrent deletions succeeds. For the others, the current password is then wrong.
-   */
+  /** Only one of several concurrent deletions succeeds. For the others, the current password is then wrong. */
   delete(owner: Owner, current: string): Promise<void>
 }
 

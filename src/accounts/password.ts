@@ -12,9 +12,8 @@ export interface Passwords {
    */
   hash(password: string): Promise<string>
   /**
-   * Whether the password matches the hash. Without a hash, or with a password that no account can have,
-   * returns false after the same work as for a wrong password. The response time must not reveal which emails
-   * have accounts.
+   * Whether the password matches the hash. Without a hash, or with a password that no account can have, returns false
+   * after the same work as for a wrong password. The response time must not reveal which emails have accounts.
    * @throws Refusal `service_unavailable` if the hashing queue is full
    */
   verify(hash: string | undefined, password: string): Promise<boolean>
@@ -45,10 +44,7 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
   }
 }
 
-/**
- * A comparison with it takes as long as with a real hash. It is random, so no password had to be hashed for
- * it.
- */
+/** A comparison with it takes as long as with a real hash. It is random, so no password had to be hashed for it. */
 const dummyHash = [
   '$argon2id$v=19',
   `m=${argon2Options.memoryCost},t=${argon2Options.timeCost},p=${argon2Options.parallelism}`,
@@ -62,9 +58,8 @@ function unpaddedBase64(bytes: Buffer): string {
 }
 
 /**
- * Returns the reason why an account cannot have this password, or undefined. The length is 8 to 1,024 code
- * points. A password with a lone surrogate counts as too short, because other passwords encode to the same
- * bytes.
+ * Returns the reason why an account cannot have this password, or undefined. The length is 8 to 1,024 code points. A
+ * password with a lone surrogate counts as too short, because other passwords encode to the same bytes.
  */
 export function passwordRefusal(
   password: string,
@@ -75,17 +70,14 @@ export function passwordRefusal(
 }
 
 /**
- * Limits for stored hashes. Another program may have stored them, and without limits one login could use all
- * memory.
+ * Limits for stored hashes. Another program may have stored them, and without limits one login could use all memory.
  */
 const maxMemoryKiB = 256 * 1024
 const maxLanes = 16
 /** Memory times passes. The limit is about 2 s on one core. */
 const maxWorkKiB = 1024 * 1024
 
-/**
- * A hash with another algorithm or beyond the limits matches no password. This is not an error of the client.
- */
+/** A hash with another algorithm or beyond the limits matches no password. This is not an error of the client. */
 function isComputable(hash: string): boolean {
   const parameters =
     /^\$argon2(?:id|i|d)\$v=(?:16|19)\$m=(\d+),t=(\d+),p=(\d+)\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/.exec(hash)

@@ -5,18 +5,16 @@ export interface PendingRevocations {
   /** The number of revocations that are not stored yet. */
   readonly count: number
   /**
-   * Queues a token's hash until its revocation is stored. A token whose signature could not be checked is
-   * queued only while there is room, because made-up tokens must not exhaust memory.
+   * Queues a token's hash until its revocation is stored. A token whose signature could not be checked is queued only
+   * while there is room, because made-up tokens must not exhaust memory.
    */
   add(tokenHash: string, isVerified: boolean, sessionId?: string): void
-  /**
-   * Whether a session has a verified token whose revocation is not visible to every reader of the store yet.
-   */
+  /** Whether a session has a verified token whose revocation is not visible to every reader of the store yet. */
   isEnding(sessionId: string): boolean
   /**
-   * Whether a refresh must wait, so that no token survives its logout on this replica. While the store is
-   * down, every refresh waits. If the store is up but refuses some revocations (another program has locked
-   * their user), only refreshes of the same sessions wait.
+   * Whether a refresh must wait, so that no token survives its logout on this replica. While the store is down, every
+   * refresh waits. If the store is up but refuses some revocations (another program has locked their user), only
+   * refreshes of the same sessions wait.
    * @param sessionId the session of the presented token, if the token contains it
    */
   isHolding(sessionId: string | undefined): boolean
@@ -47,8 +45,8 @@ export function createPendingRevocations({
   /** The sessions of pending and just stored revocations. */
   const ending = new Set<string>()
   /**
-   * Whether the store is up but some revocations wait for locks of others. Until none is pending, they are
-   * tried one by one.
+   * Whether the store is up but some revocations wait for locks of others. Until none is pending, they are tried one by
+   * one.
    */
   let isBlocked = false
   let runningAttempt: Promise<void> | undefined
@@ -56,8 +54,7 @@ export function createPendingRevocations({
   let retryDelayMs = minRetryDelayMs
   let isClosed = false
 
-  // One attempt at a time, so that a recovering store does not receive one attempt from every waiting
-  // refresh.
+  // One attempt at a time, so that a recovering store does not receive one attempt from every waiting refresh.
   function attempt(): Promise<void> {
     runningAttempt ??= storeBatch().finally(() => {
       runningAttempt = undefined
@@ -77,8 +74,8 @@ export function createPendingRevocations({
     }
     for (const [hash] of batch) hashes.delete(hash)
     if (hashes.size === 0) isBlocked = false
-    // The promise is not awaited, because the store decides about refreshes, and the cache of this process is
-    // updated a moment later.
+    // The promise is not awaited, because the store decides about refreshes, and the cache of this process is updated a
+    // moment later.
     if (ending.size > 0) void changesVisible().then(() => forgetSessions(batch))
     retryDelayMs = minRetryDelayMs
   }

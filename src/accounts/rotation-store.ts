@@ -19,9 +19,9 @@ export type Rotation =
   /** The record is active but its user is not. Nothing was changed. */
   | { outcome: 'user_inactive' }
   /**
-   * There is no active record, or another use of the same token came first. In the second case, `rotatedAt`
-   * is the current time. It is null for a token issued before all sessions were ended. Stolen tokens ended
-   * then too, so its use is not a reuse.
+   * There is no active record, or another use of the same token came first. In the second case, `rotatedAt` is the
+   * current time. It is null for a token issued before all sessions were ended. Stolen tokens ended then too, so its
+   * use is not a reuse.
    */
   | { outcome: 'inactive'; rotatedAt: Date | null }
 
@@ -57,11 +57,10 @@ interface RotationRow extends SessionOwner {
   rotated: boolean
 }
 
-// One statement sees one snapshot. When a token is used N times at once, the first use locks the record, and
-// the others wait for it in `rotated`. After the first commits, each of the others reads the record again,
-// finds it revoked, and updates nothing. The user is locked before the record, as in a deletion. Otherwise
-// the insert's foreign key would lock the user last, and the two could deadlock. KEY SHARE does not block an
-// update of the session epoch.
+// One statement sees one snapshot. When a token is used N times at once, the first use locks the record, and the others
+// wait for it in `rotated`. After the first commits, each of the others reads the record again, finds it revoked, and
+// updates nothing. The user is locked before the record, as in a deletion. Otherwise the insert's foreign key would
+// lock the user last, and the two could deadlock. KEY SHARE does not block an update of the session epoch.
 const rotationSql = `
   with presented as (
     select t.id, case when t.session_epoch = u.session_epoch then t.rotated_at end as rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,

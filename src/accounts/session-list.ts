@@ -18,19 +18,13 @@ export function isSessionId(text: string | undefined): text is string {
   return text !== undefined && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/**
- * The `limit` sessions with the newest login or use. A limit is needed because anyone may sign in a thousand
- * times.
- */
+/** The `limit` sessions with the newest login or use. A limit is needed because anyone may sign in a thousand times. */
 export interface NewestSessions {
   newest: 'login' | 'use'
   limit: number
 }
 
-/**
- * Returns the active sessions, oldest login first. With `most`, returns only that many, newest login or use
- * first.
- */
+/** Returns the active sessions, oldest login first. With `most`, returns only that many, newest login or use first. */
 export function listSessions(
   queryable: Queryable,
   userId: number,
@@ -50,15 +44,14 @@ export function listSessions(
 const orders = { none: '2, t.id', login: '2 desc, t.id desc', use: '3 desc, t.id desc' }
 
 /**
- * The session id of a record `t`. A record of version 0.1 has none, so its id is derived from the record's
- * id. The result is a UUID of version 8 (RFC 9562 §5.8) and the same in every replica.
+ * The session id of a record `t`. A record of version 0.1 has none, so its id is derived from the record's id. The
+ * result is a UUID of version 8 (RFC 9562 §5.8) and the same in every replica.
  */
 export const sessionIdOf =
   "coalesce(t.session_id, overlay(overlay(md5('peage session ' || t.id) placing '8' from 13) placing '8' from 17)::uuid)"
 
 /**
- * Earlier versions derived ids without version and variant. The successor of a record may have stored one of
- * these ids.
+ * Earlier versions derived ids without version and variant. The successor of a record may have stored one of these ids.
  */
 export const earlierSessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
 

@@ -1,5 +1,5 @@
-// Stores the records of refresh tokens. The statements decide which records are active and which concurrent
-// use succeeds.
+// Stores the records of refresh tokens. The statements decide which records are active and which concurrent use
+// succeeds.
 import type { ActiveSession } from '../identity/cache/session-cache.ts'
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/user-store.ts'
@@ -30,9 +30,8 @@ export type ListedSession = Pick<Session, 'id' | 'created_at' | 'expires_at'>
 
 export interface SessionStore {
   /**
-   * Stores a session with the epoch that was read together with the password's hash. If the user's epoch has
-   * changed since then (sessions revoked, or the password changed), the new record is inactive from the
-   * start.
+   * Stores a session with the epoch that was read together with the password's hash. If the user's epoch has changed
+   * since then (sessions revoked, or the password changed), the new record is inactive from the start.
    */
   create(
     userId: number,
@@ -55,10 +54,7 @@ export interface SessionStore {
    * @returns whether the user exists
    */
   end(userId: number, sessionId: string, inTransaction?: TransactionStep): Promise<boolean>
-  /**
-   * Ends all sessions of a user except one.
-   * @returns the number of sessions that were active
-   */
+  /** Ends all sessions of a user except one. @returns the number of sessions that were active */
   endOthers(userId: number, currentId: string | undefined, now: Date): Promise<number>
   rotate(
     presented: { userId: number; tokenHash: string },
@@ -77,10 +73,7 @@ export interface SessionStore {
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
   /** Lists the active sessions in the order of `listSessions`. */
   list(userId: number, now: Date, most?: NewestSessions): Promise<Session[]>
-  /**
-   * Deletes up to `limit` records whose `expires_at` has passed.
-   * @returns the number of deleted records
-   */
+  /** Deletes up to `limit` records whose `expires_at` has passed. @returns the number of deleted records */
   prune(now: Date, limit: number): Promise<number>
 }
 
@@ -185,8 +178,7 @@ export function createSessionStore(database: Database): SessionStore {
 }
 
 /**
- * Ends all sessions of a user except one, in the caller's transaction, which must have locked the user for
- * update.
+ * Ends all sessions of a user except one, in the caller's transaction, which must have locked the user for update.
  * @returns the number of sessions that were active
  */
 export async function endOtherSessions(
@@ -229,8 +221,8 @@ export async function insertSession(
 }
 
 /**
- * Waits for rotations in progress. They lock their user until the successor's record is stored, so the next
- * statement also sees that record.
+ * Waits for rotations in progress. They lock their user until the successor's record is stored, so the next statement
+ * also sees that record.
  * @returns one entry for each existing user
  */
 async function lockUsers(tx: Queryable, ids: readonly number[]): Promise<object[]> {

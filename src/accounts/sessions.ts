@@ -1,5 +1,4 @@
-// Manages sessions. A session starts with a token pair at login, is rotated at refresh, and is revoked at
-// logout.
+// Manages sessions. A session starts with a token pair at login, is rotated at refresh, and is revoked at logout.
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { sha256Hex } from '../identity/token-hash.ts'
@@ -62,10 +61,7 @@ interface Dependencies {
   clock: Clock
   /** `auth.refresh_reuse`. */
   reuse: 'reject' | 'revoke_all'
-  /**
-   * Resolves when access tokens of ended sessions are refused. Without `auth.logout_ends_access`, it does not
-   * wait.
-   */
+  /** Resolves when access tokens of ended sessions are refused. Without `auth.logout_ends_access`, it does not wait. */
   accessEnded(): Promise<void>
   /** `auth.session_max` in milliseconds, counted from the login. 0 means no limit. */
   sessionMaxMs: number
@@ -123,8 +119,7 @@ export function createSessions(dependencies: Dependencies): Sessions {
   }
 
   /**
-   * Finds the session in the token, or in its record if the token does not contain it. Undefined if there is
-   * no record.
+   * Finds the session in the token, or in its record if the token does not contain it. Undefined if there is no record.
    */
   async function sessionBehind(
     presented: { userId: number; tokenHash: string },
@@ -136,8 +131,8 @@ export function createSessions(dependencies: Dependencies): Sessions {
   }
 
   /**
-   * The store is down, so only the keys in memory can verify the token. Unverifiable tokens are queued while
-   * there is room.
+   * The store is down, so only the keys in memory can verify the token. Unverifiable tokens are queued while there is
+   * room.
    */
   async function queueRevocation(raw: string, tokenHash: string): Promise<never[]> {
     const verified = await tokens.verifyRefreshOffline(raw)
@@ -152,9 +147,9 @@ export function createSessions(dependencies: Dependencies): Sessions {
     await accessEnded()
   }
 
-  // Two browser tabs, or a client that lost the response, reuse a token within moments. A thief reuses it
-  // later. The record of a rotated token is deleted after a day. From then on, a token older than a day
-  // counts as reused if its session is active.
+  // Two browser tabs, or a client that lost the response, reuse a token within moments. A thief reuses it later. The
+  // record of a rotated token is deleted after a day. From then on, a token older than a day counts as reused if its
+  // session is active.
   async function isReuse(
     { userId, sessionId, issuedAtMs }: VerifiedToken,
     rotatedAt: Date | null,

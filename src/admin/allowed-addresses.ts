@@ -6,8 +6,8 @@ import { createNetworks, createTrustedProxies } from '../http/client-address.ts'
 export type IsAllowedAddress = (request: Pick<IncomingMessage, 'socket' | 'headers'>) => boolean
 
 /**
- * The socket's address must be allowed. Behind a trusted proxy, the client's address must be allowed too.
- * Otherwise a proxy that forwards for everyone would let every client in.
+ * The socket's address must be allowed. Behind a trusted proxy, the client's address must be allowed too. Otherwise a
+ * proxy that forwards for everyone would let every client in.
  * @param allowFrom CIDRs or single addresses; undefined allows every address
  * @param trustedProxies `server.trusted_proxies`
  */

@@ -28,8 +28,7 @@ interface AuditEntry extends Omit<AuditRecord, 'channel'> {
   /** Null in entries of versions that did not record the channel. */
   channel: AuditChannel | null
   /**
-   * The current email of the user. It is joined when the list is read and never stored here. Null for a
-   * deleted user.
+   * The current email of the user. It is joined when the list is read and never stored here. Null for a deleted user.
    */
   email: string | null
 }
@@ -52,8 +51,7 @@ interface AuditFilter {
 export interface AuditStore {
   write(record: AuditRecord): Promise<void>
   /**
-   * Writes the record, except if there is already a refusal of the same operator, method and route in the
-   * same minute.
+   * Writes the record, except if there is already a refusal of the same operator, method and route in the same minute.
    */
   writeRefusal(record: AuditRecord): Promise<void>
   /** Writes the record in the transaction of the audited change. */

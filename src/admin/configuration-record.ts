@@ -75,10 +75,7 @@ export function createConfigurationRecord(first: ListedConfig, clock: Clock): Co
   }
 }
 
-/**
- * Converts, for example, `/auth/key_secret` to `auth.key_secret`. Keys that need a restart are never list
- * items.
- */
+/** Converts, for example, `/auth/key_secret` to `auth.key_secret`. Keys that need a restart are never list items. */
 function toPath(pointer: string): string {
   return pointer.slice(1).replaceAll('/', '.')
 }

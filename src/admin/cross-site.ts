@@ -1,11 +1,10 @@
-// Refuses cross-site and DNS-rebinding requests, so that a page in an operator's browser cannot use the admin
-// listener.
+// Refuses cross-site and DNS-rebinding requests, so that a page in an operator's browser cannot use the admin listener.
 import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 
 /**
- * Refuses every cross-site request, even with a stolen token. Programs send neither of the two headers, and
- * browsers do not let pages change them (Fetch Metadata Request Headers §2; RFC 6454 §7).
+ * Refuses every cross-site request, even with a stolen token. Programs send neither of the two headers, and browsers do
+ * not let pages change them (Fetch Metadata Request Headers §2; RFC 6454 §7).
  * @param ownOrigin the origin of the admin listener as the browser sees it
  * @throws Refusal 403 `admin_unauthorized`
  */
@@ -20,8 +19,8 @@ export function rejectCrossSite(
 }
 
 /**
- * Refuses a request that a page of another origin may have sent with the operator's cookie. Browsers send
- * `Origin` with every request except safe ones.
+ * Refuses a request that a page of another origin may have sent with the operator's cookie. Browsers send `Origin` with
+ * every request except safe ones.
  * @param ownOrigin the origin of the admin listener as the browser sees it
  * @throws Refusal 403 `admin_unauthorized`
  */
@@ -30,8 +29,8 @@ export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: 
 }
 
 /**
- * Refuses hosts other than loopback. A page can make its own host name resolve to 127.0.0.1 (DNS rebinding).
- * The browser then treats the request as same-site, but still sends the page's name as `Host`.
+ * Refuses hosts other than loopback. A page can make its own host name resolve to 127.0.0.1 (DNS rebinding). The
+ * browser then treats the request as same-site, but still sends the page's name as `Host`.
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectDnsRebinding({ host }: IncomingHttpHeaders): void {

@@ -15,8 +15,7 @@ interface HealthReport {
 
 export interface Health {
   /**
-   * Whether guards can decide. A loss of Redis is only `degraded`, because Postgres has all data that must
-   * not be lost.
+   * Whether guards can decide. A loss of Redis is only `degraded`, because Postgres has all data that must not be lost.
    */
   readiness(): Promise<HealthReport>
   /** Whether unguarded routes can be served. They need only a process that accepts requests. */

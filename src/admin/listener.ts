@@ -67,8 +67,8 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     clientErrorHandler: (error, socket) => onClientError(error, socket, noSniffing),
     // While the listener drains, requests on open connections are served as usual.
     return503OnClosing: false,
-    // Parameters may be as long as the head of a request. With the default limit, the router would not find
-    // the route of a longer parameter.
+    // Parameters may be as long as the head of a request. With the default limit, the router would not find the route
+    // of a longer parameter.
     routerOptions: {
       ignoreTrailingSlash: true,
       maxParamLength: maxHeaderSize,
@@ -81,8 +81,8 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   trackResponses(app.server)
   installErrorHandlers(app, onRefusal, noSniffing)
   installExpectationHandler(app.server)
-  // The drain listens for `upgrade`, so Node no longer sends a response itself. Without this handler, none
-  // would be sent.
+  // The drain listens for `upgrade`, so Node no longer sends a response itself. Without this handler, none would be
+  // sent.
   routeUpgrades(app.server, () => false, noSniffing)
   // By default, Node silently drops headers after the thousandth. One of them could be a second credential.
   app.server.maxHeadersCount = 0
@@ -218,16 +218,16 @@ function logCalls(app: FastifyInstance, { logger, reasonOf }: CallLog): void {
   }
   app.addHook('onRequest', async (request: OperatorRequest, { raw }) => {
     const { ip } = request
-    // Fastify calls no hook if the client disconnects before the response. The requested change may still
-    // have been made, so it must be logged.
+    // Fastify calls no hook if the client disconnects before the response. The requested change may still have been
+    // made, so it must be logged.
     raw.once('close', () => log(request, ip))
   })
   app.addHook('onResponse', async (request, reply) => log(request, request.ip, reply.statusCode))
 }
 
 /**
- * Uses the address of the listener, not of the connection, because a proxy on this host may forward the
- * client's `Host`.
+ * Uses the address of the listener, not of the connection, because a proxy on this host may forward the client's
+ * `Host`.
  */
 function isLoopbackListener({ server }: FastifyInstance): boolean {
   const address = server.address() as AddressInfo | null
@@ -235,8 +235,8 @@ function isLoopbackListener({ server }: FastifyInstance): boolean {
 }
 
 /**
- * Refuses a request with two `Host` headers, or with an `Expect` other than `100-continue`, as the client
- * listener does.
+ * Refuses a request with two `Host` headers, or with an `Expect` other than `100-continue`, as the client listener
+ * does.
  * @throws Refusal 400 `request_invalid`
  */
 function rejectMalformed({

@@ -1,5 +1,4 @@
-// Finds the operator of a bearer token in constant time. The delay must not reveal how much of a guess is
-// correct.
+// Finds the operator of a bearer token in constant time. The delay must not reveal how much of a guess is correct.
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { OperatorRole, TokenConfig } from '../config/sections/admin.ts'
 
@@ -17,8 +16,8 @@ export interface Operators {
   find(authorization: string | undefined): Operator | undefined
   findByToken(token: string): Operator | undefined
   /**
-   * Returns the current operator of the token with this SHA-256. The name and role may have changed.
-   * Undefined if the token was deleted.
+   * Returns the current operator of the token with this SHA-256. The name and role may have changed. Undefined if the
+   * token was deleted.
    */
   findByDigest(digest: Buffer): Operator | undefined
   readonly hasAny: boolean

@@ -28,10 +28,7 @@ export interface OverviewHistory {
 
 interface Options {
   clock: Clock
-  /**
-   * Returns the metrics of every process.
-   * @throws if a process does not respond; the step then has no values
-   */
+  /** Returns the metrics of every process. @throws if a process does not respond; the step then has no values */
   gather(): Promise<readonly (readonly FamilyJson[])[]>
 }
 
@@ -80,10 +77,7 @@ export function createOverviewHistory({ clock, gather }: Options): OverviewHisto
   }
 }
 
-/**
- * Samples immediately and at the end of each step.
- * @returns a function that stops the sampling
- */
+/** Samples immediately and at the end of each step. @returns a function that stops the sampling */
 export function sampleEachStep(history: Pick<OverviewHistory, 'sample'>, clock: Clock): () => void {
   let timer: NodeJS.Timeout | undefined
   const schedule = () => {
@@ -100,8 +94,8 @@ export function sampleEachStep(history: Pick<OverviewHistory, 'sample'>, clock: 
 }
 
 /**
- * Returns the number (since the epoch) of the step that ended last. Timers may fire a little early, so half a
- * second is added.
+ * Returns the number (since the epoch) of the step that ended last. Timers may fire a little early, so half a second is
+ * added.
  */
 function stepAt(nowMs: number): number {
   return Math.floor((nowMs + 500) / 1000 / stepSeconds)

@@ -11,10 +11,7 @@ export interface UserDetails {
 }
 
 export interface UserDetailsStore {
-  /**
-   * Finds an active or inactive user.
-   * @throws StorageError
-   */
+  /** Finds an active or inactive user. @throws StorageError */
   find(userId: number): Promise<UserDetails | undefined>
 }
 

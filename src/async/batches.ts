@@ -18,10 +18,10 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Creates a function that adds calls to batches. A call without a running batch starts one. If the last batch had
- * one call, the new batch starts immediately. Otherwise it starts after the event loop has read every ready socket,
- * together with the calls that those sockets bring. Waiting calls start their batch in the same way when the
- * running batch ends.
+ * Creates a function that adds calls to batches. A call without a running batch starts one. If the last batch had one
+ * call, the new batch starts immediately. Otherwise it starts after the event loop has read every ready socket,
+ * together with the calls that those sockets bring. Waiting calls start their batch in the same way when the running
+ * batch ends.
  */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const stepMs = 100
 
 /**
- * Resolves or rejects like `work`, at the first multiple of 100 ms after the call. Different work takes the same
- * time, if all of it takes less than 100 ms.
+ * Resolves or rejects like `work`, at the first multiple of 100 ms after the call. Different work takes the same time,
+ * if all of it takes less than 100 ms.
  */
 export async function roundUpDuration<T>(work: () => Promise<T>): Promise<T> {
   const start = performance.now()

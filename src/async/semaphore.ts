@@ -50,8 +50,7 @@ export interface WaitingLine<T> {
     leave(error: Error): void
   }
   /**
-   * Gives a share directly to the first in line, so that no newcomer overtakes it. @returns false if the line is
-   * empty
+   * Gives a share directly to the first in line, so that no newcomer overtakes it. @returns false if the line is empty
    */
   serve(share: T): boolean
   /** Empties the line. Every member leaves with this error. */

@@ -10,8 +10,7 @@ export function withConfigOption(command: Command): Command {
 }
 
 /**
- * Configures a command that takes no arguments. An argument is probably meant as the file, so the error
- * suggests `-c`.
+ * Configures a command that takes no arguments. An argument is probably meant as the file, so the error suggests `-c`.
  */
 export function withConfigurationAlone(command: Command): Command {
   return withConfigOption(command)

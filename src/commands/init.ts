@@ -44,14 +44,12 @@ function writeNew(file: string, name: string): void {
   }
 }
 
-/**
- * Returns the sample. Its `$schema` line for editors is changed to the path of the schema from this folder.
- */
+/** Returns the sample. Its `$schema` line for editors is changed to the path of the schema from this folder. */
 function sampleIn(folder: string): string {
   const schema = fileURLToPath(SCHEMA)
   const path = relative(folder, schema)
-  // For a schema below the folder, a relative path works in every clone. Otherwise (a global install) only a
-  // URL on this machine works.
+  // For a schema below the folder, a relative path works in every clone. Otherwise (a global install) only a URL on
+  // this machine works.
   const isBelow = !path.startsWith('..') && !isAbsolute(path) && !/\s/.test(path)
   const named = isBelow ? `./${path.replaceAll('\\', '/')}` : pathToFileURL(schema).href
   return readFileSync(SAMPLE, 'utf8').replace('$schema=./gateway.schema.json', () => `$schema=${named}`)

@@ -25,8 +25,8 @@ export function explainListenFailure(error: unknown, { config, file, variables }
 }
 
 /**
- * Matches Node's message `listen EADDRINUSE: address already in use 0.0.0.0:8080`, or `bind EADDRINUSE
- * 0.0.0.0:8080` in a worker.
+ * Matches Node's message `listen EADDRINUSE: address already in use 0.0.0.0:8080`, or `bind EADDRINUSE 0.0.0.0:8080` in
+ * a worker.
  */
 const failure = /^(?:listen|bind) (E[A-Z]+)\b.* (\S*):([0-9]+)$/
 
@@ -37,10 +37,7 @@ const reasons: Readonly<Record<string, (address: string) => string>> = {
   EADDRNOTAVAIL: address => `this machine does not have the address ${address}. Choose another one:`,
 }
 
-/**
- * Finds the key of the listener by its port first, because the message has the address of a host, not its
- * name.
- */
+/** Finds the key of the listener by its port first, because the message has the address of a host, not its name. */
 function ownerOf(
   { server, admin }: Config,
   host: string,

@@ -20,10 +20,7 @@ export async function print(
   }
 }
 
-/**
- * Formats a table page by page. Columns may get wider on a later page, because printed rows cannot be
- * realigned.
- */
+/** Formats a table page by page. Columns may get wider on a later page, because printed rows cannot be realigned. */
 export function createTable(heading?: readonly string[]): (rows: readonly (readonly string[])[]) => string {
   const widths: number[] = []
   let pendingHeading = heading === undefined ? [] : [heading]

@@ -1,5 +1,4 @@
-// Reads the file of the `-c` option, and exits if it is invalid. Commands import it late, because help needs
-// no file.
+// Reads the file of the `-c` option, and exits if it is invalid. Commands import it late, because help needs no file.
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { CommanderError } from 'commander'
@@ -18,18 +17,14 @@ export function readConfig(io: Io, file: string, problems: Writable): Config {
   return loadOrExit(io, file, problems).config
 }
 
-/**
- * Loads the configuration with its test cases.
- * @throws CommanderError with exit code 2 if there are problems
- */
+/** Loads the configuration with its test cases. @throws CommanderError with exit code 2 if there are problems */
 export function loadOrExit(io: Io, file: string, problems: Writable): LoadedConfig {
   return orExit(loadConfig({ file, env: io.env, readFile: fileReader(io) }), problems)
 }
 
 /** Opens the file for a gateway, which loads it at startup, watches it, and reloads it. */
 export function openConfigFile(io: Io, file: string): ConfigFile {
-  // A copy is needed because a worker thread receives the variables as data, and `process.env` is not a plain
-  // object.
+  // A copy is needed because a worker thread receives the variables as data, and `process.env` is not a plain object.
   return createConfigFile({ file, folder: io.cwd, env: { ...io.env } })
 }
 

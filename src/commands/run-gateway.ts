@@ -13,8 +13,7 @@ import { inPlainWords } from './store-failure.ts'
 /** @param name of the configuration file, as given on the command line */
 export async function runGateway(io: Io, name: string): Promise<void> {
   const untilNpxEnded = onNpxEnded(io.env, () => process.ppid)
-  // By default, SIGHUP would end the process. If it arrives during startup, the reload runs right after
-  // startup.
+  // By default, SIGHUP would end the process. If it arrives during startup, the reload runs right after startup.
   let reload = () => {
     isReloadRequested = true
   }
@@ -62,8 +61,8 @@ export async function runGateway(io: Io, name: string): Promise<void> {
 const sameInterruptMs = 250
 
 /**
- * Handles both signals for the rest of the process. Without a handler, a second signal would end the process
- * without a drain, and it may arrive before the drain of the first signal starts.
+ * Handles both signals for the rest of the process. Without a handler, a second signal would end the process without a
+ * drain, and it may arrive before the drain of the first signal starts.
  * @param endNow called at each signal after the first
  * @returns the name of the first signal
  */
@@ -83,8 +82,8 @@ function onEndSignals(endNow: () => void): Promise<string> {
 const parentPollMs = 500
 
 /**
- * A signal to `npx peage start` ends npx and its shell, but does not reach the gateway. Without npx, the end
- * of the parent process is ignored, because a gateway may outlive the shell that started it.
+ * A signal to `npx peage start` ends npx and its shell, but does not reach the gateway. Without npx, the end of the
+ * parent process is ignored, because a gateway may outlive the shell that started it.
  * @param parentOf returns the current parent's process id, which changes when the parent ends
  * @returns a promise that resolves when npx has ended; never without npx
  */

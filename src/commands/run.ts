@@ -6,9 +6,7 @@ import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
 import { print } from './print.ts'
 
-/**
- * The commands by name, in the order of the help text. Each module is imported only when its command runs.
- */
+/** The commands by name, in the order of the help text. Each module is imported only when its command runs. */
 const commands: Readonly<Record<string, (io: Io) => Command | Promise<Command>>> = {
   init: async io => (await import('./init.ts')).initCommand(io),
   start: startCommand,
@@ -42,8 +40,8 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /**
- * Adds only the command that the first word names. Without a known command, adds all of them for the help
- * text. For `--version`, adds none.
+ * Adds only the command that the first word names. Without a known command, adds all of them for the help text. For
+ * `--version`, adds none.
  */
 async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
@@ -60,10 +58,7 @@ function namesFor(first: string): readonly string[] {
   return Object.hasOwn(commands, first) ? [first] : Object.keys(commands)
 }
 
-/**
- * Configures each command separately, because commander passes settings only to commands that it creates
- * itself.
- */
+/** Configures each command separately, because commander passes settings only to commands that it creates itself. */
 function configure(command: Command, io: Io): void {
   command.exitOverride().configureOutput({
     writeOut: text => void print(io.stdout, [text]),

@@ -1,5 +1,4 @@
-// Records changes of users, as events for services and as notices for users. Clients, operators and commands share
-// it.
+// Records changes of users, as events for services and as notices for users. Clients, operators and commands share it.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { MailQueue } from '../mail/mail-queue.ts'

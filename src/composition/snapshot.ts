@@ -43,8 +43,8 @@ export interface Snapshot extends RequestSnapshot {
    */
   activate(): void
   /**
-   * Call this when the snapshot is replaced or discarded. After its last request, the resources that only this
-   * snapshot used are closed.
+   * Call this when the snapshot is replaced or discarded. After its last request, the resources that only this snapshot
+   * used are closed.
    */
   retire(): void
 }

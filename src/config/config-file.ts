@@ -22,8 +22,8 @@ export interface ConfigFile {
   /** Returns the digest of the last bytes that were read. */
   digest(): string | undefined
   /**
-   * Calls `onChange` when the file differs from its last read. A pipe (`-c <(…)`) is never reported, because
-   * it can be read only once.
+   * Calls `onChange` when the file differs from its last read. A pipe (`-c <(…)`) is never reported, because it can be
+   * read only once.
    * @returns a function that stops watching
    */
   watch(onChange: () => void): () => void
@@ -56,8 +56,8 @@ export function createConfigFile(
     listing: () => listing,
     async reload() {
       const read = await loadInWorker(running)
-      // The digest is undefined if the read did not finish. If the previous file is then saved again, that
-      // counts as a change.
+      // The digest is undefined if the read did not finish. If the previous file is then saved again, that counts as a
+      // change.
       last = read.digest
       return read
     },
@@ -75,8 +75,7 @@ export function createConfigFile(
 }
 
 /**
- * Also true for any other file that cannot be read twice. A missing file counts as regular, because it may
- * come back.
+ * Also true for any other file that cannot be read twice. A missing file counts as regular, because it may come back.
  */
 function isPipe(path: string): boolean {
   try {

@@ -1,8 +1,6 @@
 // Locates, sorts and formats the errors in a configuration file.
 
-/**
- * An error in the file, found at any stage of loading. `locateDiagnostics` turns it into a LocatedDiagnostic.
- */
+/** An error in the file, found at any stage of loading. `locateDiagnostics` turns it into a LocatedDiagnostic. */
 export interface Diagnostic {
   /** Offset in characters from the start of the file. */
   readonly offset: number
@@ -65,17 +63,13 @@ export function logWarnings(
 }
 
 /**
- * Formats a diagnostic as `FILE:LINE:COL  path.to.key  message`. Scripts may parse this format, so it must
- * not change.
+ * Formats a diagnostic as `FILE:LINE:COL  path.to.key  message`. Scripts may parse this format, so it must not change.
  */
 export function formatDiagnostic({ file, line, column, path, message }: LocatedDiagnostic): string {
   return `${file}:${line}:${column}  ${path || '(file)'}  ${message}`
 }
 
-/**
- * Sorts diagnostics in file order. Equal messages at the same place count once, even if several aliases lead
- * there.
- */
+/** Sorts diagnostics in file order. Equal messages at the same place count once, even if several aliases lead there. */
 export function locateDiagnostics(file: string, text: string, diagnostics: readonly Diagnostic[]): Problems {
   const positionOf = positionsIn(text)
   const placed = diagnostics
@@ -124,17 +118,14 @@ export function positionsIn(text: string): (offset: number) => Position {
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
   const end = text.trimEnd().length
   return offset => {
-    // An error at the end of the file, such as an unclosed quote, is shown at the end of the last line with
-    // text.
+    // An error at the end of the file, such as an unclosed quote, is shown at the end of the last line with text.
     const within = Math.min(offset, end)
     const line = countWhile(starts, start => start <= within)
     return { line, column: within - (starts[line - 1] ?? 0) + 1 }
   }
 }
 
-/**
- * Counts the leading items for which `holds` is true, by binary search. After them, `holds` must be false.
- */
+/** Counts the leading items for which `holds` is true, by binary search. After them, `holds` must be false. */
 export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean): number {
   let least = 0
   let most = items.length
@@ -147,8 +138,8 @@ export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean):
 }
 
 /**
- * Appends one key or index to a JSON Pointer (RFC 6901). ajv and the rules both use JSON Pointers for places
- * in the file.
+ * Appends one key or index to a JSON Pointer (RFC 6901). ajv and the rules both use JSON Pointers for places in the
+ * file.
  */
 export function appendToPointer(pointer: string, key: string | number): string {
   return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`

@@ -1,5 +1,5 @@
-// Computes digests of the configuration file to detect changes. Reads in chunks, so that the event loop stays
-// free for requests.
+// Computes digests of the configuration file to detect changes. Reads in chunks, so that the event loop stays free for
+// requests.
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -18,8 +18,8 @@ export function unreadable(error: unknown): string {
 }
 
 /**
- * Polls one file. The returned function never rejects. It resolves to `undefined` if the file is a pipe,
- * which cannot be read twice, or if the machine failed.
+ * Polls one file. The returned function never rejects. It resolves to `undefined` if the file is a pipe, which cannot
+ * be read twice, or if the machine failed.
  */
 export function createDigestPoll(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined
@@ -41,8 +41,8 @@ export function createDigestPoll(path: string): () => Promise<string | undefined
 
   return async () => {
     try {
-      // Opening the file makes a network file system query its server. O_NONBLOCK is needed because the path
-      // may have become a pipe.
+      // Opening the file makes a network file system query its server. O_NONBLOCK is needed because the path may have
+      // become a pipe.
       const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
       try {
         return await currentDigest(file)

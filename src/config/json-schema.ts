@@ -1,5 +1,5 @@
-// Builds the JSON Schema for editors and other programs. It uses standard keywords only and allows `${…}` for
-// every scalar.
+// Builds the JSON Schema for editors and other programs. It uses standard keywords only and allows `${…}` for every
+// scalar.
 import { type FormatName, formats } from './formats/formats.ts'
 import { schema } from './sections/schema.ts'
 

@@ -38,8 +38,8 @@ export function parseListing(listing: Listing): ListedValue[] {
 }
 
 /**
- * Returns the problems of a file without secret values. Unknown keys are hidden too, because a secret may be
- * in the place of a key. Known keys and declared names stay visible.
+ * Returns the problems of a file without secret values. Unknown keys are hidden too, because a secret may be in the
+ * place of a key. Known keys and declared names stay visible.
  * @param yaml undefined if the file is not valid YAML; messages then repeat nothing of the file
  */
 export function maskProblems({ problems }: Problems, yaml?: YamlSource): ListedProblem[] {
@@ -124,8 +124,8 @@ function isSecretField(name: string): boolean {
 }
 
 /**
- * Returns the texts to hide, the longest first, because one may contain another. Texts under 4 characters are
- * kept, because they occur in any sentence.
+ * Returns the texts to hide, the longest first, because one may contain another. Texts under 4 characters are kept,
+ * because they occur in any sentence.
  */
 function hiddenTexts(yaml: YamlSource): string[] {
   const texts = new Set<string>()
@@ -140,8 +140,8 @@ function hiddenTexts(yaml: YamlSource): string[] {
 }
 
 /**
- * Whether the value is an operator's role. A role is next to a secret but is none. Masking it would remove
- * words such as "read" from every message.
+ * Whether the value is an operator's role. A role is next to a secret but is none. Masking it would remove words such
+ * as "read" from every message.
  */
 function isRole(value: unknown, keys: Place['keys']): boolean {
   return keys.at(-1) === 'may' && operatorRoles.some(role => role === value)

@@ -45,8 +45,7 @@ export function createLoadInWorker({
     const worker = new Worker(program, { workerData, execArgv: [], env: {}, resourceLimits })
     // A reload does not keep the gateway from exiting.
     worker.unref()
-    // A thread may still fail while it is being terminated. Without a listener, that error would crash the
-    // gateway.
+    // A thread may still fail while it is being terminated. Without a listener, that error would crash the gateway.
     worker.on('error', () => {})
     try {
       const [result] = await once(worker, 'message', { signal: isLate })

@@ -1,5 +1,4 @@
-// Turns the configuration file into the configuration that the gateway runs on, or into the list of its
-// errors.
+// Turns the configuration file into the configuration that the gateway runs on, or into the list of its errors.
 import { availableParallelism } from 'node:os'
 import { appendToPointer, locateDiagnostics, type Position, type Problems } from './diagnostics.ts'
 import { type Listing, listValues, maskProblems } from './listing.ts'
@@ -20,14 +19,10 @@ interface ConfigSource extends SourceFile {
   /** The number of workers for `auto`. It also limits the default of `auth.hashing.concurrency`. */
   readonly cores?: number
   /**
-   * The workers that already run. They share the machine until a restart, even if the file has a new number
-   * of workers.
+   * The workers that already run. They share the machine until a restart, even if the file has a new number of workers.
    */
   readonly workers?: number
-  /**
-   * Also checks the files that a gateway reads at startup. Commands that only use the stores do not need
-   * them.
-   */
+  /** Also checks the files that a gateway reads at startup. Commands that only use the stores do not need them. */
   readonly toServe?: boolean
 }
 
@@ -48,8 +43,8 @@ export interface LoadedConfig {
 export type Variables = Readonly<Record<string, readonly string[]>>
 
 /**
- * Reads, completes, checks and decodes gateway.yaml. Never throws because of the file's content. Problems are
- * in file order.
+ * Reads, completes, checks and decodes gateway.yaml. Never throws because of the file's content. Problems are in file
+ * order.
  */
 export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   const { file, cores = availableParallelism(), readFile = readLimited } = source
@@ -93,8 +88,8 @@ const filesToServeWith = [
 ]
 
 /**
- * Returns line numbers for messages about changes that need a restart. Routes, upstreams and test cases are
- * left out, because all of them can be reloaded.
+ * Returns line numbers for messages about changes that need a restart. Routes, upstreams and test cases are left out,
+ * because all of them can be reloaded.
  */
 function linesOf(
   { routes: _, upstreams: __, tests: ___, ...sections }: Config,
@@ -112,8 +107,7 @@ function variablesOf({ interpolated }: YamlSource): Variables {
 }
 
 /**
- * The default size of libuv's thread pool. Operators who set UV_THREADPOOL_SIZE should set
- * `hashing.concurrency` too.
+ * The default size of libuv's thread pool. Operators who set UV_THREADPOOL_SIZE should set `hashing.concurrency` too.
  */
 const LIBUV_THREADS = 4
 
@@ -148,8 +142,8 @@ function hostOf(address: string): string {
 }
 
 /**
- * Allows one hash per core of the process, but leaves at least two libuv threads free. Signature checks and
- * DNS lookups use the same threads, and without free threads every request would wait behind logins.
+ * Allows one hash per core of the process, but leaves at least two libuv threads free. Signature checks and DNS lookups
+ * use the same threads, and without free threads every request would wait behind logins.
  */
 function hashConcurrency(cores: number): number {
   return Math.max(1, Math.min(Math.floor(cores), LIBUV_THREADS - 2))
@@ -157,8 +151,7 @@ function hashConcurrency(cores: number): number {
 
 /**
  * Gives a name to each route without one, because logs and metrics need it. `/api/v1/courses/:id` becomes
- * `api-v1-courses-id`. A number is appended if that name is taken. A path without usable characters becomes
- * `root`.
+ * `api-v1-courses-id`. A number is appended if that name is taken. A path without usable characters becomes `root`.
  */
 function nameRoutes<Route extends { name?: string; path: string }>(
   routes: readonly Route[],

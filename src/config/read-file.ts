@@ -34,8 +34,7 @@ export function machineFailure(error: unknown): string | undefined {
 }
 
 function codeOf({ code, message }: NodeJS.ErrnoException): string | undefined {
-  // If a thread could not start, Node puts the code only into the message: `Worker initialization failure:
-  // EMFILE`.
+  // If a thread could not start, Node puts the code only into the message: `Worker initialization failure: EMFILE`.
   return code === 'ERR_WORKER_INIT_FAILED' ? message.slice(message.lastIndexOf(' ') + 1) : code
 }
 
@@ -51,10 +50,7 @@ export function reportingFailures(readFile: ReadFile, onFailure: (error: unknown
   }
 }
 
-/**
- * The error for an existing file that may not be read. Callers show its message in parentheses after the file
- * name.
- */
+/** The error for an existing file that may not be read. Callers show its message in parentheses after the file name. */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused'
 }
@@ -143,8 +139,8 @@ export function tryRead(
 }
 
 /**
- * Reads only UTF-8 text. Invalid bytes all decode to U+FFFD, so a random binary secret would silently lose
- * most of its strength.
+ * Reads only UTF-8 text. Invalid bytes all decode to U+FFFD, so a random binary secret would silently lose most of its
+ * strength.
  * @throws the error of the read, or an error with the code `NOT_UTF8`
  */
 export function inUtf8(readFile: ReadFile): ReadFile {

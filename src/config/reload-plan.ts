@@ -1,5 +1,5 @@
-// Computes what a reload changes, and which changes need a restart: listen addresses, workers, stores, and
-// the secrets of the signing keys.
+// Computes what a reload changes, and which changes need a restart: listen addresses, workers, stores, and the secrets
+// of the signing keys.
 import { isSameValue } from './same-value.ts'
 import type { Config } from './sections/schema.ts'
 

@@ -49,8 +49,7 @@ function toValidation(yaml: YamlSource, errors: readonly ShapeError[]): Validati
   const diagnostics: Diagnostic[] = []
   for (const error of errors) {
     const pointer = pointerOf(error)
-    // A value that could not be read is already reported. A required key under a misspelled name is one
-    // error, not two.
+    // A value that could not be read is already reported. A required key under a misspelled name is one error, not two.
     if (yaml.unknown.has(pointer) || (error.keyword === 'required' && suggested.has(pointer))) continue
     markWithAncestors(invalid, pointer)
     diagnostics.push(toDiagnostic(yaml, error, pointer))
@@ -68,8 +67,8 @@ function markWithAncestors(pointers: Set<string>, pointer: string): void {
 }
 
 /**
- * Corrects three kinds of values. An interpolated text becomes a number or a boolean. A section without keys
- * becomes an empty section. A key without a value gets its empty default.
+ * Corrects three kinds of values. An interpolated text becomes a number or a boolean. A section without keys becomes an
+ * empty section. A key without a value gets its empty default.
  */
 function coerce(yaml: YamlSource, { keyword, schema, value, pointer }: ShapeError): boolean {
   if (keyword !== 'type' && keyword !== 'anyOf') return false

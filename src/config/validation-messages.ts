@@ -18,8 +18,8 @@ export function suggestedKey(error: ShapeError): string | undefined {
 }
 
 /**
- * Keeps only the errors of the branch of each union that was probably meant. If no branch fits, keeps the
- * union's own error.
+ * Keeps only the errors of the branch of each union that was probably meant. If no branch fits, keeps the union's own
+ * error.
  */
 export function bestBranches(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(union => {
@@ -64,10 +64,7 @@ function sentence(error: ShapeError): string {
   return asText === undefined ? `must be ${nounOf(schema)}` : `must be ${nounOf(asText)}, in quotes`
 }
 
-/**
- * Finds a branch for text that accepts a number or boolean in quotes. For example, a token may consist of
- * digits.
- */
+/** Finds a branch for text that accepts a number or boolean in quotes. For example, a token may consist of digits. */
 function schemaOfText({ schema, value }: ShapeError): Schema | undefined {
   if (typeof value !== 'number' && typeof value !== 'boolean') return undefined
   return [schema, ...(schema.anyOf ?? [])].find(

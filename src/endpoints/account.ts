@@ -89,8 +89,8 @@ interface Dependencies {
 }
 
 /**
- * Each endpoint throws StorageError when the store fails, and Refusal `user_not_found` if the user has been
- * deleted since the guards ran.
+ * Each endpoint throws StorageError when the store fails, and Refusal `user_not_found` if the user has been deleted
+ * since the guards ran.
  */
 export function createOwnAccountEndpoints({
   users,

@@ -9,16 +9,12 @@ export interface LocalPath {
   readonly endpoints: ReadonlyMap<string, LocalEndpoint>
   /** Whether a route declared at exactly this path replaces the endpoints. */
   readonly isReplaceable: boolean
-  /**
-   * The methods whose endpoint is switched off in the configuration. They get the same response as an unknown
-   * path.
-   */
+  /** The methods whose endpoint is switched off in the configuration. They get the same response as an unknown path. */
   readonly switchedOff: readonly string[]
 }
 
 /**
- * Returns the matching path, or `unknown` if the path is reserved but has no endpoint. Undefined for all
- * other paths.
+ * Returns the matching path, or `unknown` if the path is reserved but has no endpoint. Undefined for all other paths.
  * @param segments percent-decoded once and lower-cased, as for route matching
  */
 export type FindLocalPath = (segments: readonly string[]) => LocalPath | 'unknown' | undefined

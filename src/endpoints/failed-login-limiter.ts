@@ -39,8 +39,8 @@ export function createAttemptGuess(
 }
 
 /**
- * Each attempt consumes its slots before it runs, and gets them back unless it fails. If failures were
- * counted afterwards, many concurrent guesses could pass the check before the first count.
+ * Each attempt consumes its slots before it runs, and gets them back unless it fails. If failures were counted
+ * afterwards, many concurrent guesses could pass the check before the first count.
  */
 export function createFailedLoginLimiter(): FailedLoginLimiter {
   const attempts = createActiveAttempts()
@@ -75,8 +75,8 @@ function limitKey({ names, key }: FailedLoginLimit): string {
 }
 
 /**
- * Waits while no slot is free but attempts are running. Only failures count, so each running attempt may give
- * its slot back.
+ * Waits while no slot is free but attempts are running. Only failures count, so each running attempt may give its slot
+ * back.
  */
 async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): Promise<EndAttempt> {
   const key = limitKey(limit)
@@ -86,8 +86,7 @@ async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): P
     // The attempt is registered immediately, because attempts that the limiter refuses next look for it.
     if (result.allowed) return attempts.begin(key)
     if (attempts.count(key) > 0) await attempts.nextFreeSlot(key)
-    // Tries again, because the last attempt may have given its slot back after the limiter refused this
-    // attempt.
+    // Tries again, because the last attempt may have given its slot back after the limiter refused this attempt.
     else if (!hadAttempts) throw rateLimited(limit.names, result)
   }
 }

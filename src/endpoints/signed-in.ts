@@ -1,5 +1,5 @@
-// Requires a signed-in user for an endpoint. That is a user with the access token of an active session. An
-// API key is not enough.
+// Requires a signed-in user for an endpoint. That is a user with the access token of an active session. An API key is
+// not enough.
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
 import type { ApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
@@ -32,8 +32,8 @@ interface Dependencies {
 }
 
 /**
- * Checks that the session of the access token has not ended, or that the API token is not revoked. An access
- * token is valid until it expires, even if its session has ended.
+ * Checks that the session of the access token has not ended, or that the API token is not revoked. An access token is
+ * valid until it expires, even if its session has ended.
  * @param tx a transaction that has locked the user, so that the session cannot end during it
  * @throws Refusal `token_invalid`
  * @throws StorageError

@@ -7,10 +7,7 @@ import type { JsonObject } from '../http/json-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { AttemptGuess } from './failed-login-limiter.ts'
 
-/**
- * Returns the token without white space at its ends. Empty if there is none. With a token, the code is
- * ignored.
- */
+/** Returns the token without white space at its ends. Empty if there is none. With a token, the code is ignored. */
 export function tokenOf(body: JsonObject): string {
   return body.string('token').trim()
 }
@@ -22,8 +19,8 @@ interface CodeClaim {
 }
 
 /**
- * Runs `redeem` with the code or token of the request. Wrong codes count as failed logins. Wrong tokens do
- * not count, because 256 bits cannot be guessed.
+ * Runs `redeem` with the code or token of the request. Wrong codes count as failed logins. Wrong tokens do not count,
+ * because 256 bits cannot be guessed.
  * @throws Refusal `rate_limited`; errors of `redeem`
  */
 export type RedeemSubmitted = <T>(

@@ -72,8 +72,8 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
 }
 
 /**
- * Returns the plan that the client requested. An absent value, `null` and an empty text mean the next higher
- * plan. Any other value that is no higher plan is refused, so that no user pays for a wrong plan.
+ * Returns the plan that the client requested. An absent value, `null` and an empty text mean the next higher plan. Any
+ * other value that is no higher plan is refused, so that no user pays for a wrong plan.
  */
 function wantedPlan(named: unknown, current: Plan): Plan {
   const wanted = named === undefined || named === null || named === '' ? planAbove(current) : named

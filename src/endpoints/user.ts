@@ -85,22 +85,21 @@ interface Dependencies {
   randomBytes: RandomBytes
   clock: Clock
   /**
-   * Checks the credential again before a key or a webhook is stored, because both outlive the credential. An
-   * access token outlives its session, and an API token may be revoked before the body of its request
-   * arrives.
+   * Checks the credential again before a key or a webhook is stored, because both outlive the credential. An access
+   * token outlives its session, and an API token may be revoked before the body of its request arrives.
    */
   requireLiveCredential: RequireLiveCredential
   /**
-   * Resolves when the change is visible in this process, so that the previous token is invalid when the
-   * response is sent.
+   * Resolves when the change is visible in this process, so that the previous token is invalid when the response is
+   * sent.
    */
   changesVisible(): Promise<void>
 }
 
 /**
- * Each endpoint throws StorageError when the store fails. The POST endpoints throw Refusal `token_invalid` if
- * the session has ended or the API token is revoked. They throw `user_not_found` if the user was deleted or
- * deactivated after the guards ran. The webhook's POST throws `webhook_url_invalid`.
+ * Each endpoint throws StorageError when the store fails. The POST endpoints throw Refusal `token_invalid` if the
+ * session has ended or the API token is revoked. They throw `user_not_found` if the user was deleted or deactivated
+ * after the guards ran. The webhook's POST throws `webhook_url_invalid`.
  */
 export function createUserEndpoints({
   apiTokens,

@@ -1,5 +1,4 @@
-// Handles one request like a running gateway, but without the network. Uses the same gate, order and
-// refusals.
+// Handles one request like a running gateway, but without the network. Uses the same gate, order and refusals.
 import type { IncomingMessage } from 'node:http'
 import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { Gate } from '../gate/gate.ts'

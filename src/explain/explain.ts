@@ -168,8 +168,8 @@ function outcomesOf(
   refusal: Refusal | undefined,
   showsVerified: boolean,
 ): GuardOutcome[] {
-  // The guard `verified` is listed only for routes with `verified: true`. For other routes, programs may
-  // depend on the list of version 0.1.
+  // The guard `verified` is listed only for routes with `verified: true`. For other routes, programs may depend on the
+  // list of version 0.1.
   const all = (Object.entries(decisions) as [GuardName, GuardDecisions[GuardName]][]).filter(
     ([guard]) => guard !== 'verified' || showsVerified,
   )

@@ -13,10 +13,7 @@ export interface HeaderDiff {
 
 export const emptyDiff: HeaderDiff = { set: {}, remove: [] }
 
-/**
- * Returns the client's headers and probes for a route. Hop-by-hop headers are not probed: every proxy drops
- * them.
- */
+/** Returns the client's headers and probes for a route. Hop-by-hop headers are not probed: every proxy drops them. */
 export function probeRequestHeaders({ requestRules }: Route, headers: HeaderList): HeaderList {
   return withoutDuplicates([...headers, ...probeClientHeaders, ...withProbeValue(requestRules?.remove)])
 }

@@ -36,8 +36,7 @@ export function createStubRequest({
     rawHeaders: fields.flat(),
     headers: Object.fromEntries(fields.map(([name, value]) => [name.toLowerCase(), value])),
     complete: true,
-    // Node's parser sets `upgrade` for requests with an `Upgrade` header. The stub is not parsed, so it is
-    // always set.
+    // Node's parser sets `upgrade` for requests with an `Upgrade` header. The stub is not parsed, so it is always set.
     upgrade: true,
   })
 }

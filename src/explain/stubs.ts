@@ -22,8 +22,8 @@ import { type Plan, plans } from '../users/user.ts'
 import type { UserWithEpoch } from '../users/user-store.ts'
 
 /**
- * Returns the access token of the plan's stub user. It has the form of a real token, so that the gateway
- * recognizes it and removes it from upstream requests.
+ * Returns the access token of the plan's stub user. It has the form of a real token, so that the gateway recognizes it
+ * and removes it from upstream requests.
  */
 export function stubToken(plan: Plan): string {
   const header = Buffer.from('{"alg":"ES256","typ":"at+jwt"}').toString('base64url')
@@ -106,10 +106,7 @@ function recordOf(ofPlan: UserWithEpoch | undefined, { verified, user }: Caller)
 /** A placeholder for assertions, which are shown but never sent. */
 export const stubAssertions: Assertions = { tokenFor: async () => '<signed by the gateway>' }
 
-/**
- * Creates the gateway's own endpoints. An explained request reads their paths and plans, but calls none of
- * them.
- */
+/** Creates the gateway's own endpoints. An explained request reads their paths and plans, but calls none of them. */
 export function stubEndpoints(config: Pick<Config, 'account'>): FindLocalPath {
   const endpoints = [
     createAuthEndpoints,

@@ -16,9 +16,7 @@ export interface TrustedProxies {
    * @param forwardedFor the `X-Forwarded-For` values as received, in order
    */
   clientOf(peer: string, forwardedFor: string): string
-  /**
-   * Like `clientOf`, but returns `undefined` if a trusted peer sent an invalid address. The client is then unknown.
-   */
+  /** Like `clientOf`, but returns `undefined` if a trusted peer sent an invalid address. The client is then unknown. */
   knownClientOf(peer: string, forwardedFor: string): string | undefined
 }
 

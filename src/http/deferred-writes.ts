@@ -10,8 +10,8 @@ export interface DeferredWrite {
 let queue: DeferredWrite[] = []
 
 /**
- * Bound to the async context of the module, because one flush serves many requests. The next request may start
- * inside it.
+ * Bound to the async context of the module, because one flush serves many requests. The next request may start inside
+ * it.
  */
 const flushAfterPoll = AsyncResource.bind(flushDeferred)
 
@@ -22,8 +22,8 @@ export function defer(write: DeferredWrite): void {
 }
 
 /**
- * Sends all deferred writes now. Call this before ending a connection because of bytes after a request. Otherwise
- * the response to that request would be lost.
+ * Sends all deferred writes now. Call this before ending a connection because of bytes after a request. Otherwise the
+ * response to that request would be lost.
  */
 export function flushDeferred(): void {
   const writes = queue

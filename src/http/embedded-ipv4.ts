@@ -7,8 +7,8 @@ export function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
   const found: ipaddr.IPv4[] = []
   const range = address.range()
   if (range === 'ipv4Mapped') found.push(ipv4(parts, 6))
-  // In the local-use prefix 64:ff9b:1::/48, each network chooses the place of the IPv4 address (RFC 8215). It is
-  // never public.
+  // In the local-use prefix 64:ff9b:1::/48, each network chooses the place of the IPv4 address (RFC 8215). It is never
+  // public.
   if (range === 'rfc6052' && parts[2] === 0) found.push(ipv4(parts, 6))
   if (range === '6to4') found.push(ipv4(parts, 1))
   // The address of the server, and the address of the client with inverted bits (RFC 4380 §4).

@@ -60,8 +60,8 @@ export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal
 }
 
 /**
- * For Fastify's `clientErrorHandler`. Handles what the HTTP parser rejected. @param ownFields alternating header
- * names and values
+ * For Fastify's `clientErrorHandler`. Handles what the HTTP parser rejected. @param ownFields alternating header names
+ * and values
  */
 export function onClientError(
   error: Error & { code?: string },
@@ -95,8 +95,8 @@ function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: r
 }
 
 /**
- * Refuses a request for which Node handed over the connection. Earlier requests get their responses first.
- * Otherwise the refusal would be read as a response to one of them.
+ * Refuses a request for which Node handed over the connection. Earlier requests get their responses first. Otherwise
+ * the refusal would be read as a response to one of them.
  * @param head the bytes that followed the request
  */
 export function refuseHandedOver(

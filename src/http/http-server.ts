@@ -6,8 +6,7 @@ import { type SecureContextOptions, Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 
 /**
- * 16 KiB. The gate also checks this limit, because Node does not count separators. A thousand headers could exceed
- * it.
+ * 16 KiB. The gate also checks this limit, because Node does not count separators. A thousand headers could exceed it.
  */
 export const maxHeaderBytes = 16_384
 
@@ -51,11 +50,11 @@ export function createHttpServer(
           },
           listener,
         ) as Server)
-  // By default, Node silently drops headers after the thousandth. A dropped header might be the length of the body
-  // or a second credential.
+  // By default, Node silently drops headers after the thousandth. A dropped header might be the length of the body or a
+  // second credential.
   server.maxHeadersCount = 0
-  // The maximum time without a byte in either direction. A client that does not read its response must not keep it
-  // in memory, or keep the upstream's connection busy. A client that waits for its response is not affected.
+  // The maximum time without a byte in either direction. A client that does not read its response must not keep it in
+  // memory, or keep the upstream's connection busy. A client that waits for its response is not affected.
   server.setTimeout(timeouts.body_idle, socket => {
     if (socket.writableLength > 0 || isIdle(socket)) socket.destroy()
   })
@@ -63,8 +62,8 @@ export function createHttpServer(
 }
 
 /**
- * Applies to the next request of each connection. `body_idle` applies to new connections only. The timeout of the
- * TLS handshake does not change.
+ * Applies to the next request of each connection. `body_idle` applies to new connections only. The timeout of the TLS
+ * handshake does not change.
  */
 export function setTimeouts({ server }: FastifyInstance, timeouts: HttpServerOptions['timeouts']): void {
   server.headersTimeout = timeouts.headers

@@ -10,10 +10,9 @@ const maxLingerMs = 5_000
 const maxLingerBytes = 16 * 1024 * 1024
 
 /**
- * Reads and discards the rest of the request body, up to a limit. Closing a socket with unread bytes resets it, and
- * the reset may overtake the response. Up to the limit, the client has enough time to read the response. Call this
- * before the response is sent. Otherwise Node would read the rest without a limit, or not at all after `Connection:
- * close`.
+ * Reads and discards the rest of the request body, up to a limit. Closing a socket with unread bytes resets it, and the
+ * reset may overtake the response. Up to the limit, the client has enough time to read the response. Call this before
+ * the response is sent. Otherwise Node would read the rest without a limit, or not at all after `Connection: close`.
  * @param isLastResponse whether the connection ends after the response; bytes after the request are then dropped
  */
 export function lingeringClose(
@@ -85,8 +84,8 @@ function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
 }
 
 /**
- * Ends a connection after its last response. Continues to read for a moment, and longer while the client sends, up
- * to a limit. Otherwise a reset could overtake the response.
+ * Ends a connection after its last response. Continues to read for a moment, and longer while the client sends, up to a
+ * limit. Otherwise a reset could overtake the response.
  */
 export function endGracefully(socket: Socket): void {
   halfClose(socket)

@@ -9,8 +9,8 @@ import { setFlagsFromString } from 'node:v8'
  * Creates a response on the connection of a request that Node handed over with an `upgrade` event. It is the last
  * response of the connection. The constructor, `assignSocket` and `shouldKeepAlive` are not documented.
  *
- * Can go when Node 24.9 is the oldest supported version, because its `shouldUpgradeCallback` decides before the
- * event. https://github.com/nodejs/node/pull/59824
+ * Can go when Node 24.9 is the oldest supported version, because its `shouldUpgradeCallback` decides before the event.
+ * https://github.com/nodejs/node/pull/59824
  */
 export function attachResponse(request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request)
@@ -61,8 +61,8 @@ export function releaseBodyless(request: IncomingMessage): void {
 }
 
 /**
- * Replaces Node's action after the last response of a connection. Node calls `destroySoon`, which ends both
- * directions at once. The reset that unread bytes cause may overtake the response.
+ * Replaces Node's action after the last response of a connection. Node calls `destroySoon`, which ends both directions
+ * at once. The reset that unread bytes cause may overtake the response.
  *
  * Can go when Node closes these connections in two steps. https://github.com/nodejs/node/issues/9085
  */
@@ -71,8 +71,8 @@ export function onLastResponse(socket: Socket, end: () => void): void {
 }
 
 /**
- * Drops everything that a response still writes to the connection, as after `end`. Node checks `writable` before
- * each write.
+ * Drops everything that a response still writes to the connection, as after `end`. Node checks `writable` before each
+ * write.
  *
  * Can go when a TLS connection can be ended while bytes of the client are unread.
  * https://github.com/nodejs/node/issues/9085
@@ -106,8 +106,8 @@ const peerGone: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET'
 
 /**
  * Delays the report of a failed write until reading has ended. A service may refuse an upload with a response, and
- * close during the upload. The next write then fails, and Node destroys the socket before it reads the response.
- * Call this before anything is written.
+ * close during the upload. The next write then fails, and Node destroys the socket before it reads the response. Call
+ * this before anything is written.
  *
  * Can go when Node reads the response first. https://github.com/nodejs/node/issues/54366
  */
@@ -119,8 +119,8 @@ export function readBeforeFailing(socket: Socket): void {
       const { code } = (error ?? {}) as NodeJS.ErrnoException
       if (!error || !peerGone.has(code) || socket.readableEnded) done(error)
       else {
-        // An end after a failed write must not count as a regular end. Otherwise a response that it cuts off would
-        // look complete.
+        // An end after a failed write must not count as a regular end. Otherwise a response that it cuts off would look
+        // complete.
         socket.removeAllListeners('end').on('end', () => done(error))
       }
     }
@@ -147,10 +147,10 @@ const listening = new Set<Worker>()
 const drainDelayMs = 100
 
 /**
- * If a worker dies, gives the connections that were on their way to it to another worker. Node forgets them, and
- * their clients would wait forever. Nothing was read from them, so they are distributed again. Node does the same
- * with connections that a worker refuses. If Node changes the internal messages of cluster, no connection is
- * rescued, and the rest works.
+ * If a worker dies, gives the connections that were on their way to it to another worker. Node forgets them, and their
+ * clients would wait forever. Nothing was read from them, so they are distributed again. Node does the same with
+ * connections that a worker refuses. If Node changes the internal messages of cluster, no connection is rescued, and
+ * the rest works.
  *
  * Can go when Node does this itself. https://github.com/nodejs/node-v0.x-archive/pull/7928
  */
@@ -166,8 +166,8 @@ export function rescueConnections(worker: Worker): void {
   process.on('internalMessage', (message: ClusterMessage) => inTransit.delete(message.ack))
   worker.once('listening', () => listening.add(worker))
   worker.once('exit', () => {
-    // Node waits for the dead worker to take the handle before it emits `disconnect`. Only then do the other
-    // workers receive its share of connections.
+    // Node waits for the dead worker to take the handle before it emits `disconnect`. Only then do the other workers
+    // receive its share of connections.
     const late = setTimeout(tell, drainDelayMs, 'disconnect')
     worker.once('disconnect', () => clearTimeout(late))
   })
@@ -183,13 +183,13 @@ export function rescueConnections(worker: Worker): void {
 let running = 0
 
 /**
- * Prevents V8's optimizing compiler from compiling the WebAssembly that `work` compiles and calls for the first
- * time. The compiler would double the CPU time of a start with the embedded database, and use up to 600 MB for the
- * largest functions. Statements are not faster with it.
+ * Prevents V8's optimizing compiler from compiling the WebAssembly that `work` compiles and calls for the first time.
+ * The compiler would double the CPU time of a start with the embedded database, and use up to 600 MB for the largest
+ * functions. Statements are not faster with it.
  *
  * V8 decides whether it may optimize a function when the module is compiled (Node 20) or when the function is first
- * called (Node 24). So later modules, for example undici's parser, are optimized. `wasm-tier-up` stays off.
- * Otherwise V8 would optimize the whole module. It has no effect on other modules.
+ * called (Node 24). So later modules, for example undici's parser, are optimized. `wasm-tier-up` stays off. Otherwise
+ * V8 would optimize the whole module. It has no effect on other modules.
  *
  * Can go when V8 needs less for large functions, or when PGlite contains smaller ones.
  * https://github.com/colbymchenry/codegraph/issues/298

@@ -17,8 +17,8 @@ type Connection = Duplex & { [pending]?: ServerResponse[]; [unread]?: IncomingMe
 const maxWaitingRequests = 100
 
 /**
- * Calls `start` when the response owns the connection, because a queued response emits no `close`. Node stops reading
- * a connection when responses accumulate. It does not stop when requests accumulate, so this function limits them.
+ * Calls `start` when the response owns the connection, because a queued response emits no `close`. Node stops reading a
+ * connection when responses accumulate. It does not stop when requests accumulate, so this function limits them.
  */
 export function whenWritable(request: IncomingMessage, response: ServerResponse, start: () => void): void {
   const connection: Connection = request.socket
@@ -29,8 +29,8 @@ export function whenWritable(request: IncomingMessage, response: ServerResponse,
     connection.destroy()
   } else {
     onceOwnsConnection(response, () => {
-      // If its body failed to parse, the request is refused as the last of its connection. It must not count
-      // against a limit.
+      // If its body failed to parse, the request is refused as the last of its connection. It must not count against a
+      // limit.
       if (request.complete || !isEnding(connection)) start()
     })
   }
@@ -88,8 +88,8 @@ export function isUnanswered(connection: Connection): boolean {
 }
 
 /**
- * For the listeners of `upgrade` and `connect`. Calls back when the pending responses have been sent, with the
- * bytes that arrived until then. If the connection ends with these responses, it never calls back.
+ * For the listeners of `upgrade` and `connect`. Calls back when the pending responses have been sent, with the bytes
+ * that arrived until then. If the connection ends with these responses, it never calls back.
  * @param head the bytes that followed the request
  */
 export function whenAnswered(
@@ -113,8 +113,8 @@ const maxEarlyBytes = 65_536
 
 /**
  * Takes over from Node's listeners, which Node removes from the connection before `upgrade` and `connect`. Without
- * these, a pending response gets no `drain`. The gateway would also not notice a client that disconnects or does
- * not read.
+ * these, a pending response gets no `drain`. The gateway would also not notice a client that disconnects or does not
+ * read.
  * @param head bytes already received
  * @param onFull called when more than 64 KiB have been received
  * @returns a function that stops buffering and returns the received bytes

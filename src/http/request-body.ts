@@ -21,8 +21,8 @@ const slowestBytes = 1_024
 const periodMs = 30_000
 
 /**
- * A separate stream, because undici destroys the body that it receives. If that were the request, the client's
- * socket would close before the client received a response.
+ * A separate stream, because undici destroys the body that it receives. If that were the request, the client's socket
+ * would close before the client received a response.
  */
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
@@ -55,8 +55,8 @@ export class RequestBody extends Readable {
   }
 
   /**
-   * Returns whether nothing has been read. If so, another stream can read the body from its beginning after this one
-   * is destroyed.
+   * Returns whether nothing has been read. If so, another stream can read the body from its beginning after this one is
+   * destroyed.
    */
   get isUnread(): boolean {
     return !this.#wasRead && !this.readableDidRead

@@ -1,5 +1,5 @@
-// Handles requests with `Upgrade`. A request that may upgrade is dispatched like others. Any other is parsed again
-// as a plain request.
+// Handles requests with `Upgrade`. A request that may upgrade is dispatched like others. Any other is parsed again as a
+// plain request.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
@@ -9,10 +9,9 @@ import { attachResponse } from './node-internals.ts'
 import { bufferWhilePending, isUnanswered, whenAnswered } from './pipelining.ts'
 
 /**
- * Installs an `upgrade` listener. With one, Node hands over every request with `Upgrade` and its connection,
- * including HTTP/2's `h2c`. A request that may not upgrade is a plain request (RFC 9110 §7.8), so the parser
- * receives it again without the header. If an earlier request has no response yet, the request is refused and its
- * connection ends.
+ * Installs an `upgrade` listener. With one, Node hands over every request with `Upgrade` and its connection, including
+ * HTTP/2's `h2c`. A request that may not upgrade is a plain request (RFC 9110 §7.8), so the parser receives it again
+ * without the header. If an earlier request has no response yet, the request is refused and its connection ends.
  * @param mayUpgrade whether to emit the request as a `request` event, with a response that `detachSocket` accepts
  * @param ownFields alternating header names and values, for refusals
  */
@@ -24,8 +23,8 @@ export function routeUpgrades(
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', destroySocket)
     if (isUnanswered(socket)) refuseHandedOver(server, socket, head, ownFields)
-    // A client may receive the whole previous response before Node has registered that it was sent. This mostly
-    // happens over TLS.
+    // A client may receive the whole previous response before Node has registered that it was sent. This mostly happens
+    // over TLS.
     else
       whenAnswered(server, socket, head, received => {
         if (mayUpgrade(request)) dispatchUpgrade(server, request, socket, received)
@@ -58,8 +57,7 @@ function destroySocket(this: Socket): void {
 function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const response = attachResponse(request)
   socket.setTimeout(server.timeout)
-  // A client sends nothing before its 101 (RFC 6455 §4.1). If bytes arrive, the caller of `detachSocket` receives
-  // them.
+  // A client sends nothing before its 101 (RFC 6455 §4.1). If bytes arrive, the caller of `detachSocket` receives them.
   const stopBuffering = bufferWhilePending(server, socket, head, () => {
     if (response.headersSent) socket.pause()
     else socket.destroy()

@@ -1,5 +1,5 @@
-// Reads a column of sealed or plain secrets row by row, and replaces a secret only if it has not changed
-// since its read.
+// Reads a column of sealed or plain secrets row by row, and replaces a secret only if it has not changed since its
+// read.
 import type { Database } from '../storage/database.ts'
 
 /** Contains only constants of the program, because the names are inserted into SQL unescaped. */
@@ -24,10 +24,7 @@ export interface SealedColumn {
   after(key: string | undefined, limit: number): Promise<SealedRow[]>
   /** Returns the current text of a row. Undefined if the row has no secret or was deleted. */
   read(key: string): Promise<string | undefined>
-  /**
-   * Replaces a row's text if it still equals `from`.
-   * @returns whether it was replaced
-   */
+  /** Replaces a row's text if it still equals `from`. @returns whether it was replaced */
   replace(key: string, from: string, to: string): Promise<boolean>
 }
 

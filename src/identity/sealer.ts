@@ -1,5 +1,5 @@
-// Encrypts stored secrets with AES-256-GCM and a key derived from `auth.key_secret`. `auth.key_secret_old`
-// only decrypts.
+// Encrypts stored secrets with AES-256-GCM and a key derived from `auth.key_secret`. `auth.key_secret_old` only
+// decrypts.
 import {
   createCipheriv,
   createDecipheriv,
@@ -14,16 +14,12 @@ export interface Sealer {
   /** @param context the owner of the secret; it can be opened only with the same context */
   seal(plain: string, context: string): string
   /**
-   * Returns the plain text. Undefined if the text was altered, or sealed with another secret or for another
-   * context.
+   * Returns the plain text. Undefined if the text was altered, or sealed with another secret or for another context.
    */
   open(sealed: string, context: string): string | undefined
   /** Whether the text is sealed with the current secret, not with the old one. */
   isCurrent(sealed: string, context: string): boolean
-  /**
-   * Returns keys of 32 bytes for one purpose: from the current secret, followed by the old secret if there is
-   * one.
-   */
+  /** Returns keys of 32 bytes for one purpose: from the current secret, followed by the old secret if there is one. */
   keysFor(purpose: string): readonly Buffer[]
 }
 
@@ -42,10 +38,7 @@ export function isSealed(stored: string): boolean {
   return stored.startsWith(prefix)
 }
 
-/**
- * Derives a key from each secret once, which takes about 50 ms.
- * @param old a secret that only opens; empty for none
- */
+/** Derives a key from each secret once, which takes about 50 ms. @param old a secret that only opens; empty for none */
 export async function createSealer(secret: string, old = ''): Promise<Sealer> {
   const key = await deriveKey(secret)
   const oldKey = old === '' ? undefined : await deriveKey(old)
@@ -83,8 +76,8 @@ const ivBytes = 12
 const tagBytes = 16
 
 /**
- * Derives a key for one purpose (RFC 5869). An attacker with this key can derive no other key and cannot open
- * sealed secrets.
+ * Derives a key for one purpose (RFC 5869). An attacker with this key can derive no other key and cannot open sealed
+ * secrets.
  */
 function separate(key: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', key, '', `peage ${purpose} v1`, 32))

@@ -23,8 +23,7 @@ export interface MailQueue {
    */
   add(tx: Queryable, mail: NewMail): Promise<void>
   /**
-   * Call this after mails were committed. This process sends them now, or another process sends them within one
-   * second.
+   * Call this after mails were committed. This process sends them now, or another process sends them within one second.
    */
   wake(): void
   /** Makes `wake` call `listener`. @returns a function that removes the listener */

@@ -93,8 +93,8 @@ export function createMailService(
 }
 
 /**
- * Reads the templates. `check` has already read the files, and later problems with them must not prevent the
- * sending of codes.
+ * Reads the templates. `check` has already read the files, and later problems with them must not prevent the sending of
+ * codes.
  */
 function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templates {
   if (folder === undefined) return noTemplates

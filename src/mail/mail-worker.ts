@@ -41,14 +41,14 @@ interface Dependencies {
 }
 
 /**
- * The maximum number of leased mails. It is higher than the number of connections, so that no connection waits for
- * the next poll.
+ * The maximum number of leased mails. It is higher than the number of connections, so that no connection waits for the
+ * next poll.
  */
 const maxLeased = 64
 
 /**
- * The time limit of an attempt. Its lease ends a little later. If the process crashes during an attempt, the mail
- * is retried within 90 s, after the lease and one poll.
+ * The time limit of an attempt. Its lease ends a little later. If the process crashes during an attempt, the mail is
+ * retried within 90 s, after the lease and one poll.
  */
 export const attemptMs = 60_000
 const leaseMs = 75_000
@@ -80,8 +80,8 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
   }
 
   /**
-   * Stores the outcome. A mail that was sent without a stored outcome would be sent again, so this waits for a
-   * store that is down for a short time.
+   * Stores the outcome. A mail that was sent without a stored outcome would be sent again, so this waits for a store
+   * that is down for a short time.
    */
   async function record(
     mail: LeasedMail,

@@ -1,13 +1,13 @@
-// Limits repeated log lines. For each kind, the first line is logged immediately, then at most one per minute with
-// a count.
+// Limits repeated log lines. For each kind, the first line is logged immediately, then at most one per minute with a
+// count.
 import type { Clock } from '../clock.ts'
 
 const intervalMs = 60_000
 
 /**
  * Creates a function to call at each failure, with its kind. There must be few kinds.
- * @returns a function that returns the number of failures for the line, including this one; undefined if no line
- * should be logged now
+ * @returns a function that returns the number of failures for the line, including this one; undefined if no line should
+ *   be logged now
  */
 export function createLogThrottle(clock: Clock): (kind: string) => number | undefined {
   const lines = new Map<string, { atMs: number; unwritten: number }>()

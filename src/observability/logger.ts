@@ -51,8 +51,8 @@ let secondMs = 0
 let secondText = ''
 
 /**
- * Returns the current time in RFC 3339 and UTC. The text is cached, because most lines share the second of the
- * previous line.
+ * Returns the current time in RFC 3339 and UTC. The text is cached, because most lines share the second of the previous
+ * line.
  */
 function now(): string {
   const nowMs = Date.now()
@@ -68,8 +68,8 @@ function now(): string {
 }
 
 /**
- * Logs only an error's type, message, code, stack and cause. Drivers attach more, for example the row that violated
- * a constraint, or the command with its arguments. These may be secret.
+ * Logs only an error's type, message, code, stack and cause. Drivers attach more, for example the row that violated a
+ * constraint, or the command with its arguments. These may be secret.
  */
 function serializeError(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error }
@@ -80,8 +80,8 @@ function serializeError(error: unknown): object {
 }
 
 /**
- * Makes a request target safe to log. Removes the query and the authority, which may contain secrets, and limits
- * the length to 512 characters.
+ * Makes a request target safe to log. Removes the query and the authority, which may contain secrets, and limits the
+ * length to 512 characters.
  */
 export function redactPath(target: string): string {
   const queryStart = target.indexOf('?')

@@ -1,5 +1,5 @@
-// Writes the log of a process to standard output, in batches. It writes only whole lines if other processes share
-// the output.
+// Writes the log of a process to standard output, in batches. It writes only whole lines if other processes share the
+// output.
 import type { Writable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Config } from '../config/sections/schema.ts'
@@ -57,8 +57,8 @@ const maxWaitingBytes = 32 * 1024 * 1024
 
 /**
  * Writes lines in batches, because a write per line would cost each request a tenth of its time. It buffers bytes,
- * because a concatenated string keeps all its pieces in memory, and every garbage collection would copy them. That
- * was 3 % of the cost of a request.
+ * because a concatenated string keeps all its pieces in memory, and every garbage collection would copy them. That was
+ * 3 % of the cost of a request.
  * @param onLost receives the number of dropped lines, when half of the waiting bytes have been read
  */
 function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): LogBuffer {

@@ -26,10 +26,7 @@ interface BaseOperation {
 interface OperationOfUsers extends BaseOperation {
   /** Either anybody, or a user with an access token or an API key. */
   readonly caller: 'anybody' | 'user'
-  /**
-   * Whether a success ends sessions. The response then waits until the access tokens of these sessions are
-   * refused.
-   */
+  /** Whether a success ends sessions. The response then waits until the access tokens of these sessions are refused. */
   readonly endsSessions?: true
   readonly roles?: undefined
   readonly fieldsOf?: undefined
@@ -48,8 +45,8 @@ export interface OperationOfOperators extends BaseOperation {
 export interface DescribedResponse {
   readonly description: string
   /**
-   * Schema and serializer of the JSON body. Members that it does not describe are never sent. Undefined
-   * without JSON body.
+   * Schema and serializer of the JSON body. Members that it does not describe are never sent. Undefined without JSON
+   * body.
    */
   readonly body?: Schema
   /** The media type of a body that is not JSON. */

@@ -35,9 +35,9 @@ export interface LogFilter<Status extends string> {
 
 /**
  * Every method throws StorageError when the store fails.
- * @param table with the columns `id`, `status` ('pending' until it is finished), `attempts` (0 at first, increased
- * by each lease), `due_at` (when the next attempt is due, or when the lease expires), `response_status`, `error`
- * and `finished_at`
+ * @param table with the columns `id`, `status` ('pending' until it is finished), `attempts` (0 at first, increased by
+ *   each lease), `due_at` (when the next attempt is due, or when the lease expires), `response_status`, `error` and
+ *   `finished_at`
  */
 export function createAttemptStore<Done extends string>(
   database: Queryable,

@@ -1,5 +1,5 @@
-// Sends the messages in an outbox table. It leases due rows, attempts each, and polls or is woken. Every replica
-// has one worker per table.
+// Sends the messages in an outbox table. It leases due rows, attempts each, and polls or is woken. Every replica has
+// one worker per table.
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -14,18 +14,18 @@ interface OutboxWork<Leased> {
   /**
    * Each function leases due rows of one class, as many as there is room for. It does so in one statement with `for
    * update skip locked`, which counts the attempt and sets the expiry of the lease (see the columns in
-   * `attempt-store.ts`). The functions are called one after another, and each returned row is attempted
-   * immediately. A lease must be longer than the deadline of the attempt, because another replica takes the row
-   * after the lease has expired.
+   * `attempt-store.ts`). The functions are called one after another, and each returned row is attempted immediately. A
+   * lease must be longer than the deadline of the attempt, because another replica takes the row after the lease has
+   * expired.
    * @param running number of attempts of this worker that have not ended
    */
   readonly lease: readonly ((running: number) => Promise<readonly Leased[]>)[]
   /** Returns whether the worker should poll again immediately after a poll that leased rows. */
   hasRoom(running: number): boolean
   /**
-   * Makes one attempt and stores its outcome. If `stopping` aborts the attempt, calls `release` of the attempt
-   * store instead. The attempt must end by itself, because the worker has no deadlines. Rejects with StorageError
-   * if the outcome cannot be stored.
+   * Makes one attempt and stores its outcome. If `stopping` aborts the attempt, calls `release` of the attempt store
+   * instead. The attempt must end by itself, because the worker has no deadlines. Rejects with StorageError if the
+   * outcome cannot be stored.
    */
   attempt(leased: Leased, stopping: AbortSignal): Promise<void>
   /** Called once when the store begins to fail. Rows that are leased are leased again after their lease expires. */

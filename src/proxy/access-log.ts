@@ -27,8 +27,8 @@ interface LoggedRequest {
   /** The Host header, as received. */
   readonly host: string
   /**
-   * The target of the last attempt, and the time until its response head. Without a response head, the time until
-   * the end of the attempt.
+   * The target of the last attempt, and the time until its response head. Without a response head, the time until the
+   * end of the attempt.
    */
   readonly upstreamTarget: string | undefined
   readonly upstreamDurationMs: number

@@ -25,9 +25,7 @@ interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly headers: Readonly<Record<string, string>> | undefined
 }
 
-/**
- * Forwards a request, and takes over its reservation. Only the guards create an `Admission`, after the daily count.
- */
+/** Forwards a request, and takes over its reservation. Only the guards create an `Admission`, after the daily count. */
 export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, admission: Admission) => void
 
 interface Settings {
@@ -125,8 +123,8 @@ export function createForwardRequest(
  * Returns the header changes to the upstream's response: the rules of the route, then the headers that the gateway
  * adds.
  * @param fields CORS and rate-limit headers for this request
- * @param isCors whether `fields` contains CORS headers; they then replace the CORS headers of the upstream and of
- * the route
+ * @param isCors whether `fields` contains CORS headers; they then replace the CORS headers of the upstream and of the
+ *   route
  */
 function responseRulesFor(
   route: Route,

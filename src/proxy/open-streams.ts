@@ -121,8 +121,8 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
   }
 
   /**
-   * Also handles streams that are notified during the check. If a check fails, the next regular check includes
-   * these streams.
+   * Also handles streams that are notified during the check. If a check fails, the next regular check includes these
+   * streams.
    */
   async function checkNotified(): Promise<void> {
     if (isCheckingNotified || isStopped) return

@@ -119,8 +119,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   }
 
   /**
-   * Sends a refusal. @param thrown a Refusal, or ClientDisconnected, which sends nothing; any other error becomes a
-   * 500
+   * Sends a refusal. @param thrown a Refusal, or ClientDisconnected, which sends nothing; any other error becomes a 500
    */
   refuse(thrown: unknown): void {
     sendRefusal(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))

@@ -57,8 +57,7 @@ const overrides = new Set(['x-http-method-override', 'x-http-method', 'x-method-
 // In some frameworks, `X-Original-URL` and `X-Rewrite-URL` override the path that the guards checked.
 const dropped = /^x-(?:original|rewrite)-/
 
-// These headers describe the client: address, host, user or certificate. Services trust them, because proxies set
-// them.
+// These headers describe the client: address, host, user or certificate. Services trust them, because proxies set them.
 const forwardedNames = new Set([
   'coming-from',
   'x-coming-from',

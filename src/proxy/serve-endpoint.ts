@@ -1,5 +1,5 @@
-// Serves the local endpoints. Fastify reads and responds to the request. The guards, body and response come from
-// the gateway.
+// Serves the local endpoints. Fastify reads and responds to the request. The guards, body and response come from the
+// gateway.
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type {
@@ -45,8 +45,7 @@ export function createServeEndpoint(serve: RequestListener): ServeEndpoint {
 }
 
 /**
- * The gate has already found the endpoint. So Fastify has only one path, and receives it instead of the client's
- * path.
+ * The gate has already found the endpoint. So Fastify has only one path, and receives it instead of the client's path.
  */
 export const servedPath = '/'
 

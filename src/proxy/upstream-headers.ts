@@ -1,5 +1,5 @@
-// Builds the request headers for the upstream. The client's forbidden headers are dropped, and the gateway's
-// headers are added.
+// Builds the request headers for the upstream. The client's forbidden headers are dropped, and the gateway's headers
+// are added.
 import type { IncomingMessage } from 'node:http'
 import { withoutConsoleCookies } from '../admin/console/cookies.ts'
 import { canonicalName } from '../config/formats/header-names.ts'
@@ -24,8 +24,8 @@ export interface ReceivedRequest {
 
 /**
  * @param assertion the signed identity, on routes with `identity_assertion`
- * @returns alternating names and values, as undici and node:http accept them; Host is first, then `traceparent` if
- * the trace is propagated, and `forward` sets both values
+ * @returns alternating names and values, as undici and node:http accept them; Host is first, then `traceparent` if the
+ *   trace is propagated, and `forward` sets both values
  */
 export function buildUpstreamHeaders(
   received: ReceivedRequest,
@@ -75,15 +75,12 @@ export function propagatesTrace({ requestRules }: Route): boolean {
 }
 
 /**
- * The client's trace headers to drop. `tracestate` is kept only if the client's `traceparent` was valid and
- * continued.
+ * The client's trace headers to drop. `tracestate` is kept only if the client's `traceparent` was valid and continued.
  */
 const ofParent = new Set(['traceparent'])
 const ofTrace = new Set(['traceparent', 'tracestate'])
 
-/**
- * Kinds that `Connection` may declare hop-by-hop. They contain no identity, body framing, or header of the gateway.
- */
+/** Kinds that `Connection` may declare hop-by-hop. They contain no identity, body framing, or header of the gateway. */
 const droppableByConnection = new Set<HeaderKind>([
   'pass',
   'cookie',
@@ -199,9 +196,7 @@ function passTrusted(fields: string[], raw: readonly string[]): void {
   }
 }
 
-/**
- * Returns the names that `Connection` declares hop-by-hop (RFC 9110 §7.6.1); undefined for `keep-alive` or `close`.
- */
+/** Returns the names that `Connection` declares hop-by-hop (RFC 9110 §7.6.1); undefined for `keep-alive` or `close`. */
 function connectionOptions(request: IncomingMessage): Set<string> | undefined {
   const value = request.headers.connection
   if (value === undefined || value === 'keep-alive' || value === 'close') return undefined
@@ -213,9 +208,7 @@ function connectionOptions(request: IncomingMessage): Set<string> | undefined {
   )
 }
 
-/**
- * Header values are ASCII here. An email may contain other characters, so it is percent-encoded as in a mailto URI.
- */
+/** Header values are ASCII here. An email may contain other characters, so it is percent-encoded as in a mailto URI. */
 function fieldSafe(text: string): string {
   return text.replace(/[^\x21-\x24\x26-\x7e]/gu, character => encodeURIComponent(character))
 }

@@ -1,5 +1,4 @@
-// Contains all French texts that clients receive: each refusal by its code, and the messages of successful
-// responses.
+// Contains all French texts that clients receive: each refusal by its code, and the messages of successful responses.
 
 export interface CatalogEntry {
   readonly status: number

@@ -1,5 +1,5 @@
-// Creates the refusals of limits (429): rate limits with the headers of
-// draft-ietf-httpapi-ratelimit-headers-09, connection limits, and the daily limit.
+// Creates the refusals of limits (429): rate limits with the headers of draft-ietf-httpapi-ratelimit-headers-09,
+// connection limits, and the daily limit.
 import { dailyLimitSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
@@ -17,10 +17,7 @@ export interface RateLimitState {
 export interface LimitNames {
   /** The name of the limit in the response headers. */
   readonly policy: string
-  /**
-   * The configuration key for the log, for example `auth.rate_limits.register` or
-   * `routes.courses.rate_limit`.
-   */
+  /** The configuration key for the log, for example `auth.rate_limits.register` or `routes.courses.rate_limit`. */
   readonly key: string
 }
 
@@ -42,8 +39,8 @@ export interface ConnectionLimit {
 }
 
 /**
- * Creates the refusal for a client that already holds `limit` connections to a service. The quota unit is
- * defined in draft-ietf-httpapi-ratelimit-headers-10. There is no time window.
+ * Creates the refusal for a client that already holds `limit` connections to a service. The quota unit is defined in
+ * draft-ietf-httpapi-ratelimit-headers-10. There is no time window.
  */
 export function tooManyConnections({ limit, key }: ConnectionLimit): Refusal {
   return new Refusal('rate_limited', {
@@ -68,8 +65,7 @@ export function rateLimitHeaders(
 }
 
 /**
- * Creates refusals whose sentence contains the limit. Requests refused within the same second share one
- * refusal.
+ * Creates refusals whose sentence contains the limit. Requests refused within the same second share one refusal.
  * @param limit uses per day
  * @returns a function of the seconds until UTC midnight
  */

@@ -1,5 +1,5 @@
-// An expected refusal. It may be thrown anywhere and is sent in one place (http/error-handlers.ts). Any other
-// thrown error is unexpected.
+// An expected refusal. It may be thrown anywhere and is sent in one place (http/error-handlers.ts). Any other thrown
+// error is unexpected.
 import { type CatalogEntry, type CodeWithReasons, catalog, type RefusalCode } from './catalog.ts'
 
 interface Details {
@@ -12,8 +12,7 @@ interface Details {
   /** For the log. The client never sees it. */
   cause?: unknown
   /**
-   * For the log: why a request got 401, 403 or 429. A fixed word or a configuration key, never a text from
-   * the request.
+   * For the log: why a request got 401, 403 or 429. A fixed word or a configuration key, never a text from the request.
    */
   reason?: string
 }
@@ -73,9 +72,7 @@ function responseOf(code: RefusalCode, { headers = {}, body }: Details): Refusal
   return { fields: fields.flat(), body: bytes.toString('latin1') }
 }
 
-/**
- * Creates a 503 with `Retry-After: 1`, if storage or another dependency of the response is not available.
- */
+/** Creates a 503 with `Retry-After: 1`, if storage or another dependency of the response is not available. */
 export function serviceUnavailable(cause?: unknown): Refusal {
   return new Refusal('service_unavailable', { headers: { 'retry-after': '1' }, cause })
 }

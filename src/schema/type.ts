@@ -1,5 +1,5 @@
-// Builds JSON Schemas that the compiler derives types from. A library for this would take longer to load than
-// a configuration takes to check, and every command and every start would wait for it.
+// Builds JSON Schemas that the compiler derives types from. A library for this would take longer to load than a
+// configuration takes to check, and every command and every start would wait for it.
 
 declare const written: unique symbol
 declare const decoded: unique symbol

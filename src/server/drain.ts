@@ -8,10 +8,7 @@ import { schemeOf } from '../http/http-server.ts'
 import { keepSocketsWithUnsentData } from '../http/node-internals.ts'
 
 export interface Drain {
-  /**
-   * Resolves when every connection has ended.
-   * @param time milliseconds until open connections are destroyed
-   */
+  /** Resolves when every connection has ended. @param time milliseconds until open connections are destroyed */
   run(time: number): Promise<void>
 }
 
@@ -66,8 +63,8 @@ export function createDrain(app: FastifyInstance): Drain {
   server.on('connection', () => {
     accepted += 1
   })
-  // The listener closes right after this, and the kernel resets connections that still wait to be accepted. The
-  // event loop accepts one connection per turn, and may not check again within a turn.
+  // The listener closes right after this, and the kernel resets connections that still wait to be accepted. The event
+  // loop accepts one connection per turn, and may not check again within a turn.
   app.addHook('preClose', async () => {
     for (let turnsWithout = 0; turnsWithout < 2 && performance.now() < acceptUntilMs; ) {
       const before = accepted

@@ -17,8 +17,8 @@ export interface RunningServer {
   /** Undefined without an admin listener. */
   readonly adminAddress: string | undefined
   /**
-   * Accepts no more connections, finishes requests in flight, writes everything that is only in memory, and closes
-   * the stores. Requests that do not finish within `server.drain_timeout` are aborted.
+   * Accepts no more connections, finishes requests in flight, writes everything that is only in memory, and closes the
+   * stores. Requests that do not finish within `server.drain_timeout` are aborted.
    */
   stop(): Promise<void>
   /** Reads the configuration again. Resolves when it is active or rejected. Never rejects. */
@@ -118,8 +118,8 @@ async function stopInOrder(
   const sent = background.endSending(timeoutMs * 0.5)
   await dataPlane.drain(timeoutMs)
   await sent
-  // Closed before the data plane, because requests of operators use it. They get only a part of the time, and the
-  // rest is for the stores.
+  // Closed before the data plane, because requests of operators use it. They get only a part of the time, and the rest
+  // is for the stores.
   await Promise.all([background.close(), admin.close(Math.max(0, end - performance.now()) * 0.8)])
   await dataPlane.close()
   await gatewayProcess.storage.close()

@@ -22,8 +22,8 @@ export type Listen = (channels: readonly string[], handlers: NotificationHandler
 
 export interface ChangeFeed {
   /**
-   * Returns whether every change that was committed until `maxHeartbeatAgeMs` ago has been notified. Check it on
-   * every use of a cache. While it is false, no cached record may be used.
+   * Returns whether every change that was committed until `maxHeartbeatAgeMs` ago has been notified. Check it on every
+   * use of a cache. While it is false, no cached record may be used.
    */
   isFresh(): boolean
   /**
@@ -33,9 +33,9 @@ export interface ChangeFeed {
    */
   subscribe(listener: (change: string) => void, onGap: () => void): () => void
   /**
-   * Resolves when this process was notified of every change committed so far. A change then takes effect
-   * immediately in the process that made it. Takes one second at most. After that, the feed is not fresh, and no
-   * cached record is used.
+   * Resolves when this process was notified of every change committed so far. A change then takes effect immediately in
+   * the process that made it. Takes one second at most. After that, the feed is not fresh, and no cached record is
+   * used.
    */
   catchUp(): Promise<void>
   close(): Promise<void>

@@ -1,5 +1,4 @@
-// Builds indexes on tables while older replicas write to them. A migration cannot do that, because it is a
-// transaction.
+// Builds indexes on tables while older replicas write to them. A migration cannot do that, because it is a transaction.
 import type { MigrationLog } from './migrate.ts'
 
 interface IndexClient {
@@ -22,9 +21,9 @@ export async function buildIndexes(client: IndexClient): Promise<void> {
 }
 
 /**
- * Builds the missing indexes while other processes write. A build can fail because a transaction stays open for
- * longer than `waitMs`, or because another replica builds the index. The next start then tries again. Without the
- * index, searches are slower.
+ * Builds the missing indexes while other processes write. A build can fail because a transaction stays open for longer
+ * than `waitMs`, or because another replica builds the index. The next start then tries again. Without the index,
+ * searches are slower.
  * @param client on a separate connection, outside of transactions
  * @throws the client's error if the catalog cannot be read
  */
@@ -34,8 +33,8 @@ export async function buildIndexesConcurrently(
   waitMs = 5_000,
 ): Promise<void> {
   for (const name of await missingOf(client, Object.keys(indexes))) {
-    // Does not wait for the lock. A waiting session has a snapshot, and the build in the other session would wait
-    // for it.
+    // Does not wait for the lock. A waiting session has a snapshot, and the build in the other session would wait for
+    // it.
     const { rows } = await client.query('select pg_try_advisory_lock(hashtext($1)) as is_ours', [name])
     if (!(rows as { is_ours: boolean }[])[0]?.is_ours) continue
     try {
@@ -58,8 +57,8 @@ export async function buildIndexesConcurrently(
 }
 
 /**
- * Returns the names without a valid index, found by the search_path like the tables. A failed build leaves an
- * invalid index.
+ * Returns the names without a valid index, found by the search_path like the tables. A failed build leaves an invalid
+ * index.
  */
 async function missingOf(client: IndexClient, names: readonly string[]): Promise<string[]> {
   const { rows } = await client.query(

@@ -21,8 +21,7 @@ export function createMemoryRateLimiter(
   clock: Clock,
   maxKeys = MAX_KEYS,
 ): MemoryRateLimiter {
-  // In the order of creation. This is also the order of expiry, because all windows of a limiter have the same
-  // length.
+  // In the order of creation. This is also the order of expiry, because all windows of a limiter have the same length.
   const windows = new Map<string, Window>()
 
   function current(key: string): Window {

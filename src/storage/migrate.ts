@@ -37,9 +37,9 @@ function migrationNames(dir: string): string[] {
 }
 
 /**
- * Applies pending migrations. Waits for an advisory lock, so that any number of replicas may start together. Each
- * file is a separate transaction, because a transaction that locks two tables could deadlock with a statement of an
- * active replica. If a file cannot lock its table in time, for example during a backup, it is retried until it can.
+ * Applies pending migrations. Waits for an advisory lock, so that any number of replicas may start together. Each file
+ * is a separate transaction, because a transaction that locks two tables could deadlock with a statement of an active
+ * replica. If a file cannot lock its table in time, for example during a backup, it is retried until it can.
  * @returns the names of the files that this call applied, oldest first
  * @throws StorageError when a file fails; earlier files stay applied
  */
@@ -111,8 +111,8 @@ async function applyPending(
       direction: 'up',
       migrationsTable: 'peage_migrations',
       migrationsSchema: schema,
-      // This check compares times in the session's time zone, which may change between files. `isUpToDate` has
-      // checked the order.
+      // This check compares times in the session's time zone, which may change between files. `isUpToDate` has checked
+      // the order.
       checkOrder: false,
       advisoryLockMode: 'wait',
       singleTransaction: false,
@@ -138,9 +138,9 @@ interface Applied {
 }
 
 /**
- * Reads the applied migrations. Their table is found by the search_path, like all tables. Older releases always
- * kept it in `public`, and it stays there. A migration that another replica has not committed is not visible, but
- * the runner waits for it.
+ * Reads the applied migrations. Their table is found by the search_path, like all tables. Older releases always kept it
+ * in `public`, and it stays there. A migration that another replica has not committed is not visible, but the runner
+ * waits for it.
  */
 async function readApplied(client: MigrationClient): Promise<Applied> {
   const [found] = (await client.query(findListSql)).rows as { schema: string | null; list: string | null }[]

@@ -39,8 +39,8 @@ export interface Storage {
   /** Applies pending migrations. Many replicas may call it at once. @returns the names of the applied migrations */
   migrate(): Promise<string[]>
   /**
-   * Opens the connections of the pool, so that the first burst of requests does not wait for them. If Postgres has
-   * no room for a connection, a warning is logged, and the connection is opened on demand. Never rejects.
+   * Opens the connections of the pool, so that the first burst of requests does not wait for them. If Postgres has no
+   * room for a connection, a warning is logged, and the connection is opened on demand. Never rejects.
    */
   warmUp(): Promise<void>
   /** Closes the connections and releases the data folder. */
@@ -62,8 +62,8 @@ export type OpenFolder = (dir: string) => Promise<EmbeddedDatabase>
 const REDIS_START_TIMEOUT_MS = 1_000
 
 /**
- * Opens the stores. If Redis is down, it is used when it is up again. If Postgres is down, the first statement
- * fails (`migrate`).
+ * Opens the stores. If Redis is down, it is used when it is up again. If Postgres is down, the first statement fails
+ * (`migrate`).
  * @throws DataDirLocked when another process has locked the data folder
  * @throws DataDirOfAnotherPostgres when another major version of Postgres wrote the data folder
  * @throws StorageError when the data folder cannot be opened

@@ -1,5 +1,4 @@
-// Implements rate limits in fixed windows. They are counted in Redis, or in memory if Redis is not configured or
-// down.
+// Implements rate limits in fixed windows. They are counted in Redis, or in memory if Redis is not configured or down.
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'

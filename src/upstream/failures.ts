@@ -6,8 +6,8 @@ import type { RequestBody } from '../http/request-body.ts'
 import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 
 /**
- * `unreachable` means that no connection to the target was possible. `silent` means that the target sent no
- * response in time, or that the connection broke before a response.
+ * `unreachable` means that no connection to the target was possible. `silent` means that the target sent no response in
+ * time, or that the connection broke before a response.
  */
 type Failure = 'unreachable' | 'silent'
 
@@ -33,9 +33,9 @@ export function failureOf(error: Error, wasConnected: boolean): Failure | undefi
 }
 
 /**
- * Returns what a failure means for the health of the target. A client must not be able to take a target out of
- * service. For example, a service may close the connection when a body stops, or may repeat the client's bytes in
- * an invalid response.
+ * Returns what a failure means for the health of the target. A client must not be able to take a target out of service.
+ * For example, a service may close the connection when a body stops, or may repeat the client's bytes in an invalid
+ * response.
  * @param body streamed to the target, if any
  */
 export function resultOf(

@@ -20,8 +20,8 @@ export interface ForwardOptions {
   /** Path and query as sent to the upstream. */
   readonly path: string
   /**
-   * Names and values alternate. Host comes first. If `trace` propagates, `traceparent` comes second. Each attempt
-   * sets both values.
+   * Names and values alternate. Host comes first. If `trace` propagates, `traceparent` comes second. Each attempt sets
+   * both values.
    */
   readonly fields: string[]
   /** Replaces the target's Host. */
@@ -39,8 +39,8 @@ export interface ForwardOptions {
   /** Changes to the headers of the upstream's response. */
   readonly responseHeaderRules: ResponseHeaderRules | undefined
   /**
-   * Receives a function that ends a response without an end of its own. @returns a function to call when the
-   * response has ended
+   * Receives a function that ends a response without an end of its own. @returns a function to call when the response
+   * has ended
    */
   onEventStream(end: () => void): () => void
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */

@@ -1,5 +1,5 @@
-// Forwards one request and streams its response back, with back-pressure in both directions. No body is buffered
-// whole, except a small request body.
+// Forwards one request and streams its response back, with back-pressure in both directions. No body is buffered whole,
+// except a small request body.
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { mayBeSmall, type ReadAhead, readAhead } from '../http/read-ahead.ts'
@@ -126,8 +126,8 @@ function streamOf(
 }
 
 /**
- * Returns the body that was read, if it is whole. A chunked body stays chunked: undici declares the length of a
- * buffer, but not of a stream.
+ * Returns the body that was read, if it is whole. A chunked body stays chunked: undici declares the length of a buffer,
+ * but not of a stream.
  */
 function wholeBody({ contentLength }: ForwardOptions, read: ReadAhead | undefined): Buffer | Readable | null {
   if (read === undefined) return null

@@ -39,8 +39,8 @@ interface TakeOptions {
 }
 
 /**
- * Reserves a connection for a request whose use is counted next. A free connection is counted for the client but
- * not taken, so that a slow store does not block the connection for other requests.
+ * Reserves a connection for a request whose use is counted next. A free connection is counted for the client but not
+ * taken, so that a slow store does not block the connection for other requests.
  * @returns a promise if no connection is free
  * @throws the errors of `takeConnection`
  */

@@ -72,8 +72,8 @@ export function relayTrailers(
 }
 
 /**
- * undici decodes only `chunked`, and only once (RFC 9112 §6.1). It does not decode `identity`, which RFC 7230
- * removed, or `chunked` followed by a tab.
+ * undici decodes only `chunked`, and only once (RFC 9112 §6.1). It does not decode `identity`, which RFC 7230 removed,
+ * or `chunked` followed by a tab.
  */
 function isOnlyChunked(value: string): boolean {
   return value === 'chunked' || /^chunked *$/i.test(value)
@@ -117,8 +117,8 @@ interface HeaderName {
   readonly name: string
   readonly lower: string
   /**
-   * Whether the header is hop-by-hop (RFC 9110 §7.6.1), or reserved for the gateway. Clients recognise a refusal of
-   * the gateway by `X-Peage-Error`. `Alt-Svc` (RFC 7838) would make browsers bypass the gateway.
+   * Whether the header is hop-by-hop (RFC 9110 §7.6.1), or reserved for the gateway. Clients recognise a refusal of the
+   * gateway by `X-Peage-Error`. `Alt-Svc` (RFC 7838) would make browsers bypass the gateway.
    */
   readonly isDropped: boolean
 }

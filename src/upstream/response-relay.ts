@@ -68,8 +68,8 @@ interface Attempt {
 }
 
 /**
- * Implements undici's low-level handler interface. undici calls it with the raw headers, in their original order
- * and letter case. The newer interface would build an object of headers for every response.
+ * Implements undici's low-level handler interface. undici calls it with the raw headers, in their original order and
+ * letter case. The newer interface would build an object of headers for every response.
  */
 export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   readonly #attempt: Attempt

@@ -25,8 +25,8 @@ export function correctUndici(
 }
 
 /**
- * Hides the error code ECONNRESET from the listeners that `addListeners` adds. undici treats a reset as the end of
- * a response. A response cut off by a reset would look complete, and a paused one would end the process.
+ * Hides the error code ECONNRESET from the listeners that `addListeners` adds. undici treats a reset as the end of a
+ * response. A response cut off by a reset would look complete, and a paused one would end the process.
  *
  * Can go when undici does not treat a reset as an end. https://github.com/nodejs/undici/pull/784
  */

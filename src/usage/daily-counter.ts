@@ -6,8 +6,8 @@ import { batchBounds, type Count, type UsageRecord, type UsageStore, type UserId
 import { utcDay } from './utc-day.ts'
 
 /**
- * The result of one use. `used` is the number of uses today, including this one. With `no_user`, the user
- * does not exist and nothing was counted.
+ * The result of one use. `used` is the number of uses today, including this one. With `no_user`, the user does not
+ * exist and nothing was counted.
  */
 type UseResult =
   | { counted: true; used: number }
@@ -43,12 +43,12 @@ interface Use {
 type Hint = 'room' | 'full' | 'unknown'
 
 /**
- * Uses that arrive while others are being counted form the next batch. A batch is one script in Redis and one
- * statement in Postgres.
+ * Uses that arrive while others are being counted form the next batch. A batch is one script in Redis and one statement
+ * in Postgres.
  *
- * To allow a use, the conditional update must succeed. To refuse a use, the record must be read. Redis may be
- * down, empty, outdated, or ahead after a crash. In none of these cases does the counter allow a use too many
- * or refuse a remaining use.
+ * To allow a use, the conditional update must succeed. To refuse a use, the record must be read. Redis may be down,
+ * empty, outdated, or ahead after a crash. In none of these cases does the counter allow a use too many or refuse a
+ * remaining use.
  */
 export function createDailyCounter({
   store,
@@ -83,8 +83,8 @@ export function createDailyCounter({
   }
 
   /**
-   * Decides uses of one day. A use that needs a second statement gets a promise, so that the next batch does
-   * not wait for it.
+   * Decides uses of one day. A use that needs a second statement gets a promise, so that the next batch does not wait
+   * for it.
    */
   async function decideTogether(uses: readonly [Use, ...Use[]]) {
     const [{ day }] = uses
@@ -153,10 +153,7 @@ function usedOn({ daily_usage, last_usage_date }: UsageRecord, day: string): num
   return last_usage_date === day ? daily_usage : 0
 }
 
-/**
- * Shares one read per user. Otherwise a user without uses who keeps trying would take all connections of the
- * pool.
- */
+/** Shares one read per user. Otherwise a user without uses who keeps trying would take all connections of the pool. */
 function createSingleFlight(store: UsageStore) {
   const inFlight = new Map<number, ReturnType<UsageStore['read']>>()
   return {

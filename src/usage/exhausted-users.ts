@@ -3,10 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
 export interface ExhaustedUsers {
-  /**
-   * Whether the record showed no uses left on that day.
-   * @param day `YYYY-MM-DD`
-   */
+  /** Whether the record showed no uses left on that day. @param day `YYYY-MM-DD` */
   has(userId: number, day: string): boolean
   /**
    * Call it before the record is read.
@@ -27,14 +24,14 @@ interface Dependencies {
 }
 
 /**
- * Each cache is for one daily limit, because a user without uses under one limit may have uses left under a
- * higher limit.
+ * Each cache is for one daily limit, because a user without uses under one limit may have uses left under a higher
+ * limit.
  */
 export function createExhaustedUsers({ feed, maxUsers }: Dependencies): ExhaustedCache {
   /** The day on which the user has no uses left. */
   const exhausted = new LRUCache<number, string>({ max: maxUsers })
-  // Counts changes of all users, because changes are rare. A refusal that is not cached costs only one more
-  // read of the record.
+  // Counts changes of all users, because changes are rare. A refusal that is not cached costs only one more read of the
+  // record.
   let changeCount = 0
   const close = feed.subscribe(
     change => {

@@ -1,5 +1,4 @@
-// Keeps a hint of each user's uses today in Redis. The hint saves work in Postgres but never decides a use
-// itself.
+// Keeps a hint of each user's uses today in Redis. The hint saves work in Postgres but never decides a use itself.
 import { defineScript, type ScriptRunner } from '../storage/redis/redis-scripts.ts'
 import type { UserIds } from './usage-store.ts'
 import { dayAfterEndSeconds } from './utc-day.ts'
@@ -11,10 +10,7 @@ export interface UsageHint {
    * @throws ScriptError within 150 ms
    */
   reserve(userIds: UserIds, day: string, limit: number): Promise<readonly ('room' | 'full' | Error)[]>
-  /**
-   * Sets the count to the value of the record.
-   * @throws ScriptError within 150 ms
-   */
+  /** Sets the count to the value of the record. @throws ScriptError within 150 ms */
   set(userId: number, day: string, used: number): Promise<void>
 }
 
@@ -34,8 +30,8 @@ export function createUsageHint(keyValue: ScriptRunner): UsageHint {
 }
 
 /**
- * A key may occur several times. A key of another type fails by itself, and a value that is not a number
- * counts as full.
+ * A key may occur several times. A key of another type fails by itself, and a value that is not a number counts as
+ * full.
  */
 const RESERVE = defineScript(
   'reserve_uses',

@@ -12,8 +12,7 @@ export interface UsageRecord {
 export type UserIds = readonly [number, ...number[]]
 
 /**
- * `used` is the number of uses of the day, including this one if it was counted. Undefined if the user does
- * not exist.
+ * `used` is the number of uses of the day, including this one if it was counted. Undefined if the user does not exist.
  */
 export type Count = { readonly counted: boolean; readonly used: number } | undefined
 
@@ -32,9 +31,9 @@ export interface UsageStore {
 }
 
 /**
- * Batches of at most 100 uses limit how long one statement locks rows, and how many uses fail with it. Larger
- * batches are not cheaper per use. With a wait of 300 ms and the timeouts of Redis and Postgres, a storage
- * failure is noticed in under 2 s.
+ * Batches of at most 100 uses limit how long one statement locks rows, and how many uses fail with it. Larger batches
+ * are not cheaper per use. With a wait of 300 ms and the timeouts of Redis and Postgres, a storage failure is noticed
+ * in under 2 s.
  */
 export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 
@@ -66,9 +65,8 @@ interface Use {
 }
 
 /**
- * Decides the uses that the first statement did not count, because the row is locked, has no use left, or
- * does not exist. Each user has a queue in the order of the calls, so no user waits for the row of another
- * user.
+ * Decides the uses that the first statement did not count, because the row is locked, has no use left, or does not
+ * exist. Each user has a queue in the order of the calls, so no user waits for the row of another user.
  */
 function createWaitingUsers(database: Database) {
   const waiting = new Map<number, { uses: number; count: (use: Use) => Promise<Count> }>()
@@ -115,9 +113,7 @@ function nextCount(row: CountedRow): Count {
   return { counted, used: row.used }
 }
 
-/**
- * @returns rows by user id; a user is missing if the row is locked, and may be missing if nothing was counted
- */
+/** @returns rows by user id; a user is missing if the row is locked, and may be missing if nothing was counted */
 async function countUnlocked(
   database: Database,
   userIds: readonly number[],
@@ -134,8 +130,8 @@ async function countUnlocked(
   return new Map(rows.map(row => [row.id, row]))
 }
 
-// Each statement locks its rows before it updates them, so `used` is the newest value. With `skip locked`,
-// two batches cannot deadlock, and no user waits for the row of another user.
+// Each statement locks its rows before it updates them, so `used` is the newest value. With `skip locked`, two batches
+// cannot deadlock, and no user waits for the row of another user.
 
 const USED_BEFORE = 'case when last_usage_date = $2::date then daily_usage else 0 end'
 const USED_AFTER = 'least(locked.used + locked.uses, $3::int)'
@@ -144,8 +140,8 @@ const HAS_USE_LEFT = `$3::int > 0
     or (last_usage_date = $2::date and daily_usage < $3::int))`
 
 /**
- * The statement returns every row that it locked. `(select …)` hides the length of the arrays, because
- * Postgres would make a new plan for each length.
+ * The statement returns every row that it locked. `(select …)` hides the length of the arrays, because Postgres would
+ * make a new plan for each length.
  */
 const countStatement = (locking: string) =>
   prepared(`
@@ -167,8 +163,8 @@ const COUNT_UNLOCKED = countStatement('skip locked')
 const COUNT_WAITING = countStatement('')
 
 /**
- * The statement returns no row if it counted nothing. It joins no arrays, so a single use takes little longer
- * than a plain update.
+ * The statement returns no row if it counted nothing. It joins no arrays, so a single use takes little longer than a
+ * plain update.
  */
 const COUNT_ONE_UNLOCKED = prepared(`
 update users set daily_usage = ${USED_AFTER}, last_usage_date = $2::date

@@ -20,8 +20,8 @@ export type UserChange =
 export type RecordUserChanges = (tx: Queryable, changes: readonly UserChange[]) => Promise<void>
 
 /**
- * Returns the differences between two records of a user, except the password. A plan that was set to its old
- * value is no change.
+ * Returns the differences between two records of a user, except the password. A plan that was set to its old value is
+ * no change.
  */
 export function changesBetween(before: User, user: User): UserChange[] {
   const changes: UserChange[] = []

@@ -9,8 +9,8 @@ export interface UserQuery {
   readonly plan?: Plan | undefined
   readonly isActive?: 0 | 1 | undefined
   /**
-   * The start of emails, normalized. Users are then ordered by the bytes of their emails. Without it, they
-   * are ordered by id.
+   * The start of emails, normalized. Users are then ordered by the bytes of their emails. Without it, they are ordered
+   * by id.
    */
   readonly prefix?: string | undefined
   /** With `prefix`, also finds the user with this id. */
@@ -66,9 +66,7 @@ function selectUsers(conditions: readonly string[], order: string, limit: string
   return `select ${userColumns} from users u ${where} order by ${order} limit ${limit}`
 }
 
-/**
- * Joins two lookups that each use an index. With `or` between them, Postgres would scan all emails in order.
- */
+/** Joins two lookups that each use an index. With `or` between them, Postgres would scan all emails in order. */
 function searchUsers(
   { id }: UserQuery,
   prefix: string,
@@ -89,8 +87,8 @@ function searchUsers(
 }
 
 /**
- * Returns the smallest text that is greater, by UTF-8 bytes, than all texts with the prefix. Undefined if
- * there is none.
+ * Returns the smallest text that is greater, by UTF-8 bytes, than all texts with the prefix. Undefined if there is
+ * none.
  */
 function successorOf(prefix: string): string | undefined {
   const points = Array.from(prefix, character => character.codePointAt(0) ?? 0)

@@ -23,8 +23,8 @@ export const userColumns =
   'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at, u.email_verified_at'
 
 /**
- * Stores a user and the subscription, both with the same plan. Waits for a concurrent registration of the
- * same email, as a unique violation would.
+ * Stores a user and the subscription, both with the same plan. Waits for a concurrent registration of the same email,
+ * as a unique violation would.
  * @param start values that differ from plan `free` and an unverified email
  * @returns undefined if the email is in use
  */
@@ -50,8 +50,8 @@ export async function insertUser(
 }
 
 /**
- * Locks the record until the transaction ends and returns it. Logins and rotations only share the key, so
- * they are not blocked.
+ * Locks the record until the transaction ends and returns it. Logins and rotations only share the key, so they are not
+ * blocked.
  */
 export async function lockUser(tx: Queryable, id: number): Promise<User | undefined> {
   const [user] = await tx.query<User>(
@@ -121,9 +121,7 @@ export function isEmailTaken(error: unknown): boolean {
   return error instanceof StorageError && error.code === '23505'
 }
 
-/**
- * A call that waits for a user's row lock occupies a connection. In this queue only one call per user waits.
- */
+/** A call that waits for a user's row lock occupies a connection. In this queue only one call per user waits. */
 export function createUserQueue(): CoalescingQueue<number> {
   return createCoalescingQueue(isStorageError)
 }

@@ -16,10 +16,7 @@ interface PasswordRecord {
   id: number
   is_active: 0 | 1
   password_hash: string
-  /**
-   * Read in the same statement as the hash, because a password change ends sessions opened with the old
-   * password.
-   */
+  /** Read in the same statement as the hash, because a password change ends sessions opened with the old password. */
   session_epoch: number
 }
 
@@ -61,10 +58,7 @@ export interface UserStore {
     patch: UserPatch,
     inTransaction?: (tx: Queryable, before: User | undefined) => Promise<void>,
   ): Promise<User | 'email_taken' | undefined>
-  /**
-   * Sets the password and ends every session of the user.
-   * @returns whether the user exists
-   */
+  /** Sets the password and ends every session of the user. @returns whether the user exists */
   setPassword(id: number, passwordHash: string, inTransaction?: TransactionStep): Promise<boolean>
   /**
    * Replaces the hash that the current password was checked against, and ends every session.
@@ -76,10 +70,7 @@ export interface UserStore {
     hash: { checked: string; next: string },
     inTransaction: (tx: Queryable, epoch: number) => Promise<void>,
   ): Promise<User | undefined>
-  /**
-   * Resets the day's usage to zero.
-   * @returns undefined if the user does not exist
-   */
+  /** Resets the day's usage to zero. @returns undefined if the user does not exist */
   resetUsage(id: number, inTransaction?: TransactionStep): Promise<User | undefined>
   /**
    * Deletes the user with all dependent records.
@@ -226,8 +217,8 @@ export async function endSessions(tx: Queryable, userId: number): Promise<boolea
 }
 
 /**
- * Marks the refresh tokens that the raised epoch invalidated. Records that a rotation has locked are skipped
- * without waiting. Their epoch is outdated, and their successors copy that epoch.
+ * Marks the refresh tokens that the raised epoch invalidated. Records that a rotation has locked are skipped without
+ * waiting. Their epoch is outdated, and their successors copy that epoch.
  */
 async function revokeRefreshTokens(tx: Queryable, userId: number): Promise<void> {
   await tx.query(

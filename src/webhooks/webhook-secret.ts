@@ -1,5 +1,5 @@
-// Generates the secret of a webhook and signs with it, according to Standard Webhooks. Encrypts it if
-// `auth.key_secret` is set. https://github.com/standard-webhooks/standard-webhooks
+// Generates the secret of a webhook and signs with it, according to Standard Webhooks. Encrypts it if `auth.key_secret`
+// is set. https://github.com/standard-webhooks/standard-webhooks
 import { createHmac } from 'node:crypto'
 import type { Column } from '../identity/sealed-column-store.ts'
 import { isSealed, type Sealer } from '../identity/sealer.ts'
@@ -34,10 +34,7 @@ function contextOf(userId: number | string): string {
 
 const secretPrefix = 'whsec_'
 
-/**
- * Returns `whsec_` and the base64 of 24 random bytes.
- * @param random `randomBytes` of `node:crypto`
- */
+/** Returns `whsec_` and the base64 of 24 random bytes. @param random `randomBytes` of `node:crypto` */
 export function generateSecret(random: (size: number) => Buffer): string {
   return secretPrefix + random(24).toString('base64')
 }

@@ -14,8 +14,8 @@ interface NewWebhook {
 
 export interface WebhookStore {
   /**
-   * Replaces the user's webhook and keeps its pending deliveries. If the URL is unchanged, deliveries are also
-   * signed with the previous secret for 24 hours.
+   * Replaces the user's webhook and keeps its pending deliveries. If the URL is unchanged, deliveries are also signed
+   * with the previous secret for 24 hours.
    * @param precondition run after the user is locked; if it throws, nothing changes
    * @returns when the webhook was registered; `user_gone` if no active user has this ID
    */
@@ -38,7 +38,7 @@ export interface WebhookStore {
 /**
  * Every method throws StorageError when the store fails.
  * @param perUser lets only one call per user wait for the lock of the user's row, because each waiting call uses a
- * connection
+ *   connection
  */
 export function createWebhookStore(database: Database, perUser: CoalescingQueue<number>): WebhookStore {
   return {

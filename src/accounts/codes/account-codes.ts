@@ -1,5 +1,4 @@
-// Implements the operations that need a code from a mail: reset a password, verify an email, and change an
-// email.
+// Implements the operations that need a code from a mail: reset a password, verify an email, and change an email.
 import { roundUpDuration } from '../../async/round-up-duration.ts'
 import type { Clock } from '../../clock.ts'
 import { isMailbox } from '../../config/formats/mailbox.ts'
@@ -17,8 +16,8 @@ import type { CodeRedemptionStore, CurrentSession } from './code-redemption-stor
 import type { RedeemCode, SubmittedCode } from './redeem-code.ts'
 
 /**
- * `client` is the rate-limit key of a client. A request over a limit sends no mail, and its caller does not
- * notice it. Every method throws StorageError when a store fails.
+ * `client` is the rate-limit key of a client. A request over a limit sends no mail, and its caller does not notice it.
+ * Every method throws StorageError when a store fails.
  */
 export interface AccountCodes {
   readonly passwordReset: PasswordReset
@@ -59,16 +58,13 @@ export interface EmailVerification {
 
 export interface EmailChange {
   /**
-   * Sends a code to the new email and a notice to the current email. If another account has the new email, no
-   * code is sent. All cases take the same time.
+   * Sends a code to the new email and a notice to the current email. If another account has the new email, no code is
+   * sent. All cases take the same time.
    * @param user the user whose password was correct, with the session epoch of that moment
    * @param newEmail normalized; one mailbox
    */
   request(user: EmailChangeRequest['user'], newEmail: string, client: string): Promise<void>
-  /**
-   * Changes the email and marks it as verified.
-   * @throws Refusal `code_invalid`, `email_taken`
-   */
+  /** Changes the email and marks it as verified. @throws Refusal `code_invalid`, `email_taken` */
   confirm(submitted: SubmittedCode, current: CurrentSession): Promise<User>
 }
 
@@ -96,9 +92,9 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
   const now = () => new Date(clock.now())
 
   /**
-   * Counts a request before any user is looked up. The client's limit comes first, so that a client over its
-   * limit cannot use up the limits of other addresses. If one address is over its limit, no mail is sent to
-   * any address. Otherwise a change could be requested without its notice.
+   * Counts a request before any user is looked up. The client's limit comes first, so that a client over its limit
+   * cannot use up the limits of other addresses. If one address is over its limit, no mail is sent to any address.
+   * Otherwise a change could be requested without its notice.
    */
   async function mayMail(client: string, addresses: readonly string[]): Promise<boolean> {
     if (!(await limiters.perAddress.consume(client)).allowed) return false

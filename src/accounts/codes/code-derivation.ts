@@ -53,10 +53,7 @@ export function idOfToken(token: string): string | undefined {
 
 const idBytes = 16
 
-/**
- * The remainder of 256 bits has no noticeable bias: the probabilities of two codes differ by less than 1 in
- * 10^69.
- */
+/** The remainder of 256 bits has no noticeable bias: the probabilities of two codes differ by less than 1 in 10^69. */
 function deriveCode(key: Buffer, row: AccountCode): string {
   const number = BigInt(`0x${mac(key, 'code', row).toString('hex')}`) % 100_000_000n
   return number.toString().padStart(8, '0')

@@ -9,9 +9,7 @@ export interface AccountCode {
   readonly id: string
   readonly user_id: number
   readonly purpose: CodeKind
-  /**
-   * The user's email when the code was created. With any other email or session epoch, the code is invalid.
-   */
+  /** The user's email when the code was created. With any other email or session epoch, the code is invalid. */
   readonly email: string
   readonly session_epoch: number
   /** The future email of the user. Set only for the purpose `email`. */
@@ -46,23 +44,17 @@ export interface EmailChangeRequest {
   readonly ttlMs: number
 }
 
-/**
- * Each `issue…` method stores the code and its mails in one transaction. It returns whether any mail was
- * stored.
- */
+/** Each `issue…` method stores the code and its mails in one transaction. It returns whether any mail was stored. */
 export interface CodeIssueStore {
   /** @param inTransaction runs in the same transaction if a mail was stored */
   issueReset(email: string, ttlMs: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   issueVerification(user: Requester, ttlMs: number, now: Date): Promise<boolean>
   /**
-   * Invalidates the previous code even if the new email is taken. Otherwise the user could find out which
-   * emails are taken.
+   * Invalidates the previous code even if the new email is taken. Otherwise the user could find out which emails are
+   * taken.
    */
   issueEmailChange(request: EmailChangeRequest, now: Date): Promise<boolean>
-  /**
-   * Deletes up to `limit` expired codes.
-   * @returns the number of deleted codes
-   */
+  /** Deletes up to `limit` expired codes. @returns the number of deleted codes */
   prune(now: Date, limit: number): Promise<number>
 }
 
@@ -116,8 +108,8 @@ export function createCodeIssueStore(database: Database, mails: Pick<MailQueue, 
 }
 
 /**
- * Stores a code in place of the user's previous code for this purpose. The user is locked first, as in a
- * deletion and in `spendCode`, so that the three cannot deadlock.
+ * Stores a code in place of the user's previous code for this purpose. The user is locked first, as in a deletion and
+ * in `spendCode`, so that the three cannot deadlock.
  * @returns undefined if no active user matches
  */
 export async function insertCode(

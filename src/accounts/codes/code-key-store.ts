@@ -1,5 +1,5 @@
-// Provides the keys that codes and tokens are derived with. They come from `auth.key_secret`, or from the
-// database if that is not set.
+// Provides the keys that codes and tokens are derived with. They come from `auth.key_secret`, or from the database if
+// that is not set.
 import { randomBytes } from 'node:crypto'
 import type { Sealer } from '../../identity/sealer.ts'
 import type { Queryable } from '../../storage/database.ts'
@@ -11,8 +11,8 @@ import type { Queryable } from '../../storage/database.ts'
 export type CodeKeys = () => Promise<readonly Buffer[]>
 
 /**
- * With `auth.key_secret`, the key in the database is never used, because a reader of the database could
- * create any code with it.
+ * With `auth.key_secret`, the key in the database is never used, because a reader of the database could create any code
+ * with it.
  * @param sealer undefined if `auth.key_secret` is not set
  */
 export function createCodeKeys(database: Queryable, sealer: Sealer | undefined): CodeKeys {

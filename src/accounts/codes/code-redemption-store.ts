@@ -25,16 +25,15 @@ export interface CodeRedemptionStore {
   /** Finds the code with this id, if it is still valid. */
   findLive(id: string, now: Date): Promise<AccountCode | undefined>
   /**
-   * Sets the password, ends every session, and marks the email as verified. If the email was not verified
-   * before, the API token and the webhook are deleted. Someone other than the owner of the email may have
-   * created them.
+   * Sets the password, ends every session, and marks the email as verified. If the email was not verified before, the
+   * API token and the webhook are deleted. Someone other than the owner of the email may have created them.
    * @returns undefined, without a change, if the code is no longer valid; the next two methods do the same
    */
   resetPassword(code: AccountCode, passwordHash: string, now: Date): Promise<User | undefined>
   verifyEmail(code: AccountCode, now: Date): Promise<User | undefined>
   /**
-   * Changes the email to the code's email, marks it as verified, and ends sessions. An unchanged email is
-   * only verified.
+   * Changes the email to the code's email, marks it as verified, and ends sessions. An unchanged email is only
+   * verified.
    */
   changeEmail(
     code: AccountCode,
@@ -135,8 +134,8 @@ export function createCodeRedemptionStore({
 }
 
 /**
- * Spends a code. Only one of all concurrent transactions gets the user. The user's row is locked until the
- * transaction ends.
+ * Spends a code. Only one of all concurrent transactions gets the user. The user's row is locked until the transaction
+ * ends.
  * @returns the record before any change; undefined if the code is no longer valid
  */
 export async function spendCode(tx: Queryable, code: AccountCode, now: Date): Promise<User | undefined> {

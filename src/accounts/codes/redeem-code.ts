@@ -1,5 +1,4 @@
-// Redeems a code or token from a mail. Tries are counted before the comparison, and uses of one code run one
-// by one.
+// Redeems a code or token from a mail. Tries are counted before the comparison, and uses of one code run one by one.
 import { createCoalescingQueue } from '../../async/coalescing-queue.ts'
 import type { Clock } from '../../clock.ts'
 import type { CodeKind } from '../../mail/mail-kind.ts'
@@ -28,8 +27,8 @@ interface Dependencies {
 }
 
 export function createRedeemCode({ codes, derivation, clock }: Dependencies): RedeemCode {
-  // Concurrent uses of one code or token wait in this queue, instead of waiting for its row with one
-  // connection each. After the code is spent, all waiting uses are refused at once.
+  // Concurrent uses of one code or token wait in this queue, instead of waiting for its row with one connection each.
+  // After the code is spent, all waiting uses are refused at once.
   const queue = createCoalescingQueue<string>(isShared)
   const now = () => new Date(clock.now())
 
@@ -57,8 +56,8 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
     try {
       return (await work(row, now())) ?? 'gone'
     } finally {
-      // A correct code is not a guess, so the try is given back. The code may still be valid, for example if
-      // the hashing queue was full. If the store fails here, one try is lost.
+      // A correct code is not a guess, so the try is given back. The code may still be valid, for example if the
+      // hashing queue was full. If the store fails here, one try is lost.
       await codes.uncountTry(row.id).catch(() => {})
     }
   }
@@ -78,10 +77,7 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
   }
 }
 
-/**
- * A refusal that concerns only one request, for example its new password, is not shared with waiting
- * requests.
- */
+/** A refusal that concerns only one request, for example its new password, is not shared with waiting requests. */
 function isShared(error: unknown): boolean {
   return !(error instanceof Refusal) || error.code === 'service_unavailable'
 }

@@ -47,9 +47,7 @@ export interface AdminRequest {
   readonly may: OperatorRole
   /** Empty if the operation has no body. */
   readonly body: JsonObject
-  /**
-   * Writes the audit record in the transaction of the change, so that no change is stored without a record.
-   */
+  /** Writes the audit record in the transaction of the change, so that no change is stored without a record. */
   audited(change: AuditedChange): TransactionStep
   /**
    * Writes the audit record of an operation that changes nothing. Call it before the response is sent.
@@ -125,8 +123,7 @@ export interface OperatorRequest extends FastifyRequest {
 }
 
 /**
- * Refusals of requests without an operator's token, of roles, and of cross-site requests from an operator's
- * browser.
+ * Refusals of requests without an operator's token, of roles, and of cross-site requests from an operator's browser.
  */
 export const admissionRefusals: Refusals = {
   400: ['credentials_ambiguous'],

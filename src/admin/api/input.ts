@@ -7,8 +7,7 @@ import { Refusal } from '../../refusals/refusal.ts'
 import type { ObjectSchema } from '../../schema/type.ts'
 
 /**
- * Reads a JSON object. Refuses unknown members by name, because a misspelled member must not look like a
- * stored change.
+ * Reads a JSON object. Refuses unknown members by name, because a misspelled member must not look like a stored change.
  * @param schema of the operation's body; if undefined, the body must be missing or empty
  * @param judgeFields is called with the names of all members, before unknown members are refused
  * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; errors of `judgeFields`
@@ -59,19 +58,13 @@ export function refuseUnknownParameters(
 /** A value as `parseQuery` returns it. */
 export type Parameter = string | string[] | undefined
 
-/**
- * Refuses a repeated parameter, which is ambiguous.
- * @throws Refusal `request_invalid`
- */
+/** Refuses a repeated parameter, which is ambiguous. @throws Refusal `request_invalid` */
 export function singleValue(value: Parameter): string | undefined {
   if (value !== undefined && typeof value !== 'string') throw new Refusal('request_invalid')
   return value
 }
 
-/**
- * Reads the id of a row.
- * @throws Refusal `request_invalid`
- */
+/** Reads the id of a row. @throws Refusal `request_invalid` */
 export function readId(value: Parameter): number | undefined {
   const text = singleValue(value)
   if (text === undefined) return undefined
@@ -80,10 +73,7 @@ export function readId(value: Parameter): number | undefined {
   return id
 }
 
-/**
- * Reads one of the known values.
- * @throws Refusal `request_invalid` for any other value
- */
+/** Reads one of the known values. @throws Refusal `request_invalid` for any other value */
 export function readOneOf<T extends string>(known: readonly T[], value: Parameter): T | undefined {
   const text = singleValue(value)
   const found = known.find(one => one === text)

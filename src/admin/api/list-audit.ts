@@ -114,10 +114,7 @@ function operationOf(action: AuditedAction): Pick<AuditRecord, 'method' | 'route
   return found && { method: found.method, route: found.path }
 }
 
-/**
- * Refuses names that no token can have, for example names with a NUL, because they would cause a database
- * error.
- */
+/** Refuses names that no token can have, for example names with a NUL, because they would cause a database error. */
 function readName(text: string | undefined): string | undefined {
   if (text !== undefined && !/^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(text)) throw new Refusal('request_invalid')
   return text

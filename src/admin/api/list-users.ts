@@ -84,10 +84,7 @@ function readQuery({ q, email, plan, is_active }: AdminRequest['query']): UserQu
   }
 }
 
-/**
- * Some clients encode `+` as a space. Without this refusal, the user would not be found and would seem
- * deleted.
- */
+/** Some clients encode `+` as a space. Without this refusal, the user would not be found and would seem deleted. */
 function readFilter(text: string): string {
   if (/\s/.test(text.trim())) throw invalidField('email')
   return readEmail(text)
@@ -112,8 +109,7 @@ function mayBeginEmail(text: string): boolean {
 }
 
 /**
- * The cursor contains the digest of the query, so that it works only for the same query, and the last user of
- * the page.
+ * The cursor contains the digest of the query, so that it works only for the same query, and the last user of the page.
  */
 function writeCursor({ id, email }: User, query: UserQuery): string {
   const last = query.prefix === undefined ? id : email

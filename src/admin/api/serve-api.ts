@@ -82,8 +82,8 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
           })
           return reply.code(status).headers(headers).send(result)
         } catch (thrown) {
-          // A failure needs no record here: either the change was committed together with its audit record,
-          // or nothing was changed.
+          // A failure needs no record here: either the change was committed together with its audit record, or nothing
+          // was changed.
           const { code, status: refusedStatus } = toRefusal(thrown)
           const isFailure = refusedStatus >= 500 && code !== 'mail_not_configured'
           const isAudited = (auditsRefusals || code === 'admin_forbidden') && !isFailure
@@ -107,8 +107,7 @@ type AuditedPart = Pick<AuditRecord, 'user_id' | 'changes' | 'status'> &
   Partial<Pick<AuditRecord, 'previous'>>
 
 /**
- * Reads the body. Operations without a body refuse members too, because a member would look like an applied
- * change.
+ * Reads the body. Operations without a body refuse members too, because a member would look like an applied change.
  * @throws Refusal
  */
 async function readBodyOf(
@@ -120,8 +119,8 @@ async function readBodyOf(
 }
 
 /**
- * One catch-all route refuses unknown paths and methods. Separate routes for each missing method took 5 % of
- * the startup time.
+ * One catch-all route refuses unknown paths and methods. Separate routes for each missing method took 5 % of the
+ * startup time.
  */
 const apiPath = '/admin/v1'
 

@@ -25,9 +25,7 @@ export function notFound(): Refusal {
   return new Refusal('user_not_found', { status: 404 })
 }
 
-/**
- * Refuses values that no email can have, for example with a NUL, because they would cause a database error.
- */
+/** Refuses values that no email can have, for example with a NUL, because they would cause a database error. */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
   if (!isStorableEmail(email)) throw new Refusal('email_invalid')
@@ -76,9 +74,7 @@ function readFlag(value: unknown): 0 | 1 {
   throw invalidField('is_active')
 }
 
-/**
- * Returns the previous values of the changed fields, for the audit. Undefined if there is nothing to compare.
- */
+/** Returns the previous values of the changed fields, for the audit. Undefined if there is nothing to compare. */
 export function previousFields(
   patch: UserPatch,
   before: User | undefined,

@@ -16,8 +16,8 @@ import {
 import { userOperations } from './users.openapi.ts'
 
 /**
- * Limits the response, because one user may have tens of thousands of sessions. The list of sessions returns
- * all of them.
+ * Limits the response, because one user may have tens of thousands of sessions. The list of sessions returns all of
+ * them.
  */
 const newestSessions = { newest: 'login', limit: 100 } as const
 
@@ -164,8 +164,8 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
         const ttlMs = resetTtlMs()
         if (ttlMs === undefined) throw new Refusal('mail_not_configured')
         const user = orNotFound(await users.findById(userId))
-        // The code is issued for the email that was read. If the email has changed since, or the user is
-        // inactive, nothing is sent.
+        // The code is issued for the email that was read. If the email has changed since, or the user is inactive,
+        // nothing is sent.
         const step = audited({ userId, changes: {} })
         if (user.is_active === 0 || !(await codeIssues.issueReset(user.email, ttlMs, now(), step)))
           throw new Refusal('user_inactive')

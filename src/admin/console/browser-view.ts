@@ -1,12 +1,10 @@
-// Determines how an operator's browser reached the admin listener, from the socket and `Host`, or from the
-// headers of a trusted proxy.
+// Determines how an operator's browser reached the admin listener, from the socket and `Host`, or from the headers of a
+// trusted proxy.
 import type { IncomingMessage } from 'node:http'
 import { createTrustedProxies, rateLimitKey } from '../../http/client-address.ts'
 
 export interface BrowserView {
-  /**
-   * In the form of an `Origin` header, without the default port. Undefined if `Host` is missing or invalid.
-   */
+  /** In the form of an `Origin` header, without the default port. Undefined if `Host` is missing or invalid. */
   readonly origin: string | undefined
   /** Whether the browser connected by HTTPS. */
   readonly isSecure: boolean
@@ -38,9 +36,7 @@ export function createBrowserView(trustedProxies: readonly string[]): SeenByBrow
   }
 }
 
-/**
- * Returns the last value, which the nearest proxy wrote. The client may have written the values before it.
- */
+/** Returns the last value, which the nearest proxy wrote. The client may have written the values before it. */
 function lastOf(value: string | string[] | undefined): string | undefined {
   return [value ?? []].flat().at(-1)?.split(',').at(-1)?.trim()
 }

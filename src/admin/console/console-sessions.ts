@@ -18,8 +18,8 @@ export interface ConsoleSessions {
   /** Ends the session if there is one. */
   close(value: string): void
   /**
-   * Ends the sessions whose token is no longer configured. Call it after a reload. A session does not come
-   * back with its token.
+   * Ends the sessions whose token is no longer configured. Call it after a reload. A session does not come back with
+   * its token.
    */
   closeOrphans(): void
 }
@@ -63,10 +63,7 @@ export function createConsoleSessions(operators: () => Operators, clock: Clock):
   }
 }
 
-/**
- * Sessions are stored by hash, because the time of a lookup by value could reveal how much of a guess is
- * correct.
- */
+/** Sessions are stored by hash, because the time of a lookup by value could reveal how much of a guess is correct. */
 function keyOf(value: string): string {
   return hash('sha256', value, 'base64url')
 }

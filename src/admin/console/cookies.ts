@@ -7,8 +7,8 @@ const plainName = 'peage-console'
 export const sessionTtlSeconds = 8 * 3_600
 
 /**
- * Returns the values of the cookie for this scheme, in the order received. There may be several, because
- * cookies do not depend on the port. Another server on the same host may have set a cookie with this name.
+ * Returns the values of the cookie for this scheme, in the order received. There may be several, because cookies do not
+ * depend on the port. Another server on the same host may have set a cookie with this name.
  * @param header `Cookie` as node:http joins it
  */
 export function readCookies(header: string | undefined, isSecure: boolean): string[] {
@@ -19,10 +19,7 @@ export function readCookies(header: string | undefined, isSecure: boolean): stri
   })
 }
 
-/**
- * Returns a `Set-Cookie` value.
- * @param value empty to clear the cookie
- */
+/** Returns a `Set-Cookie` value. @param value empty to clear the cookie */
 export function writeCookie(value: string, isSecure: boolean): string {
   const maxAge = value === '' ? 0 : sessionTtlSeconds
   const [name, secure] = isSecure ? [secureName, '; Secure'] : [plainName, '']
@@ -30,8 +27,8 @@ export function writeCookie(value: string, isSecure: boolean): string {
 }
 
 /**
- * Removes the console's cookies from a `Cookie` value, in any letter case. Cookies do not depend on the port,
- * so browsers send them to the client listener too. Upstreams must not receive an operator's session.
+ * Removes the console's cookies from a `Cookie` value, in any letter case. Cookies do not depend on the port, so
+ * browsers send them to the client listener too. Upstreams must not receive an operator's session.
  * @returns the rest; empty if nothing is left
  */
 export function withoutConsoleCookies(header: string): string {

@@ -1,5 +1,4 @@
-// Defines `peage explain`. It needs no network and no stores, except with `--user`, which reads a user's
-// record.
+// Defines `peage explain`. It needs no network and no stores, except with `--user`, which reads a user's record.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { systemClock } from '../../clock.ts'
 import { type FormatName, formats } from '../../config/formats/formats.ts'
@@ -46,8 +45,7 @@ export function explainCommand(io: Io): Command {
     const { config: file, host, json } = options
     const { createExplain, toExplainRequest } = await import('../../explain/explain.ts')
     const { loadOrExit } = await import('../read-config.ts')
-    // Methods are case-sensitive (RFC 9110 §9.1). No method is in lower case, so lower-case input can be
-    // converted.
+    // Methods are case-sensitive (RFC 9110 §9.1). No method is in lower case, so lower-case input can be converted.
     const request = readRequest(explain, method.toUpperCase(), path)
     const loaded = loadOrExit(io, file, io.stderr)
     const caller = await readCaller(io, loaded, options)
@@ -59,9 +57,7 @@ export function explainCommand(io: Io): Command {
   })
 }
 
-/**
- * @throws Error with a message for the operator if there is no such user, or if the database cannot be read
- */
+/** @throws Error with a message for the operator if there is no such user, or if the database cannot be read */
 async function readCaller(io: Io, loaded: LoadedConfig, { config: file, user: ref, ...options }: Options) {
   const { as, usedToday, unverified } = options
   if (ref === undefined)

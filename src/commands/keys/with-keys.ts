@@ -42,10 +42,7 @@ export async function withKeys(
   )
 }
 
-/**
- * Returns the keys that a gateway with this configuration signs and verifies with.
- * @throws the errors of `withKeys`
- */
+/** Returns the keys that a gateway with this configuration signs and verifies with. @throws the errors of `withKeys` */
 export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
   const config = readConfig(io, file, io.stderr)
   const files = config.auth.keys
@@ -70,8 +67,7 @@ export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
 }
 
 /**
- * Re-encrypts the secrets in the database. Webhook secrets are in the database even if the signing keys are
- * in files.
+ * Re-encrypts the secrets in the database. Webhook secrets are in the database even if the signing keys are in files.
  * @throws the errors of `withKeys`
  */
 export async function resealAll(

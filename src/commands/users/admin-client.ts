@@ -17,8 +17,8 @@ export class AdminUnavailable extends Error {
 }
 
 /**
- * Administers users through the admin listener of the configuration. Each call uses the first token whose
- * role allows it.
+ * Administers users through the admin listener of the configuration. Each call uses the first token whose role allows
+ * it.
  * @param file the configuration's name, for messages
  * @param tokenVariables the environment variables that `admin.token` uses, for messages
  * @throws AdminUnavailable here or from any method; an Error if the gateway itself fails
@@ -46,9 +46,7 @@ export function createAdminClient(
   const base = addressOf(admin.listen)
   const notAGateway = `does not answer at ${base}, where something else listens`
 
-  /**
-   * @returns the body as parsed by `read`, or `undefined` if the user does not exist or the email is taken
-   */
+  /** @returns the body as parsed by `read`, or `undefined` if the user does not exist or the email is taken */
   const request = async <T>(
     operation: OperationOfOperators,
     read: (body: JsonBody) => T,

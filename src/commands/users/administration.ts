@@ -34,10 +34,7 @@ export interface UserAdministration {
   revokeSessions(id: number): Promise<boolean>
   /** Creates a user with a subscription to the plan. */
   create(email: string, password: string, plan: Plan): Promise<User | 'email_in_use'>
-  /**
-   * Sets the password and revokes every session of the user.
-   * @returns whether the user exists
-   */
+  /** Sets the password and revokes every session of the user. @returns whether the user exists */
   setPassword(id: number, password: string): Promise<boolean>
   /** @returns undefined if the user does not exist */
   resetUsage(id: number): Promise<User | undefined>

@@ -28,17 +28,12 @@ export interface PasswordOption {
   readonly passwordStdin?: true
 }
 
-/**
- * The password is never an argument, because the command line is visible in the shell's history and in `ps`.
- */
+/** The password is never an argument, because the command line is visible in the shell's history and in `ps`. */
 export function passwordOption(): Option {
   return new Option('--password-stdin', 'read the password from standard input')
 }
 
-/**
- * Call it before anything is opened.
- * @throws CommanderError (exit code 2) if standard input is not a terminal
- */
+/** Call it before anything is opened. @throws CommanderError (exit code 2) if standard input is not a terminal */
 export function requireTerminal({ stdin }: Io, command: Command, instead: string): void {
   if (!stdin.isTTY) command.error(`error: there is no terminal to ask on: ${instead}`, { exitCode: 2 })
 }

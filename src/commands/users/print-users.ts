@@ -77,8 +77,8 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
 }
 
 /**
- * Escapes invisible and bidirectional characters, because users choose their emails and could alter an
- * operator's screen.
+ * Escapes invisible and bidirectional characters, because users choose their emails and could alter an operator's
+ * screen.
  */
 function escapeInvisible(email: string): string {
   const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu

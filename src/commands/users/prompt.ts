@@ -30,8 +30,7 @@ async function prompt<T>(
   { hidden }: { hidden: boolean },
   work: (ask: Ask) => Promise<T>,
 ): Promise<T> {
-  // With `terminal`, readline turns off the kernel's echo and writes its own echo to `output`, which discards
-  // it.
+  // With `terminal`, readline turns off the kernel's echo and writes its own echo to `output`, which discards it.
   const reader = hidden
     ? createInterface({ input: io.stdin, output: discard(), terminal: true, historySize: 0 })
     : createInterface({ input: io.stdin, terminal: false })

@@ -28,10 +28,7 @@ export async function withUsers(
   await withUsersOf(io, file, loadOrExit(io, file, io.stderr), work)
 }
 
-/**
- * Runs `work` like `withUsers`, with a configuration that is already loaded.
- * @returns the result of `work`
- */
+/** Runs `work` like `withUsers`, with a configuration that is already loaded. @returns the result of `work` */
 export function withUsersOf<T>(
   io: Io,
   file: string,

@@ -1,5 +1,4 @@
-// Parses addresses in the configuration: listeners, trusted networks, hosts, origins, upstreams, and the
-// payment page.
+// Parses addresses in the configuration: listeners, trusted networks, hosts, origins, upstreams, and the payment page.
 import ipaddr from 'ipaddr.js'
 import { FormatError } from './units.ts'
 
@@ -35,8 +34,7 @@ export function parseNetwork(text: string): string {
 }
 
 /**
- * Normalizes a host as request hosts are normalized: lower case, without port and final dot. IPv6 keeps its
- * brackets.
+ * Normalizes a host as request hosts are normalized: lower case, without port and final dot. IPv6 keeps its brackets.
  */
 export function parseHost(text: string): string {
   const [, host = ''] = /^(\[[^\]]*\]|[^:]*?)\.?(?::[0-9]{1,5})?$/.exec(text.toLowerCase()) ?? []
@@ -47,12 +45,12 @@ export function parseHost(text: string): string {
 }
 
 /**
- * Parses an upstream's `http(s)://host[:port]` and returns its origin. Proxied requests bring their own path
- * and query, so the address may have none.
+ * Parses an upstream's `http(s)://host[:port]` and returns its origin. Proxied requests bring their own path and query,
+ * so the address may have none.
  */
 export function parseTarget(text: string): string {
-  // The WHATWG parser repairs `http:host`, `http:\\host` and stray white space. An address that needs repair
-  // is refused.
+  // The WHATWG parser repairs `http:host`, `http:\\host` and stray white space. An address that needs repair is
+  // refused.
   const [, authority, rest] = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(.*)$/iu.exec(text) ?? []
   if (authority === undefined || !URL.canParse(text)) {
     throw new FormatError('must be an address such as http://127.0.0.1:9000 or https://courses.internal')
@@ -78,8 +76,8 @@ const isIPv4 = (text: string) => ipaddr.IPv4.isValidFourPartDecimal(text)
 export const isIPv6 = (text: string) => !text.includes('%') && ipaddr.IPv6.isValid(text)
 
 /**
- * Accepts ASCII only; an internationalized name must be written in punycode. A text of digits and dots must
- * be an IPv4 address.
+ * Accepts ASCII only; an internationalized name must be written in punycode. A text of digits and dots must be an IPv4
+ * address.
  */
 export function isHostName(text: string): boolean {
   if (/^[0-9.]+$/.test(text)) return isIPv4(text)
@@ -93,10 +91,9 @@ export function isHostName(text: string): boolean {
 export const everyOrigin = '*'
 
 /**
- * Normalizes an origin to the form that browsers send in `Origin` (RFC 6454 §6.2; Fetch standard, CORS),
- * because origins are compared as strings. For example, `https://App.example.com:443` becomes
- * `https://app.example.com`. Apps and browser extensions use schemes other than http and https, for example
- * `capacitor://localhost`.
+ * Normalizes an origin to the form that browsers send in `Origin` (RFC 6454 §6.2; Fetch standard, CORS), because
+ * origins are compared as strings. For example, `https://App.example.com:443` becomes `https://app.example.com`. Apps
+ * and browser extensions use schemes other than http and https, for example `capacitor://localhost`.
  */
 export function parseOrigin(text: string): string {
   if (text === everyOrigin) return text
@@ -120,9 +117,9 @@ const originSyntax =
 const isGraphicAscii = /^[\x21-\x7e]+$/
 
 /**
- * Parses the address of the payment page, with the placeholders `{user_id}` and `{plan}`. Empty means no
- * payment page. The gateway sends the address unchanged in `Location`, so it must need no repair. The host
- * has no placeholders, so that a value cannot change where the user is sent.
+ * Parses the address of the payment page, with the placeholders `{user_id}` and `{plan}`. Empty means no payment page.
+ * The gateway sends the address unchanged in `Location`, so it must need no repair. The host has no placeholders, so
+ * that a value cannot change where the user is sent.
  */
 export function parseUpgradeUrl(text: string): string {
   if (text === '') return text

@@ -4,8 +4,8 @@ import { FormatError } from './units.ts'
 const expectedUrl = 'must be an http:// or https:// address such as https://billing.internal/events'
 
 /**
- * Returns the address as written; empty means that no events are sent. The gateway connects to it unchanged,
- * so it must need no repair.
+ * Returns the address as written; empty means that no events are sent. The gateway connects to it unchanged, so it must
+ * need no repair.
  */
 export function parseEventUrl(text: string): string {
   if (text === '') return text
@@ -22,10 +22,7 @@ export function parseEventUrl(text: string): string {
 const minSecretBytes = 24
 const maxSecretBytes = 64
 
-/**
- * Parses `whsec_` followed by base64, or an empty text for no secret. Error messages never contain the
- * secret.
- */
+/** Parses `whsec_` followed by base64, or an empty text for no secret. Error messages never contain the secret. */
 export function parseEventSecret(text: string): string {
   if (text === '') return text
   const [, base64] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? []

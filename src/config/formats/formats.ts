@@ -164,9 +164,7 @@ export function formatError(format: FormatName, text: string): string | undefine
   }
 }
 
-/**
- * Parses a bearer token for an operator. Its characters must be allowed in a header. Empty means no token.
- */
+/** Parses a bearer token for an operator. Its characters must be allowed in a header. Empty means no token. */
 function parseToken(text: string): string {
   if (text === '') return text
   if (text.length < 16) throw new FormatError('is shorter than 16 characters; take a long random one')
@@ -175,9 +173,9 @@ function parseToken(text: string): string {
 }
 
 /**
- * Parses a secret that a key is derived from. An attacker with a copy of the database can guess secrets
- * offline. The derivation makes each guess expensive, and the minimum length puts a random secret out of
- * reach. Only the length can be checked here, not the randomness.
+ * Parses a secret that a key is derived from. An attacker with a copy of the database can guess secrets offline. The
+ * derivation makes each guess expensive, and the minimum length puts a random secret out of reach. Only the length can
+ * be checked here, not the randomness.
  */
 function parseSecret(text: string): string {
   if (text !== '' && text.length < 16) {

@@ -1,9 +1,8 @@
-// Normalizes header names as the most lenient upstream does, and lists the names that only the gateway may
-// set.
+// Normalizes header names as the most lenient upstream does, and lists the names that only the gateway may set.
 
 /**
- * Returns the name in lower case, with each run of other characters replaced by one `-`, and no `-` at the
- * ends. CGI, WSGI and PHP map `X-User-Id`, `x_user_id` and `x.user.id` to the same variable.
+ * Returns the name in lower case, with each run of other characters replaced by one `-`, and no `-` at the ends. CGI,
+ * WSGI and PHP map `X-User-Id`, `x_user_id` and `x.user.id` to the same variable.
  */
 export function canonicalName(name: string): string {
   return name
@@ -21,8 +20,7 @@ export const identityNames: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Whether the header is hop-by-hop (RFC 9110 §7.6.1), part of the message framing, or handled by the gateway
- * itself.
+ * Whether the header is hop-by-hop (RFC 9110 §7.6.1), part of the message framing, or handled by the gateway itself.
  */
 export function isHopByHop(canonical: string): boolean {
   return hopByHop.has(canonical) || canonical.startsWith('proxy-')
@@ -36,8 +34,7 @@ const hopByHop: ReadonlySet<string> = new Set([
   'upgrade',
   'http2-settings',
   'expect',
-  // RFC 9110 §7.6.1 lets intermediaries remove other headers too. CGI turns `Proxy` into HTTP_PROXY
-  // (CVE-2016-5385).
+  // RFC 9110 §7.6.1 lets intermediaries remove other headers too. CGI turns `Proxy` into HTTP_PROXY (CVE-2016-5385).
   'proxy',
   // Only the gateway sets this header, never an upstream.
   'x-peage-error',

@@ -3,9 +3,7 @@ import { isHostName, isIPv6 } from './addresses.ts'
 import { isMailbox } from './mailbox.ts'
 import { FormatError, parseLifetime } from './units.ts'
 
-/**
- * How a connection is protected. `unchecked` uses TLS if the server offers it, and accepts any certificate.
- */
+/** How a connection is protected. `unchecked` uses TLS if the server offers it, and accepts any certificate. */
 export type SmtpTls = 'implicit' | 'starttls' | 'unchecked' | 'off'
 
 export interface SmtpServer {
@@ -93,10 +91,7 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
-/**
- * Parses `Péage <no-reply@example.com>` or only the address. An empty text is allowed only if no mail is
- * sent.
- */
+/** Parses `Péage <no-reply@example.com>` or only the address. An empty text is allowed only if no mail is sent. */
 export function parseSender(text: string): Sender | undefined {
   if (text === '') return undefined
   const [, name = '', bracketed, bare] = /^(?:([^<>]*)<([^<>]*)>|([^<>]*))$/.exec(text.trim()) ?? []
@@ -122,10 +117,7 @@ export function parseProduct(text: string): string | undefined {
 /** A mail subject should fit on one line of a list. */
 const maxProductLength = 100
 
-/**
- * Parses the contact that mails show to users. A `mailto:` prefix is removed, and an empty text becomes
- * undefined.
- */
+/** Parses the contact that mails show to users. A `mailto:` prefix is removed, and an empty text becomes undefined. */
 export function parseContact(text: string): string | undefined {
   if (text === '') return undefined
   const address = text.replace(/^mailto:/i, '')
@@ -143,9 +135,7 @@ export function parseContact(text: string): string | undefined {
   return text
 }
 
-/**
- * Returns the address of a page of the application as written, with `{token}` in its path, query or fragment.
- */
+/** Returns the address of a page of the application as written, with `{token}` in its path, query or fragment. */
 export function parseMailLink(text: string): string {
   const [, scheme = '', authority, rest = ''] = /^(https?):\/\/([^/?#\\\s]+)(.*)$/is.exec(text) ?? []
   if (authority === undefined || !URL.canParse(text.replaceAll('{token}', '0')))

@@ -2,8 +2,8 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
 /**
- * Whether the text is exactly one mailbox in ASCII. Quoted local parts with a comma or an angle bracket are
- * refused, because careless servers end the address at these characters.
+ * Whether the text is exactly one mailbox in ASCII. Quoted local parts with a comma or an angle bracket are refused,
+ * because careless servers end the address at these characters.
  */
 export function isMailbox(email: string): boolean {
   const at = email.lastIndexOf('@')

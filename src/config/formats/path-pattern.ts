@@ -1,5 +1,4 @@
-// Parses and compares the patterns of `routes[].path`: literal segments, `:param` segments, and a trailing
-// `/*`.
+// Parses and compares the patterns of `routes[].path`: literal segments, `:param` segments, and a trailing `/*`.
 
 type Segment =
   /** Percent-decoded once and lower-cased in ASCII, like request paths before they are matched. */
@@ -17,8 +16,8 @@ export class PathPatternError extends Error {
 }
 
 /**
- * Parses a declared path and ignores a trailing slash. Characters that the gateway refuses in every request
- * are refused here too, because the route could never match.
+ * Parses a declared path and ignores a trailing slash. Characters that the gateway refuses in every request are refused
+ * here too, because the route could never match.
  * @throws PathPatternError
  */
 export function parsePathPattern(path: string): PathPattern {
@@ -39,9 +38,7 @@ export function parsePathPattern(path: string): PathPattern {
   return { segments, wildcard }
 }
 
-/**
- * Equal for patterns that match the same paths, so parameter names do not count. No literal contains a slash.
- */
+/** Equal for patterns that match the same paths, so parameter names do not count. No literal contains a slash. */
 export function comparisonKey({ segments, wildcard }: PathPattern): string {
   const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
   return `${parts.join('/')}${wildcard ? '/*' : ''}`
@@ -61,8 +58,8 @@ export function overlap(a: PathPattern, b: PathPattern): boolean {
 }
 
 /**
- * Whether `outer` matches every path that `inner` matches. To match a request, use as `inner` the literal
- * segments of its path, decoded, lower-cased, and without a wildcard.
+ * Whether `outer` matches every path that `inner` matches. To match a request, use as `inner` the literal segments of
+ * its path, decoded, lower-cased, and without a wildcard.
  */
 export function covers(outer: PathPattern, inner: PathPattern): boolean {
   const within = outer.segments.every((segment, index) => {
@@ -73,10 +70,7 @@ export function covers(outer: PathPattern, inner: PathPattern): boolean {
   return within && (outer.wildcard || (!inner.wildcard && inner.segments.length === outer.segments.length))
 }
 
-/**
- * Whether `a` wins for a path that both match. From the left, a literal wins over `:param`, and `:param` over
- * `*`.
- */
+/** Whether `a` wins for a path that both match. From the left, a literal wins over `:param`, and `:param` over `*`. */
 export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
   for (const [index, segment] of a.segments.entries()) {
     const other = b.segments[index]
@@ -95,17 +89,14 @@ const ownedPatterns: readonly PathPattern[] = [
 ].map(parsePathPattern)
 
 /**
- * Whether every path of the pattern belongs to the gateway. A wider pattern may be declared, but the
- * gateway's own paths win over it.
+ * Whether every path of the pattern belongs to the gateway. A wider pattern may be declared, but the gateway's own
+ * paths win over it.
  */
 export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
 }
 
-/**
- * Whether a path belongs to the gateway.
- * @param path segments, percent-decoded and lower-cased
- */
+/** Whether a path belongs to the gateway. @param path segments, percent-decoded and lower-cased */
 export function isGatewayPath(path: readonly string[]): boolean {
   const segments = path.map(value => ({ kind: 'literal', value }) as const)
   return ownedByGateway({ segments, wildcard: false })
@@ -117,8 +108,8 @@ function parseSegment(part: string): Segment {
     throw new PathPatternError('may have * only as its whole last segment (write %2A for a literal one)')
   }
   if (/[{}]/.test(part)) {
-    // A URI has no raw braces (RFC 3986 §2), but other gateways write them around parameters. The message
-    // does not repeat the segment, because the text next to the braces may come from a `${file:}`.
+    // A URI has no raw braces (RFC 3986 §2), but other gateways write them around parameters. The message does not
+    // repeat the segment, because the text next to the braces may come from a `${file:}`.
     throw new PathPatternError(
       'has braces: a parameter is a whole segment such as :id (write %7B and %7D for literal braces)',
     )

@@ -66,8 +66,8 @@ export class Leaf<Route extends Placed> {
 }
 
 /**
- * Prefers a literal over `:param`, and `:param` over `*`. Backtracks if the rest of the path or the host does
- * not match.
+ * Prefers a literal over `:param`, and `:param` over `*`. Backtracks if the rest of the path or the host does not
+ * match.
  */
 function descend<Route extends Placed>(
   node: PathTree<Route>,

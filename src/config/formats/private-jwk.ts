@@ -114,9 +114,9 @@ function errorOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefine
   if (bits < 2048) return `is too weak: ${bits} bits where 2048 are needed`
   // The tokens of a larger key would not fit into the 4 KiB limit for tokens.
   if (bits > 8192) return `is too large: ${bits} bits where 8192 may be`
-  // With an exponent of 1, anyone can forge a signature, because the signature equals the padded hash. Small
-  // exponents allow forgeries if a verifier checks the padding carelessly (CVE-2006-4339). Even exponents
-  // have no inverse (FIPS 186-5 §A.1.1).
+  // With an exponent of 1, anyone can forge a signature, because the signature equals the padded hash. Small exponents
+  // allow forgeries if a verifier checks the padding carelessly (CVE-2006-4339). Even exponents have no inverse (FIPS
+  // 186-5 §A.1.1).
   if (exponent < 65_537n || exponent % 2n === 0n) {
     return 'has a public exponent (e) that is not an odd number of 65537 or more'
   }

@@ -1,10 +1,10 @@
-// Parses the addresses of Postgres and Redis. The drivers parse each address again. An address is accepted
-// only if the drivers accept it too, and read the same user, password and host from it.
+// Parses the addresses of Postgres and Redis. The drivers parse each address again. An address is accepted only if the
+// drivers accept it too, and read the same user, password and host from it.
 import { FormatError } from './units.ts'
 
 /**
- * Parses a Postgres address with a host, or an empty text for the embedded database. With `?host=`, the URL
- * needs a host for the parser only, so `localhost` is filled in. Both libpq and the driver prefer `?host=`.
+ * Parses a Postgres address with a host, or an empty text for the embedded database. With `?host=`, the URL needs a
+ * host for the parser only, so `localhost` is filled in. Both libpq and the driver prefer `?host=`.
  */
 export function parsePostgres(text: string): string {
   if (text === '') return text
@@ -51,8 +51,8 @@ export function parseRedis(text: string): string {
   if (text === '') return text
   const { host } = readAddress(text, redis)
   if (host === '' || !URL.canParse(text)) throw new FormatError(redis.expected)
-  // ioredis takes any other path or option `db` for a database number. Redis refuses that number, and the
-  // process would exit.
+  // ioredis takes any other path or option `db` for a database number. Redis refuses that number, and the process would
+  // exit.
   const { pathname, searchParams } = new URL(text)
   if (!/^(\/[0-9]{0,5})?$/.test(pathname) || !/^[0-9]{0,5}$/.test(searchParams.get('db') ?? '')) {
     throw new FormatError('must have the number of a database after the /, or nothing')
@@ -66,10 +66,7 @@ const redis: Kind = {
   oneHost: 'must have one host; name several as { cluster: […] }, or as { sentinels: […], name: … }',
 }
 
-/**
- * Parses one cluster node or sentinel, written as `host:port` or as a `redis://` address. Returns the
- * address.
- */
+/** Parses one cluster node or sentinel, written as `host:port` or as a `redis://` address. Returns the address. */
 export function parseRedisNode(text: string): string {
   const address = text.includes('://') ? text : `redis://${text}`
   const { host } = readAddress(address, node)
@@ -97,8 +94,8 @@ interface Address {
 }
 
 /**
- * Splits an address and refuses each character that must be percent-encoded (RFC 3986 §2.1 and 3.2.1). URL
- * parsers repair some of these characters, but not all in the same way.
+ * Splits an address and refuses each character that must be percent-encoded (RFC 3986 §2.1 and 3.2.1). URL parsers
+ * repair some of these characters, but not all in the same way.
  */
 function readAddress(text: string, { schemes, expected, oneHost }: Kind): Address {
   if (/^["']/.test(text)) throw new FormatError('begins with a quotation mark; write the address without it')
@@ -116,8 +113,8 @@ function readAddress(text: string, { schemes, expected, oneHost }: Kind): Addres
     )
   }
   if (/[\s\p{Cc}]/u.test(text)) throw new FormatError('has white space; percent-encode it (a space is %20)')
-  // An unencoded / or ? ends the host early, so the rest of the password becomes part of the path or of the
-  // first option.
+  // An unencoded / or ? ends the host early, so the rest of the password becomes part of the path or of the first
+  // option.
   if (/^[^=]*@/.test(rest)) {
     throw new FormatError('has a / or a ? in user or password; percent-encode it (/ is %2F and ? is %3F)')
   }

@@ -1,8 +1,8 @@
 // Parses quantities: durations, sizes, percentages, and rates.
 
 /**
- * An invalid value. The message describes a valid value and never repeats the invalid one. Without a message,
- * the noun of the format is used, because several formats are durations with different limits.
+ * An invalid value. The message describes a valid value and never repeats the invalid one. Without a message, the noun
+ * of the format is used, because several formats are durations with different limits.
  */
 export class FormatError extends Error {
   override readonly name = 'FormatError'
@@ -27,8 +27,7 @@ const DURATION = /^([0-9]+)(ms|s|m|h|d)$/
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
 
 /**
- * Parses the duration of a timer, such as `250ms`, `30s`, `15m`, `2h` or `7d`. Returns milliseconds, at most
- * 24 days.
+ * Parses the duration of a timer, such as `250ms`, `30s`, `15m`, `2h` or `7d`. Returns milliseconds, at most 24 days.
  */
 export function parseDuration(text: string): number {
   const duration = readDurationMs(text)
@@ -57,8 +56,8 @@ export function parseSessionMax(text: string): number {
 }
 
 /**
- * Parses the lifetime of a token or a log entry, 1 s to 10 years, in milliseconds. It must be in whole
- * seconds, because JWTs count in seconds.
+ * Parses the lifetime of a token or a log entry, 1 s to 10 years, in milliseconds. It must be in whole seconds, because
+ * JWTs count in seconds.
  */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)
@@ -84,9 +83,7 @@ export function parsePercent(text: string): number {
   return percent
 }
 
-/**
- * Parses a rate. For example, `300/1m` allows 300 in any minute. `0` becomes `null`, which means no limit.
- */
+/** Parses a rate. For example, `300/1m` allows 300 in any minute. `0` becomes `null`, which means no limit. */
 export function parseRate(text: string | 0): Rate | null {
   if (text === 0 || text === '0') return null
   const [, digits, window] = /^([0-9]{1,9})\/(.+)$/.exec(text) ?? []

@@ -1,5 +1,4 @@
-// Checks that each operator has a different token and name, because the log and the audit identify operators
-// by name.
+// Checks that each operator has a different token and name, because the log and the audit identify operators by name.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'

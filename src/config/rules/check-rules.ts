@@ -69,8 +69,8 @@ function createSameService(upstreams: readonly DeclaredUpstream[], validation: V
 function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Diagnostic[] {
   const declared = new Set(names)
   /**
-   * Hints by the unknown name. Searching many names takes time, and only `mostProblems` diagnostics are
-   * reported, so the number of searches is limited.
+   * Hints by the unknown name. Searching many names takes time, and only `mostProblems` diagnostics are reported, so
+   * the number of searches is limited.
    */
   const hints = new Map<string, string>()
   return route => {
@@ -186,9 +186,7 @@ function checkEvents(yaml: YamlSource, validation: Validation): Diagnostic[] {
   return [diagnosticAt(yaml, pointer, 'needs a secret to sign with: secret: whsec_ and base64')]
 }
 
-/**
- * With only `postgres_listen`, the gateway would use the embedded database instead of the intended server.
- */
+/** With only `postgres_listen`, the gateway would use the embedded database instead of the intended server. */
 function checkStorage(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { storage } = yaml.value as { storage?: { postgres?: string; postgres_listen?: string } | null }
   const pointer = '/storage/postgres_listen'

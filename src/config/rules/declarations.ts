@@ -1,5 +1,4 @@
-// Returns the upstreams and routes of a file for the rules, with all valid keys, even if other keys are
-// invalid.
+// Returns the upstreams and routes of a file for the rules, with all valid keys, even if other keys are invalid.
 import { appendToPointer, type Diagnostic, joinPath } from '../diagnostics.ts'
 import { parseHost, parseTarget } from '../formats/addresses.ts'
 import { type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
@@ -135,10 +134,7 @@ function withHead(methods: readonly string[]): readonly string[] {
   return methods.includes('GET') ? [...methods, 'HEAD'] : methods
 }
 
-/**
- * Whether two upstream names belong to the same service. Equal names always do, even if the upstream is
- * unknown.
- */
+/** Whether two upstream names belong to the same service. Equal names always do, even if the upstream is unknown. */
 export type SameService = (one: string, other: string) => boolean
 
 /**

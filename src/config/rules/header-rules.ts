@@ -1,5 +1,5 @@
-// Checks which headers `routes[].headers` may set and remove. Headers that the gateway sets itself and
-// headers for message framing are refused.
+// Checks which headers `routes[].headers` may set and remove. Headers that the gateway sets itself and headers for
+// message framing are refused.
 import type { Diagnostic } from '../diagnostics.ts'
 import { canonicalName, identityNames, isHopByHop } from '../formats/header-names.ts'
 import { type DeclaredRoute, isSection } from './declarations.ts'
@@ -71,8 +71,7 @@ const isHost = (direction: Direction, name: string) =>
 
 const hostNotRemovable = 'is in every request (RFC 9112 §3.2): set another value instead'
 
-// Some servers read `X_A` as `X-A`. RFC 9110 §5.1 allows more characters, but a configured name must be
-// unambiguous.
+// Some servers read `X_A` as `X-A`. RFC 9110 §5.1 allows more characters, but a configured name must be unambiguous.
 const namePattern = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
 const valuePattern = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
 const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/

@@ -1,5 +1,4 @@
-// Finds routes through which requests for other hosts bypass the guards of a route that is limited to some
-// hosts.
+// Finds routes through which requests for other hosts bypass the guards of a route that is limited to some hosts.
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { isGatewayPath, isMoreSpecific, overlap, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'
@@ -40,10 +39,7 @@ export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: Same
   }
 }
 
-/**
- * Stops at the limit, because in some files thousands of routes are each bypassed through thousands of
- * others.
- */
+/** Stops at the limit, because in some files thousands of routes are each bypassed through thousands of others. */
 function takeUpTo<T>(limit: number, all: readonly T[], isOne: (one: T) => boolean): T[] {
   const found: T[] = []
   for (const one of all) {
@@ -64,8 +60,7 @@ interface Table {
   /** Returns the routes for every host whose path overlaps with the pattern and is not more specific. */
   lessSpecific(pattern: PathPattern): PlacedRoute[]
   /**
-   * Whether there is a path that reaches the bypass for unnamed hosts and the guarded route for one of its
-   * own hosts.
+   * Whether there is a path that reaches the bypass for unnamed hosts and the guarded route for one of its own hosts.
    */
   isOpen(bypass: PlacedRoute, guarded: PlacedRoute): boolean
 }
@@ -104,9 +99,9 @@ const unnamed = ''
 const unusedSegment = '\0'
 
 /**
- * Returns a path of the given length that both patterns match, and as few other routes as possible. If
- * neither pattern has a literal at a position, its segment is one that no route contains. A third route that
- * receives this path also receives every other shared path of that length.
+ * Returns a path of the given length that both patterns match, and as few other routes as possible. If neither pattern
+ * has a literal at a position, its segment is one that no route contains. A third route that receives this path also
+ * receives every other shared path of that length.
  */
 function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | undefined {
   const fits = ({ segments, wildcard }: PathPattern) =>
@@ -122,10 +117,7 @@ function literalAt({ segments }: PathPattern, index: number): string | undefined
 
 function lessSpecific(bypasses: PathTree<PlacedRoute>, pattern: PathPattern): PlacedRoute[] {
   const found: PlacedRoute[] = []
-  /**
-   * `isBehind` is true if the tree's path has a parameter at an earlier segment where the pattern has a
-   * literal.
-   */
+  /** `isBehind` is true if the tree's path has a parameter at an earlier segment where the pattern has a literal. */
   const waiting = [{ node: bypasses, depth: 0, isBehind: false }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { node, depth, isBehind } = next
@@ -157,10 +149,7 @@ function hasWeakerGuards({ keys: lax }: DeclaredRoute, { keys: guarded }: Declar
   )
 }
 
-/**
- * Callers without a credential, with a bad credential, and users of each plan with and without a verified
- * email.
- */
+/** Callers without a credential, with a bad credential, and users of each plan with and without a verified email. */
 const callers = [
   'anonymous',
   'rejected',

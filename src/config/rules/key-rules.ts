@@ -22,8 +22,7 @@ export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile
     if ('error' in read) return [diagnosticAt(yaml, pointer, read.error)]
     const holder = holders.get(read.kid)
     if (holder === undefined) holders.set(read.kid, `auth.keys[${index}]`)
-    // A token contains only the `kid`, so with two keys of one `kid` some tokens would be verified with the
-    // wrong key.
+    // A token contains only the `kid`, so with two keys of one `kid` some tokens would be verified with the wrong key.
     else
       return [diagnosticAt(yaml, pointer, `names a key with the kid of ${holder}; each needs one of its own`)]
     return []
@@ -38,8 +37,8 @@ function readKey(file: string, readFile: ReadFile): { kid: string } | { error: s
 }
 
 /**
- * `auth.key_secret_old` only decrypts, so `auth.key_secret` must be set too. Otherwise a file that was meant
- * to change the secret would store all new keys unencrypted.
+ * `auth.key_secret_old` only decrypts, so `auth.key_secret` must be set too. Otherwise a file that was meant to change
+ * the secret would store all new keys unencrypted.
  */
 export function checkKeySecrets(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { auth } = yaml.value as { auth?: { key_secret?: string; key_secret_old?: string } | null }

@@ -1,5 +1,5 @@
-// Warns of a target that is a listener of this gateway. A request would loop through the gateway until no
-// connection is free.
+// Warns of a target that is a listener of this gateway. A request would loop through the gateway until no connection is
+// free.
 import ipaddr from 'ipaddr.js'
 import type { Diagnostic } from '../diagnostics.ts'
 import type { ListenAddress } from '../formats/addresses.ts'
@@ -30,8 +30,8 @@ export function warnOfOwnListeners(
 }
 
 /**
- * Ignores the addresses of this machine's network interfaces, so that a file is valid or invalid on every
- * machine alike.
+ * Ignores the addresses of this machine's network interfaces, so that a file is valid or invalid on every machine
+ * alike.
  */
 function leadsTo(origin: string, { host, port }: ListenAddress): boolean {
   const url = new URL(origin)

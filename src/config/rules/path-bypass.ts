@@ -3,8 +3,8 @@ import type { Diagnostic } from '../diagnostics.ts'
 import type { DeclaredRoute, SameService } from './declarations.ts'
 
 /**
- * `/api%2fv1%2fprivate` is one segment for the gateway. A server that decodes before it splits sees three
- * segments, and may serve a path that another route guards.
+ * `/api%2fv1%2fprivate` is one segment for the gateway. A server that decodes before it splits sees three segments, and
+ * may serve a path that another route guards.
  */
 export function checkPathBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   /** The first guarded route to the same service, by upstream. */

@@ -1,13 +1,12 @@
-// Checks that several workers have stores that they can share, and that the two listeners have different
-// ports.
+// Checks that several workers have stores that they can share, and that the two listeners have different ports.
 import type { Diagnostic } from '../diagnostics.ts'
 import { type ListenAddress, parseListen } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /**
- * Several processes need stores that they can share. `auto` counts as several processes even on one core.
- * Otherwise a file could be valid on one machine and invalid on another.
+ * Several processes need stores that they can share. `auto` counts as several processes even on one core. Otherwise a
+ * file could be valid on one machine and invalid on another.
  */
 export function checkWorkers(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { server, storage } = yaml.value as {
@@ -40,8 +39,8 @@ const reasons = {
 }
 
 /**
- * Both listeners must be open at the same time. A listener on every address (0.0.0.0, ::) occupies its port
- * on each single address too.
+ * Both listeners must be open at the same time. A listener on every address (0.0.0.0, ::) occupies its port on each
+ * single address too.
  */
 export function checkListeners(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { clients, operators } = readListeners(yaml, validation)

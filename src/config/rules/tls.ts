@@ -33,10 +33,7 @@ export function checkCertificate(yaml: YamlSource, validation: Validation, readF
   )
 }
 
-/**
- * Reads the given files.
- * @returns the texts of the files that can be read, and errors for the others
- */
+/** Reads the given files. @returns the texts of the files that can be read, and errors for the others */
 export function readPair(
   files: Partial<CertificatePair>,
   readFile: ReadFile,
@@ -108,10 +105,7 @@ export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagno
   )
 }
 
-/**
- * Reads the files of `tls.ca`.
- * @param readFile throws if it cannot read the file
- */
+/** Reads the files of `tls.ca`. @param readFile throws if it cannot read the file */
 export function checkAuthorities(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   return upstreamsWithTls(yaml).flatMap(({ pointer, ca }) => {
     const at = appendToPointer(appendToPointer(pointer, 'tls'), 'ca')
@@ -145,8 +139,7 @@ function authorityError(path: string, readFile: ReadFile): string | undefined {
 }
 
 /**
- * Checks the files that a `postgres://` address references, because the driver reads them only when it
- * connects.
+ * Checks the files that a `postgres://` address references, because the driver reads them only when it connects.
  * @param readFile throws if it cannot read the file
  */
 export function checkDatabaseFiles(

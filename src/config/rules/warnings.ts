@@ -55,8 +55,7 @@ function withoutWeight(yaml: YamlSource, validation: Validation, upstream: Decla
 }
 
 /**
- * Only a `resolve` in the file gets a warning. The default has no effect either, but it is not a mistake of
- * the author.
+ * Only a `resolve` in the file gets a warning. The default has no effect either, but it is not a mistake of the author.
  */
 function nothingToResolve(
   yaml: YamlSource,
@@ -71,10 +70,7 @@ function nothingToResolve(
   return [diagnosticAt(yaml, pointer, 'is for names, and every target here is an address')]
 }
 
-/**
- * Returns no warning if a route names an unknown upstream, because the author may have meant the unused
- * upstream.
- */
+/** Returns no warning if a route names an unknown upstream, because the author may have meant the unused upstream. */
 function unusedUpstreams(
   yaml: YamlSource,
   validation: Validation,

@@ -43,7 +43,5 @@ export function rate(description: string, byDefault?: string) {
   })
 }
 
-/**
- * The pattern of names of upstreams, routes and operators. Names appear in logs, metrics and header values.
- */
+/** The pattern of names of upstreams, routes and operators. Names appear in logs, metrics and header values. */
 export const NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]*$'

@@ -1,5 +1,4 @@
-// The schema of the `mail` section: how mails are sent, which pages they link to, and how long their codes
-// are valid.
+// The schema of the `mail` section: how mails are sent, which pages they link to, and how long their codes are valid.
 import { Type } from '../../schema/type.ts'
 import { formatted, rate, section } from './builders.ts'
 

@@ -1,5 +1,5 @@
-// Defines what gateway.yaml may contain. The types, the JSON Schema and the validation are all derived from
-// this schema. A key with a default is required here, because defaults are filled in before validation.
+// Defines what gateway.yaml may contain. The types, the JSON Schema and the validation are all derived from this
+// schema. A key with a default is required here, because defaults are filled in before validation.
 import type { Decoded, Written } from '../../schema/type.ts'
 import { Type } from '../../schema/type.ts'
 import { admin } from './admin.ts'
@@ -77,8 +77,8 @@ export type DecodedConfig = Decoded<typeof schema>
 export type RouteInput = Written<typeof route>
 
 /**
- * A declared route. Durations are in milliseconds and sizes in bytes. Hosts are in lower case, without port
- * and final dot.
+ * A declared route. Durations are in milliseconds and sizes in bytes. Hosts are in lower case, without port and final
+ * dot.
  */
 export type RouteConfig = Decoded<typeof route> & { name: string }
 export type UpstreamConfig = Decoded<typeof upstream>
@@ -92,9 +92,7 @@ export type MailConfig = Omit<MailSection, 'smtp' | 'from' | 'product'> & {
   product: string
 }
 
-/**
- * The settings of the service that receives events. Undefined in the configuration if `events.url` is empty.
- */
+/** The settings of the service that receives events. Undefined in the configuration if `events.url` is empty. */
 export type EventsConfig = NonNullable<DecodedConfig['events']>
 
 /** The whole configuration, with all defaults filled in. */

@@ -1,5 +1,5 @@
-// Checks whether a value matches a schema, and decodes it. Covers the keywords that the configuration uses. A
-// test compares the results with ajv, which compiles the schema too slowly for startup.
+// Checks whether a value matches a schema, and decodes it. Covers the keywords that the configuration uses. A test
+// compares the results with ajv, which compiles the schema too slowly for startup.
 import { converterOf, decoderOf, type Keywords, type Schema } from '../../schema/type.ts'
 import { appendToPointer } from '../diagnostics.ts'
 import { type FormatName, formatError } from '../formats/formats.ts'
@@ -18,8 +18,8 @@ export interface ShapeError {
 }
 
 /**
- * Returns the errors of the value, and fills in the defaults of missing keys. Defaults inside a union are not
- * filled in, because each branch would add its own.
+ * Returns the errors of the value, and fills in the defaults of missing keys. Defaults inside a union are not filled
+ * in, because each branch would add its own.
  */
 export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn = true): ShapeError[] {
   const errors: ShapeError[] = []
@@ -72,10 +72,7 @@ export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn
   }
 }
 
-/**
- * Returns the decoded value. The given value is not changed.
- * @param value a value that matches the schema
- */
+/** Returns the decoded value. The given value is not changed. @param value a value that matches the schema */
 export function decode<Decoded>(schema: Schema<unknown, Decoded>, value: unknown): Decoded {
   return decodeAny(schema, value) as Decoded
 }

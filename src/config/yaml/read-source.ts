@@ -28,8 +28,8 @@ export function readSource(
   whenMissing?: string,
 ): ReadSource | Problems {
   const { file, env, readFile = readLimited } = source
-  // An ASCII file in UTF-16 without a byte order mark is valid UTF-8 with NUL characters. YAML does not allow
-  // these characters, so the file is refused.
+  // An ASCII file in UTF-16 without a byte order mark is valid UTF-8 with NUL characters. YAML does not allow these
+  // characters, so the file is refused.
   const readYaml: ReadFile = (path, maxBytes) => readFile(path, maxBytes).replaceAll('\0', '\uFFFD')
   let text: string
   try {

@@ -69,8 +69,7 @@ const sentences: readonly (readonly [RegExp, Sentence])[] = [
 ]
 
 /**
- * The parser reports an extra colon, and a next line that is indented deeper, with the same error at the same
- * place.
+ * The parser reports an extra colon, and a next line that is indented deeper, with the same error at the same place.
  */
 function ofNestedMapping(text: string, at: number): string {
   return /:(\s|$)/.test(lineAfter(text, at))
@@ -89,10 +88,7 @@ function ofTextAfterValue(text: string, at: number): string {
   return `this text follows a closing ${quote}; ${inside}`
 }
 
-/**
- * Characters in each direction. The limit is needed because a line may be as long as the file and have many
- * errors.
- */
+/** Characters in each direction. The limit is needed because a line may be as long as the file and have many errors. */
 const mostLooked = 500
 
 function lineAfter(text: string, at: number): string {
@@ -105,8 +101,8 @@ function ofUnclosed(_text: string, _at: number, bracket: string): string {
 }
 
 /**
- * The parser puts text from the file after a word and a colon. A colon without a word before it belongs to
- * the message. Control characters also come from the file, and they would start new lines in the output.
+ * The parser puts text from the file after a word and a colon. A colon without a word before it belongs to the message.
+ * Control characters also come from the file, and they would start new lines in the output.
  */
 const quotation = /(?<! ):|\p{Cc}|(?<=^Unknown directive|^Unsupported YAML version) /u
 

@@ -15,14 +15,12 @@ import type { Diagnostic } from '../diagnostics.ts'
 import { sentenceOf } from './syntax-messages.ts'
 
 /**
- * Errors that spoil only one value. After any other error, the parser guesses, and its next errors are
- * consequences.
+ * Errors that spoil only one value. After any other error, the parser guesses, and its next errors are consequences.
  */
 const LOCAL_ERRORS = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
 
 /**
- * Returns all errors by offset (`local`), and the first error after which the rest of the text is unreliable
- * (`fatal`).
+ * Returns all errors by offset (`local`), and the first error after which the rest of the text is unreliable (`fatal`).
  */
 export function syntaxDiagnostics(
   text: string,
@@ -34,15 +32,12 @@ export function syntaxDiagnostics(
   return { fatal: fatal && toDiagnostic(text, fatal), local }
 }
 
-/**
- * Deeper than any real configuration. The composer is recursive, and deeper texts would exhaust the stack.
- */
+/** Deeper than any real configuration. The composer is recursive, and deeper texts would exhaust the stack. */
 export const MAX_DEPTH = 100
 
 /** @throws Unreadable if the text nests too deep */
 export function parseText(text: string): Document {
-  // Always uses the core schema, even with a %YAML directive, so that texts do not become dates, sets or
-  // octal numbers.
+  // Always uses the core schema, even with a %YAML directive, so that texts do not become dates, sets or octal numbers.
   const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
   let first: Document | undefined
   for (const document of composer.compose(tokensOf(text), true, text.length)) {
@@ -83,8 +78,7 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
 }
 
 /**
- * Maps each alias to the last node before it with its anchor. The library would search the document for every
- * alias.
+ * Maps each alias to the last node before it with its anchor. The library would search the document for every alias.
  */
 export function resolveAliases(document: Document): Map<Alias, Node> {
   const anchored = new Map<string, Node>()

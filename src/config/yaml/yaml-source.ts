@@ -50,10 +50,7 @@ export function diagnosticAt(yaml: YamlSource, pointer: string, message: string)
   return { offset, path, message }
 }
 
-/**
- * Returns the positions of JSON Pointers. A value that is not in the file has the position of its nearest
- * ancestor.
- */
+/** Returns the positions of JSON Pointers. A value that is not in the file has the position of its nearest ancestor. */
 export function positionsOf({ locations }: YamlSource, text: string): (pointer: string) => Position {
   const positionOf = positionsIn(text)
   return pointer => {

@@ -32,8 +32,8 @@ export interface AuthenticationDependencies {
 export type Authenticate = (auth: Route['auth']) => Guard<void, Identity>
 
 /**
- * Creates the guard. The user is the stored record, never the claims of the token. The guard is synchronous if
- * token and user are cached.
+ * Creates the guard. The user is the stored record, never the claims of the token. The guard is synchronous if token
+ * and user are cached.
  * @throws Refusal 401 if the credential is missing or invalid
  * @throws StorageError, which becomes a 503, if the user of a bearer token cannot be read
  * @throws Refusal 429 after too many invalid API keys (`bad_keys`)

@@ -29,9 +29,7 @@ export interface EndpointAdmission {
 /** The result of the guards of a route or of an endpoint. */
 export type ChainResult<Allowed = Admission> = Allowed | NotAdmitted
 
-/**
- * Never throws. Runs before the body is read. A refused request uses up no daily use, because the count comes last.
- */
+/** Never throws. Runs before the body is read. A refused request uses up no daily use, because the count comes last. */
 export type GuardChain<Allowed = Admission> = (
   request: GuardedRequest,
 ) => ChainResult<Allowed> | Promise<ChainResult<Allowed>>

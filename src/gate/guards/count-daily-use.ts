@@ -41,8 +41,8 @@ interface Options {
 }
 
 /**
- * Creates the guard. It is synchronous if nothing is counted, or if the user has no uses left today according to
- * the cache.
+ * Creates the guard. It is synchronous if nothing is counted, or if the user has no uses left today according to the
+ * cache.
  */
 export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)

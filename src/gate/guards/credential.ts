@@ -8,13 +8,10 @@ export interface Credentials {
   /** Without white space at both ends; undefined if empty or absent. */
   readonly apiKey: string | undefined
   /**
-   * Whether the request has an `Authorization` header of any kind, or an API key. The request then cannot be
-   * anonymous.
+   * Whether the request has an `Authorization` header of any kind, or an API key. The request then cannot be anonymous.
    */
   readonly isPresented: boolean
-  /**
-   * Whether the request has an `Authorization` header. A 401 then contains `error="invalid_token"` (RFC 6750 §3.1).
-   */
+  /** Whether the request has an `Authorization` header. A 401 then contains `error="invalid_token"` (RFC 6750 §3.1). */
   readonly isTokenPresented: boolean
 }
 
@@ -34,8 +31,8 @@ export function readCredentials(authorization: string | undefined, apiKey: strin
 }
 
 /**
- * Returns the text after `Bearer ` in its most common spelling, without a syntax check. Use it only to look up a
- * token in the cache, whose tokens passed the check when they were first received.
+ * Returns the text after `Bearer ` in its most common spelling, without a syntax check. Use it only to look up a token
+ * in the cache, whose tokens passed the check when they were first received.
  * @param authorization the header's value as received
  */
 export function bearerUnchecked(authorization: string): string | undefined {
@@ -43,8 +40,8 @@ export function bearerUnchecked(authorization: string): string | undefined {
 }
 
 /**
- * Returns whether a value contains a token or a key that this gateway issued. Neither may leak to an upstream, not
- * even in the header for the other.
+ * Returns whether a value contains a token or a key that this gateway issued. Neither may leak to an upstream, not even
+ * in the header for the other.
  */
 export function carriesGatewayCredential(value: string): boolean {
   return value.split(/[\s,]+/).some(part => isGatewayToken(part) || part.startsWith('peage_'))

@@ -19,8 +19,8 @@ export interface GuardedRequest {
    */
   isGone(): boolean
   /**
-   * Reserves a connection for the request, because no use may be counted without one. The caller passes the
-   * reservation on or cancels it.
+   * Reserves a connection for the request, because no use may be counted without one. The caller passes the reservation
+   * on or cancels it.
    * @returns a promise if no connection is free
    * @throws Refusal 503 `upstream_unavailable` if no connection becomes free in time
    * @throws Refusal 429 `rate_limited` if the client has used up its share
@@ -33,8 +33,8 @@ export interface GuardedRequest {
 
 /**
  * A guard decides one thing. `In` is the result of the previous guard, and `Out` the result of this guard. Both are
- * brands of the identity, so a chain with a missing or swapped guard does not compile. A guard is synchronous
- * unless it has to wait. It may return a refusal, because throwing one costs as much as all guards together.
+ * brands of the identity, so a chain with a missing or swapped guard does not compile. A guard is synchronous unless it
+ * has to wait. It may return a refusal, because throwing one costs as much as all guards together.
  * @throws Refusal, ClientDisconnected, or an error of a store; synchronously or as a rejection
  */
 export type Guard<In, Out> = (

@@ -1,5 +1,5 @@
-// Implements `Max-Forwards` of OPTIONS and TRACE requests (RFC 9110 §7.6.2). Other methods and invalid values are
-// not changed.
+// Implements `Max-Forwards` of OPTIONS and TRACE requests (RFC 9110 §7.6.2). Other methods and invalid values are not
+// changed.
 import type { IncomingMessage } from 'node:http'
 
 /** Returns whether the gateway is the final recipient of the request, so it must not forward the request. */

@@ -34,8 +34,8 @@ export function ambiguitiesOf(segment: string): number | undefined {
 }
 
 /**
- * Returns the segments that laxer servers may see in a path, with one interpretation for each time that they may
- * decode it.
+ * Returns the segments that laxer servers may see in a path, with one interpretation for each time that they may decode
+ * it.
  * @param segments decoded once and folded, without a dot segment in any interpretation
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {

@@ -80,8 +80,8 @@ function isNamed(name: string, lower: string): boolean {
 }
 
 /**
- * Returns false if Node's parser accepts the framing but an upstream may read it differently (RFC 9112 §3.2, §6.1
- * and §6.3, RFC 9110 §10.1.1).
+ * Returns false if Node's parser accepts the framing but an upstream may read it differently (RFC 9112 §3.2, §6.1 and
+ * §6.3, RFC 9110 §10.1.1).
  */
 export function hasValidFraming(request: IncomingMessage, seen: RequestHeaders): boolean {
   if (request.httpVersionMajor !== 1) return false

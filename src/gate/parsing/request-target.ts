@@ -19,8 +19,8 @@ export interface RequestTarget {
 }
 
 /**
- * Parses a request target. Returns `undefined` if the path is invalid on every route (400 `Chemin invalide`). A
- * target with `ambiguities` is also refused, except on a route that allows them.
+ * Parses a request target. Returns `undefined` if the path is invalid on every route (400 `Chemin invalide`). A target
+ * with `ambiguities` is also refused, except on a route that allows them.
  */
 export function parseRequestTarget(target: string): RequestTarget | undefined {
   let authority: string | undefined
@@ -44,8 +44,8 @@ export function parseRequestTarget(target: string): RequestTarget | undefined {
 }
 
 /**
- * Returns whether the value is a valid Host: a name, an IPv4 address or a bracketed IPv6 address, and an optional
- * port. Laxer upstreams may interpret `a@b` or `a/../b` differently, so these are refused (RFC 9110 §7.2).
+ * Returns whether the value is a valid Host: a name, an IPv4 address or a bracketed IPv6 address, and an optional port.
+ * Laxer upstreams may interpret `a@b` or `a/../b` differently, so these are refused (RFC 9110 §7.2).
  */
 export function isHost(value: string): boolean {
   return hostSyntax.test(value)

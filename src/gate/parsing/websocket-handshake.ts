@@ -13,8 +13,7 @@ export function asksForWebSocket(request: IncomingMessage): boolean {
 }
 
 /**
- * Returns whether the handshake is valid. A body makes it invalid, because only one side would read the body as
- * frames.
+ * Returns whether the handshake is valid. A body makes it invalid, because only one side would read the body as frames.
  * @param request a request for which `asksForWebSocket` returns true
  */
 export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedRequest): boolean {

@@ -105,8 +105,8 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
   }
 
   /**
-   * Returns the response to a preflight, even if nothing is served at the path. A refused preflight would hide the
-   * 404 from the page.
+   * Returns the response to a preflight, even if nothing is served at the path. A refused preflight would hide the 404
+   * from the page.
    * @param methods the methods served at the path; undefined for every method
    * @returns undefined if the request is no preflight, or if CORS is not configured for the path
    */
@@ -136,8 +136,8 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
       if (!isHandshake(request)) return refuse(request, malformed(), route, true)
       takeBearer(request, head)
     }
-    // The gateway and the upstream might use different credentials, so every route refuses the request, even
-    // without guards.
+    // The gateway and the upstream might use different credentials, so every route refuses the request, even without
+    // guards.
     if (head.hasAmbiguousCredentials) {
       return refuse(request, new Refusal('credentials_ambiguous'), route, isWebSocket)
     }

@@ -6,9 +6,9 @@ import { sha256Hex } from '../token-hash.ts'
 export type RandomBytes = (size: number) => Uint8Array
 
 /**
- * Returns a new API token: `peage_`, 30 random base62 characters (178 bits), and a checksum of 6 base62
- * digits. The checksum is the CRC-32 of the 30 characters in ASCII, zero-padded, most significant digit
- * first. The base62 digits are `0-9A-Za-z` in this order.
+ * Returns a new API token: `peage_`, 30 random base62 characters (178 bits), and a checksum of 6 base62 digits. The
+ * checksum is the CRC-32 of the 30 characters in ASCII, zero-padded, most significant digit first. The base62 digits
+ * are `0-9A-Za-z` in this order.
  */
 export function makeApiToken(randomBytes: RandomBytes): string {
   const random = randomBase62(30, randomBytes)
@@ -24,8 +24,8 @@ export function hashApiToken(headerValue: string): string {
 }
 
 /**
- * Strips ASCII white space from both ends. `trim()` would also strip 0xA0, which may be a byte of a UTF-8
- * character. A regular expression took 150 ms for 15 KB of spaces inside a value.
+ * Strips ASCII white space from both ends. `trim()` would also strip 0xA0, which may be a byte of a UTF-8 character. A
+ * regular expression took 150 ms for 15 KB of spaces inside a value.
  */
 export function stripSpace(value: string): string {
   let start = 0

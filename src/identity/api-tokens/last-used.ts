@@ -4,8 +4,8 @@ import type { ApiTokenStore } from './api-token-store.ts'
 
 export interface LastUsed {
   /**
-   * Records a use. The first use is written at once. The last use of the following second is written at its
-   * end. Never fails.
+   * Records a use. The first use is written at once. The last use of the following second is written at its end. Never
+   * fails.
    */
   record(apiTokenId: number): void
   /** Writes pending uses. Resolves when every write has ended, even if some failed. */

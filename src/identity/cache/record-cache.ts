@@ -5,8 +5,8 @@ import type { ChangeFeed } from '../../storage/change-feed.ts'
 
 interface RecordCache<K, V extends object> {
   /**
-   * Returns a cached record synchronously. While the feed is fresh, concurrent callers of one key share one
-   * read. Otherwise the reads of one key run one at a time.
+   * Returns a cached record synchronously. While the feed is fresh, concurrent callers of one key share one read.
+   * Otherwise the reads of one key run one at a time.
    * @throws errors of `read`, synchronously or in the promise
    */
   get(key: K): V | undefined | Promise<V | undefined>
@@ -19,8 +19,8 @@ interface Options<K, V> {
   /** When the cache is full, it removes the least recently used record. */
   maxRecords: number
   /**
-   * The number of keys without a record that are cached. They have their own limit, because a client can
-   * invent any number of keys. Must be 0 if the database does not notify insertions.
+   * The number of keys without a record that are cached. They have their own limit, because a client can invent any
+   * number of keys. Must be 0 if the database does not notify insertions.
    */
   maxAbsent: number
   /** Counts lookups by their outcome. */
@@ -61,8 +61,8 @@ export function createRecordCache<K extends {}, V extends object>({
   }
 
   /**
-   * While the feed is lost, a running read may have begun before a change that a new caller must see. New
-   * callers share the next read instead, which starts after the running read.
+   * While the feed is lost, a running read may have begun before a change that a new caller must see. New callers share
+   * the next read instead, which starts after the running read.
    */
   const uncachedReads = new Map<K, { running: Promise<V | undefined>; next?: Promise<V | undefined> }>()
 

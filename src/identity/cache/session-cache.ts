@@ -8,10 +8,7 @@ import { createRecordCache } from './record-cache.ts'
 
 /** The active record of a session. */
 export interface ActiveSession {
-  /**
-   * The user's session epoch when the session was opened. If the user's epoch is higher, the session has
-   * ended.
-   */
+  /** The user's session epoch when the session was opened. If the user's epoch is higher, the session has ended. */
   readonly epoch: number
   readonly expiresAt: Date
 }
@@ -40,8 +37,7 @@ interface Dependencies {
 }
 
 /**
- * The number of ended sessions that are cached. If an ended session became active again, that would be
- * notified too.
+ * The number of ended sessions that are cached. If an ended session became active again, that would be notified too.
  */
 const maxEnded = 1_000
 

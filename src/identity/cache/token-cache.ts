@@ -23,9 +23,7 @@ interface Dependencies {
   maxTokens: number
 }
 
-/**
- * Caches only valid tokens. The key is the full text, so that no other text can match another token's entry.
- */
+/** Caches only valid tokens. The key is the full text, so that no other text can match another token's entry. */
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
   const cached = new LRUCache<string, VerifiedToken>({ max: maxTokens })
   /** Running verifications. Their number is limited by the number of requests. */

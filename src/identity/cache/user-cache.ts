@@ -12,10 +12,7 @@ export interface ApiTokenOwner {
   apiTokenId: number
 }
 
-/**
- * Both methods return cached records synchronously.
- * @throws StorageError, synchronously or in the promise
- */
+/** Both methods return cached records synchronously. @throws StorageError, synchronously or in the promise */
 export interface UserCache {
   /** Returns the active user with this id. */
   find(userId: number): MaybePromise<UserWithEpoch | undefined>
@@ -29,9 +26,7 @@ interface Dependencies {
   users: Pick<UserStore, 'findWithEpoch'>
   apiTokens: Pick<ApiTokenStore, 'findActive'>
   feed: ChangeFeed
-  /**
-   * The limit for users and for API tokens. When the cache is full, it removes the least recently used entry.
-   */
+  /** The limit for users and for API tokens. When the cache is full, it removes the least recently used entry. */
   maxUsers: number
   results: CacheResults
 }
@@ -40,8 +35,8 @@ interface Dependencies {
 const maxUnknownTokens = 1_000
 
 export function createUserCache({ users, apiTokens, feed, maxUsers, results }: Dependencies): UserCache {
-  // Inactive users are cached too, because their reactivation is notified. Unknown ids are not cached,
-  // because a user's insertion is not notified, and a restored database may reuse an id.
+  // Inactive users are cached too, because their reactivation is notified. Unknown ids are not cached, because a user's
+  // insertion is not notified, and a restored database may reuse an id.
   const byId = createRecordCache<number, UserWithEpoch>({
     feed,
     maxRecords: maxUsers,

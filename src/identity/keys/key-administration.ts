@@ -25,8 +25,7 @@ export interface KeyAdministration {
   /** Creates a key, or takes a stored key, and schedules it to sign after every replica has loaded it. */
   rotate(to: { alg: SigningAlgorithm } | { kid: string }): Promise<KeyRotation | 'unknown' | 'signs'>
   /**
-   * Deletes a key, which invalidates its signatures. With `force`, deletes it even if some signatures are
-   * still valid.
+   * Deletes a key, which invalidates its signatures. With `force`, deletes it even if some signatures are still valid.
    */
   retire(kid: string, options: { force: boolean }): Promise<Retirement>
 }
@@ -49,10 +48,7 @@ interface Dependencies {
   lifetimes: Lifetimes
 }
 
-/**
- * Every method throws StorageError. All except `retire` throw KeyError if the stored keys cannot be
- * decrypted.
- */
+/** Every method throws StorageError. All except `retire` throw KeyError if the stored keys cannot be decrypted. */
 export function createKeyAdministration({
   store,
   sealer,
@@ -90,8 +86,8 @@ export function createKeyAdministration({
   }
 
   /**
-   * Creates the JWK to store. First checks that this process can open the stored keys. A gateway that cannot
-   * open a new key would fail to load all keys.
+   * Creates the JWK to store. First checks that this process can open the stored keys. A gateway that cannot open a new
+   * key would fail to load all keys.
    */
   async function createStoredJwk(alg: SigningAlgorithm): Promise<{ kid: string; text: string }> {
     const rows = await store.all()

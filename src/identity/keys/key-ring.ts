@@ -7,10 +7,7 @@ import type { DecryptedKey } from './stored-keys.ts'
 export interface KeyRing {
   /** Returns the key that signs access and refresh tokens. */
   current(): SigningKey
-  /**
-   * Returns the key that signs identity assertions. For some minutes after a rotation, this is the previous
-   * key.
-   */
+  /** Returns the key that signs identity assertions. For some minutes after a rotation, this is the previous key. */
   forAssertions(): SigningKey
   /** Returns a loaded key without querying the store. A token is valid only while its key is loaded. */
   getLoaded(kid: string): SigningKey | undefined
@@ -34,8 +31,8 @@ export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
 
 /** @param decrypted the latest to sign first; at least one signs now */
 export function keyRingFromStore(decrypted: readonly DecryptedKey[], clock: Clock): KeyRing {
-  // Converts times from the database's clock to this process's clock, so that a replica with a wrong clock
-  // does not sign too early.
+  // Converts times from the database's clock to this process's clock, so that a replica with a wrong clock does not
+  // sign too early.
   const keyTimes = decrypted.map(({ key, row: { created_at, signs_from, read_at } }) => {
     const clockOffsetMs = clock.now() - read_at.getTime()
     return {

@@ -8,8 +8,8 @@ export interface KeyTimes {
 }
 
 /**
- * The delay between storing a key and signing with it. After it, no replica uses a read of the store that
- * began before the key was stored. A read takes at most 1.5 s, and its result is used for another second.
+ * The delay between storing a key and signing with it. After it, no replica uses a read of the store that began before
+ * the key was stored. A read takes at most 1.5 s, and its result is used for another second.
  */
 export const propagationDelayMs = 5_000
 
@@ -31,8 +31,7 @@ export function signerAt<K extends KeyTimes>(keys: readonly K[], now: number): K
 }
 
 /**
- * Returns the key that signs assertions. Upstreams verify assertions with a JWKS that may be
- * `jwksMaxAgeSeconds` old.
+ * Returns the key that signs assertions. Upstreams verify assertions with a JWKS that may be `jwksMaxAgeSeconds` old.
  */
 export function assertionSignerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, publicationDelayMs) ?? signerAt(keys, now)

@@ -16,28 +16,19 @@ export interface KeyStore {
   /** Returns all keys: the latest to sign first, followed by the keys that only verify. */
   all(): Promise<StoredKey[]>
   /**
-   * Stores a key that signs immediately, except if another key signs already. Only one of several concurrent
-   * replicas stores a key.
+   * Stores a key that signs immediately, except if another key signs already. Only one of several concurrent replicas
+   * stores a key.
    */
   addFirst(kid: string, privateJwk: string): Promise<void>
   /** Stores a key that only verifies. */
   add(kid: string, privateJwk: string): Promise<void>
   /** Stores a key that signs after `delayMs`. If no key signs now, it signs immediately. */
   addSigning(kid: string, privateJwk: string, delayMs: number): Promise<void>
-  /**
-   * Schedules a key to sign after `delayMs`.
-   * @returns whether the key exists
-   */
+  /** Schedules a key to sign after `delayMs`. @returns whether the key exists */
   letSign(kid: string, delayMs: number): Promise<boolean>
-  /**
-   * Deletes a key, except if its `signs_from` is no longer `signsFrom`.
-   * @returns whether it was deleted
-   */
+  /** Deletes a key, except if its `signs_from` is no longer `signsFrom`. @returns whether it was deleted */
   remove(kid: string, signsFrom: Date | null): Promise<boolean>
-  /**
-   * Replaces a key's text if it still equals `from`.
-   * @returns whether it was replaced
-   */
+  /** Replaces a key's text if it still equals `from`. @returns whether it was replaced */
   replaceText(kid: string, from: string, to: string): Promise<boolean>
 }
 

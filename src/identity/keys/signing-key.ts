@@ -17,8 +17,7 @@ export type PublicJwk = Readonly<Record<'kty' | 'kid' | 'alg' | 'use', string>> 
   Readonly<Partial<Record<'crv' | 'x' | 'y' | 'n' | 'e', string>>>
 
 /**
- * The error for a key that cannot be used. The message is a clause for the operator and contains no part of
- * the key.
+ * The error for a key that cannot be used. The message is a clause for the operator and contains no part of the key.
  */
 export class KeyError extends Error {
   override readonly name = 'KeyError'

@@ -1,5 +1,4 @@
-// Provides the keys that sign and verify, from files or from the database, which shares them with all
-// replicas.
+// Provides the keys that sign and verify, from files or from the database, which shares them with all replicas.
 import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../clock.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
@@ -83,8 +82,8 @@ export async function openSigningKeys({
     }
   }
 
-  // Invented key ids must not cost one query each. The last result is used for a second, even if it is a
-  // failure. While the store is down, no token can be declared invalid.
+  // Invented key ids must not cost one query each. The last result is used for a second, even if it is a failure. While
+  // the store is down, no token can be declared invalid.
   async function refresh(): Promise<void> {
     const ageMs = lastRead === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastRead.at
     if (reading === undefined && ageMs >= 0 && ageMs < minReadIntervalMs) {

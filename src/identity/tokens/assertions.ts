@@ -18,10 +18,7 @@ interface Dependencies {
   clock: Clock
 }
 
-/**
- * A signature costs more than the rest of the gate, so a user's requests to an upstream share one token for
- * 30 s.
- */
+/** A signature costs more than the rest of the gate, so a user's requests to an upstream share one token for 30 s. */
 export function createAssertions({ tokens, keys, clock }: Dependencies): Assertions {
   const remembered = new Map<string, { token: Promise<string>; at: number }>()
   return {

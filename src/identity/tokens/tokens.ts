@@ -33,10 +33,7 @@ export type TokenProblem =
 /** The session that a token is issued in. */
 export interface TokenSession {
   readonly id: string
-  /**
-   * Milliseconds since the epoch. Tokens of the session expire by then. `Infinity` without
-   * `auth.session_max`.
-   */
+  /** Milliseconds since the epoch. Tokens of the session expire by then. `Infinity` without `auth.session_max`. */
   readonly endsAtMs: number
 }
 
@@ -46,8 +43,8 @@ export interface Tokens {
   /** `expiresAt` is for the record: now plus the lifetime, to the millisecond. */
   issueRefresh(userId: number, session: TokenSession): Promise<{ token: string; expiresAt: Date }>
   /**
-   * Issues a token that the upstream verifies and that has the upstream as its audience. Because of its
-   * `typ`, it cannot be used as an access or refresh token.
+   * Issues a token that the upstream verifies and that has the upstream as its audience. Because of its `typ`, it
+   * cannot be used as an access or refresh token.
    */
   issueAssertion(user: { id: number; plan: Plan }, audience: string): Promise<string>
   /** @throws StorageError if the token's key is not loaded and the stored keys cannot be read */
@@ -64,8 +61,7 @@ interface Options {
   issuer: string
   audience: string
   /**
-   * Tokens use whole seconds, so both lifetimes are rounded up to a second. The end of the session is still
-   * the limit.
+   * Tokens use whole seconds, so both lifetimes are rounded up to a second. The end of the session is still the limit.
    */
   accessTokenTtlMs: number
   refreshTokenTtlMs: number
@@ -167,22 +163,19 @@ function problemOf(error: unknown): TokenProblem {
   return error.claim === 'aud' ? 'audience' : 'malformed'
 }
 
-/**
- * Whether a text looks like a token of the gateway, valid or not. These tokens must not be sent to an
- * upstream.
- */
+/** Whether a text looks like a token of the gateway, valid or not. These tokens must not be sent to an upstream. */
 export function isGatewayToken(token: string): boolean {
   const [header = ''] = token.split('.', 1)
-  // Shorter texts contain no header with a `typ` of the gateway. Without this check, a header full of commas
-  // would cost thousands of parses.
+  // Shorter texts contain no header with a `typ` of the gateway. Without this check, a header full of commas would cost
+  // thousands of parses.
   if (header.length < minHeaderChars) return false
   const typ = parseObject(Buffer.from(header, 'base64url').toString())?.typ
   return typeof typ === 'string' && /^(application\/)?(at|rt)\+jwt$/i.test(typ)
 }
 
 /**
- * Parses the user id of a `sub` claim. The id is a decimal integer from 1 to 2^53 − 1, without sign, leading
- * zero or white space. Without the pattern, `Number()` would also accept `1e3`, `0x1` and ` 1`.
+ * Parses the user id of a `sub` claim. The id is a decimal integer from 1 to 2^53 − 1, without sign, leading zero or
+ * white space. Without the pattern, `Number()` would also accept `1e3`, `0x1` and ` 1`.
  */
 export function parseSubject(sub: unknown): number | undefined {
   if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return undefined
@@ -200,9 +193,9 @@ interface DecodedToken {
 }
 
 /**
- * Parses a token in the only form that an issuer writes. Refuses everything that has two interpretations:
- * other base64 for the same bytes, and duplicate members. Also refuses header members that name a key or
- * change how the token is read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
+ * Parses a token in the only form that an issuer writes. Refuses everything that has two interpretations: other base64
+ * for the same bytes, and duplicate members. Also refuses header members that name a key or change how the token is
+ * read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
  */
 function decode(token: string, typ: TokenType): DecodedToken | 'malformed' | 'type' {
   if (token.length > maxTokenBytes) return 'malformed'

@@ -1,5 +1,5 @@
-// Describes why a mail was not sent. It has the step of the conversation, the server's reply, and whether a retry
-// can help.
+// Describes why a mail was not sent. It has the step of the conversation, the server's reply, and whether a retry can
+// help.
 
 /** In the order of the conversation. `connection` means that the connection ended or stalled at any step. */
 export type SmtpStep =

@@ -1,5 +1,5 @@
-// A session is one connection to an SMTP server. It is encrypted, verified and logged in, and can send many mails
-// one after another.
+// A session is one connection to an SMTP server. It is encrypted, verified and logged in, and can send many mails one
+// after another.
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
@@ -28,8 +28,8 @@ const libraryTimeoutMs = 60_000
 export async function openSession(server: SmtpServer, signal: AbortSignal): Promise<SmtpSession> {
   const socket = await openSocket(server, signal)
   const connection = new SMTPConnection({
-    // The library would query name servers itself and cache the addresses for minutes. `net.connect` uses the
-    // system's lookup.
+    // The library would query name servers itself and cache the addresses for minutes. `net.connect` uses the system's
+    // lookup.
     connection: socket,
     host: server.host,
     port: server.port,

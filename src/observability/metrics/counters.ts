@@ -39,8 +39,8 @@ export interface MailOutcomes {
 }
 
 /**
- * After `refused`, the previous configuration is active. After `incomplete`, the new configuration is active,
- * except in a worker that did not activate it in time and is being replaced.
+ * After `refused`, the previous configuration is active. After `incomplete`, the new configuration is active, except in
+ * a worker that did not activate it in time and is being replaced.
  */
 export type ReloadResult = 'success' | 'refused' | 'incomplete'
 

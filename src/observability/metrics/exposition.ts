@@ -26,8 +26,8 @@ export function createExposition(families: readonly Family[]): Exposition {
 }
 
 /**
- * Returns one page for several processes. Each metric is merged by its aggregator. @param gathered the metrics of
- * each process
+ * Returns one page for several processes. Each metric is merged by its aggregator. @param gathered the metrics of each
+ * process
  */
 export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {
   return AggregatorRegistry.aggregate(gathered as object[]).metrics()
@@ -51,8 +51,8 @@ export async function mergedCounters(
 let processRegistry: Registry | undefined
 
 /**
- * Returns the metrics of the process, for example CPU, memory and event-loop delay. Created once, because each
- * creation leaves observers that cannot be removed.
+ * Returns the metrics of the process, for example CPU, memory and event-loop delay. Created once, because each creation
+ * leaves observers that cannot be removed.
  */
 function processMetrics(): Registry {
   if (processRegistry !== undefined) return processRegistry

@@ -1,5 +1,5 @@
-// Implements histograms of durations. An observation costs two additions. Prometheus's cumulative form is
-// calculated at a scrape.
+// Implements histograms of durations. An observation costs two additions. Prometheus's cumulative form is calculated at
+// a scrape.
 import { type Family, family, type Sample } from './families.ts'
 
 export interface Histogram {
@@ -10,8 +10,8 @@ export interface Histogram {
 
 /**
  * The gateway's own part of a request is below the first bound. The last bound of 30 s is an upstream's default
- * timeout, which ends longer requests. Two or three bounds per decade give a p99 that is accurate to about a factor
- * of two.
+ * timeout, which ends longer requests. Two or three bounds per decade give a p99 that is accurate to about a factor of
+ * two.
  */
 const bucketBoundsSeconds = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,

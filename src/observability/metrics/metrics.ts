@@ -1,5 +1,5 @@
-// Creates all metrics of this process. They exist as long as the process, and a reload of the configuration does
-// not reset them.
+// Creates all metrics of this process. They exist as long as the process, and a reload of the configuration does not
+// reset them.
 import { type Counters, createCounters } from './counters.ts'
 import { createExposition, type Exposition } from './exposition.ts'
 import { gauge } from './families.ts'

@@ -1,5 +1,5 @@
-// Checks the variables of the OTLP exporter and of its batches. The SDK ignores some mistakes, and drops spans
-// because of others.
+// Checks the variables of the OTLP exporter and of its batches. The SDK ignores some mistakes, and drops spans because
+// of others.
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { maxFileBytes, type ReadFile, tryRead } from '../../config/read-file.ts'
 

@@ -1,5 +1,5 @@
-// Creates the spans of one request: for the request, its guards and its upstream attempts (OpenTelemetry's
-// conventions for HTTP).
+// Creates the spans of one request: for the request, its guards and its upstream attempts (OpenTelemetry's conventions
+// for HTTP).
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage } from 'node:http'
 import {

@@ -1,5 +1,5 @@
-// Creates the spans of storage queries (OpenTelemetry's conventions for databases). They contain the statement
-// without its values.
+// Creates the spans of storage queries (OpenTelemetry's conventions for databases). They contain the statement without
+// its values.
 import { type Attributes, type Context, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import { errorType } from './span-fields.ts'
 import type { StoreSpans } from './tracing.ts'
@@ -51,9 +51,9 @@ async function inSpan<T>(
 }
 
 /**
- * Returns the `db.query.summary`, which keeps the number of span names small. It contains all writes of a
- * statement. If there are none, it contains the first table that the statement reads. For example, `update users`
- * becomes `UPDATE users`.
+ * Returns the `db.query.summary`, which keeps the number of span names small. It contains all writes of a statement. If
+ * there are none, it contains the first table that the statement reads. For example, `update users` becomes `UPDATE
+ * users`.
  */
 export function summaryOf(text: string): string {
   const known = summaries.get(text)

@@ -2,8 +2,7 @@
 import { createTraceState, type SpanContext, TraceFlags } from '@opentelemetry/api'
 
 /**
- * @param traceparent the header from node:http, which joins repeated headers, so a repeated `traceparent` is
- * malformed
+ * @param traceparent the header from node:http, which joins repeated headers, so a repeated `traceparent` is malformed
  * @param tracestate the header from node:http
  * @returns undefined if `traceparent` is malformed; a new trace then begins here
  */

@@ -1,5 +1,5 @@
-// Defines the tracing interface for the rest of the program. If tracing is disabled, no instance exists and nothing
-// is loaded.
+// Defines the tracing interface for the rest of the program. If tracing is disabled, no instance exists and nothing is
+// loaded.
 import type { IncomingMessage } from 'node:http'
 
 export interface Tracing {
@@ -33,8 +33,7 @@ export interface RequestTrace {
   /** Assigns the storage queries of `work`, and of everything that it starts, to this request. */
   run(work: () => void): void
   /**
-   * The previous guard has allowed the request. The guard with this name decides next; undefined after the last
-   * guard.
+   * The previous guard has allowed the request. The guard with this name decides next; undefined after the last guard.
    */
   onGuard(name: string | undefined): void
   /** The current guard has not allowed the request. */

@@ -27,17 +27,17 @@ export interface ExitStatus {
 export type Fork = () => WorkerProcess
 
 /**
- * glibc keeps freed memory for each thread, after blocks of the same size were freed. This was 19 MiB for every
- * thread that hashed a password. With this setting, blocks above this number of bytes return to the system. It is
- * read only at the start of a process.
+ * glibc keeps freed memory for each thread, after blocks of the same size were freed. This was 19 MiB for every thread
+ * that hashed a password. With this setting, blocks above this number of bytes return to the system. It is read only at
+ * the start of a process.
  */
 const allocation = { MALLOC_MMAP_THRESHOLD_: '1048576' }
 
 const program = fileURLToPath(new URL('../../worker.js', import.meta.url))
 
 /**
- * Creates a function that forks workers. Workers share one listening socket. This process accepts the connections
- * and distributes them in turn.
+ * Creates a function that forks workers. Workers share one listening socket. This process accepts the connections and
+ * distributes them in turn.
  * @throws Error if this process is itself a worker of another cluster
  */
 export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {

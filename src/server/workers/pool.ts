@@ -104,9 +104,7 @@ async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Prom
   return { pid, replaced: slot.replace() }
 }
 
-/**
- * @returns no failure for a worker that has exited, because its replacement starts with the active configuration
- */
+/** @returns no failure for a worker that has exited, because its replacement starts with the active configuration */
 async function prepareIn(slot: WorkerSlot, config: Config): Promise<PrepareReply> {
   const pid = slot.pid()
   const answer = await slot.call('prepare', prepareTimeoutMs, config)

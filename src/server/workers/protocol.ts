@@ -10,8 +10,8 @@ export type WorkerApi = {
   /** Serves clients with this configuration. Replies when the worker listens, or with the reason of a failure. */
   serve(config: Config): Promise<{ address: string } | { error: string }>
   /**
-   * Builds another configuration, without using it for requests yet. If it fails, replies with the reason, and with
-   * the code of a machine failure.
+   * Builds another configuration, without using it for requests yet. If it fails, replies with the reason, and with the
+   * code of a machine failure.
    */
   prepare(config: Config): Promise<PrepareReply>
   /** Activates the prepared configuration, or discards it. */

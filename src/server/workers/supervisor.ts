@@ -123,9 +123,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
   }
 }
 
-/**
- * The minimum and maximum delay. After a worker was ready for `stableAfterMs`, the next delay is the minimum again.
- */
+/** The minimum and maximum delay. After a worker was ready for `stableAfterMs`, the next delay is the minimum again. */
 const minDelayMs = 100
 const maxDelayMs = 10_000
 const stableAfterMs = 30_000

@@ -41,10 +41,10 @@ export async function lockDataDir(dir: string): Promise<{ release(): Promise<voi
 }
 
 /**
- * Creates `file`, or replaces it if its process has ended. It does not delete a stale file, because a second
- * process could then delete the new lock of the first. Only the owner of `<file>.takeover` may replace the stale
- * file. It renames its own file over the stale file, after a check that the stale file is unchanged. If that owner
- * dies, its file is taken over in the same way.
+ * Creates `file`, or replaces it if its process has ended. It does not delete a stale file, because a second process
+ * could then delete the new lock of the first. Only the owner of `<file>.takeover` may replace the stale file. It
+ * renames its own file over the stale file, after a check that the stale file is unchanged. If that owner dies, its
+ * file is taken over in the same way.
  */
 async function acquire(file: string, mine: string, dir: string): Promise<void> {
   const deadline = Date.now() + TAKEOVER_TIMEOUT_MS
@@ -130,8 +130,8 @@ function isAlive({ pid, started }: Owner): boolean {
 }
 
 /**
- * Returns the boot ID and the start of the process in clock ticks since boot (proc(5), field 22, after the `)` of
- * the command).
+ * Returns the boot ID and the start of the process in clock ticks since boot (proc(5), field 22, after the `)` of the
+ * command).
  */
 function processStart(pid: number): string | undefined {
   try {

@@ -9,8 +9,8 @@ export class UnusableFolder extends Error {
 }
 
 /**
- * Creates `dir` and its parents. Node's recursive `mkdir` would retry forever in `/proc`, which exists and refuses
- * new folders with ENOENT.
+ * Creates `dir` and its parents. Node's recursive `mkdir` would retry forever in `/proc`, which exists and refuses new
+ * folders with ENOENT.
  * @throws UnusableFolder
  */
 export async function makeFolder(dir: string): Promise<void> {

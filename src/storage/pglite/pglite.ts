@@ -36,9 +36,9 @@ export interface EmbeddedDatabase extends Database {
 }
 
 /**
- * Opens the embedded database, and keeps its folder locked until `close`. Statements run one at a time. Committed
- * data survives a kill of the process, because `relaxedDurability` is false and PGlite writes before it responds.
- * It does not survive a power loss, because PGlite does not call fsync.
+ * Opens the embedded database, and keeps its folder locked until `close`. Statements run one at a time. Committed data
+ * survives a kill of the process, because `relaxedDurability` is false and PGlite writes before it responds. It does
+ * not survive a power loss, because PGlite does not call fsync.
  * @throws DataDirLocked when another process has locked the folder
  * @throws DataDirOfAnotherPostgres when another major version of Postgres wrote the folder
  * @throws an error for operators when the folder is not writable

@@ -31,7 +31,7 @@ const LANES = 16
  * databases from this folder have the same Postgres system identifier, which only replication uses. They share no
  * secret, because every table except the list of migrations is empty.
  * @returns the names of the applied migrations; undefined if there is no prepared folder, or if its PGlite or its
- * migrations differ
+ *   migrations differ
  */
 export async function unpackPrepared(target: string, prepared = PREPARED): Promise<string[] | undefined> {
   const packed = readIfThere(prepared)

@@ -2,8 +2,8 @@
 import { Client, Pool, type PoolConfig, type QueryConfig } from 'pg'
 
 /**
- * Limits the time of one statement. pg also reads `query_timeout` of a statement, but documents only the option of
- * the pool.
+ * Limits the time of one statement. pg also reads `query_timeout` of a statement, but documents only the option of the
+ * pool.
  *
  * Can go when pg documents it. https://github.com/brianc/node-postgres/pull/2655
  */
@@ -18,8 +18,8 @@ const MAX_OPENING = 2
 
 /**
  * Creates a pool that opens at most two connections at once. A server starts a process for each connection. After a
- * restart, it cannot start all of them in time. Every attempt would time out, be repeated, and delay the others
- * again. pg reads `options.max` before it opens a connection, so the limit is zero while two connections are opening.
+ * restart, it cannot start all of them in time. Every attempt would time out, be repeated, and delay the others again.
+ * pg reads `options.max` before it opens a connection, so the limit is zero while two connections are opening.
  *
  * Can go when pg limits the connections that it opens at once. https://github.com/brianc/node-postgres/issues/3081
  * @param config `max` is the maximum number of connections

@@ -1,5 +1,4 @@
-// Receives notifications from a Postgres server on a dedicated connection, and reconnects when the connection is
-// lost.
+// Receives notifications from a Postgres server on a dedicated connection, and reconnects when the connection is lost.
 import { Socket } from 'node:net'
 import { Client } from 'pg'
 import type { Listen } from '../change-feed.ts'

@@ -8,8 +8,8 @@ import { withTimeout } from './pg-internals.ts'
 export const STATEMENT_TIMEOUT_MS = 1_000
 
 /**
- * SQLSTATEs for a prepared statement that is missing, a duplicate, or older than a migration that changed its
- * result types.
+ * SQLSTATEs for a prepared statement that is missing, a duplicate, or older than a migration that changed its result
+ * types.
  */
 const UNPREPARED_STATES = new Set(['26000', '42P05', '0A000'])
 

@@ -43,8 +43,8 @@ export function createPostgresState({ log, now }: Options): PostgresState {
 }
 
 /**
- * Returns whether the error concerns the connection. These SQLSTATEs mean that the server refuses it: 08 connection,
- * 28 authorization, 3D unknown database, 57P shutdown and start, 53300 too many connections, 25006 standby. Without a
+ * Returns whether the error concerns the connection. These SQLSTATEs mean that the server refuses it: 08 connection, 28
+ * authorization, 3D unknown database, 57P shutdown and start, 53300 too many connections, 25006 standby. Without a
  * SQLSTATE, there was no response.
  */
 function isOfConnection(error: unknown): error is StorageError {

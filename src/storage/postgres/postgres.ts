@@ -1,5 +1,4 @@
-// Opens the production database, a pool of connections to a Postgres server. It never hangs and never ends the
-// process.
+// Opens the production database, a pool of connections to a Postgres server. It never hangs and never ends the process.
 import { Client, type CustomTypesConfig, type PoolClient, types } from 'pg'
 import type { PoolState } from '../../observability/metrics/gauges.ts'
 import { buildIndexesConcurrently } from '../concurrent-indexes.ts'
@@ -34,8 +33,7 @@ export interface PostgresDatabase extends Database {
   /** Opens all connections in advance, as far as the server has room. Never rejects. */
   warmUp(): Promise<WarmupResult>
   /**
-   * Applies pending migrations on a dedicated connection without timeouts. @returns the names of the applied
-   * migrations
+   * Applies pending migrations on a dedicated connection without timeouts. @returns the names of the applied migrations
    */
   migrate(log?: MigrationLog): Promise<string[]>
 }
@@ -45,8 +43,7 @@ export interface PostgresDatabase extends Database {
  */
 const CONNECT_TIMEOUT_MS = 500
 /**
- * The server times out earlier, if it responds at all. Its error shows that the server is up, and what it waited
- * for.
+ * The server times out earlier, if it responds at all. Its error shows that the server is up, and what it waited for.
  */
 const SERVER_LEAD_MS = 100
 /** For the first statement of a new connection, between connecting and the query. */
@@ -72,8 +69,8 @@ export function openPostgres({ url, maxConnections, onError, state }: PostgresOp
   })
   // Without a listener, a lost idle connection would end the process.
   pool.on('error', error => onError(toStorageError(error)))
-  // A server may end a connection in the packet that opens it. At that time, neither the pool nor the waiting code
-  // has a listener, so the error would end the process.
+  // A server may end a connection in the packet that opens it. At that time, neither the pool nor the waiting code has
+  // a listener, so the error would end the process.
   pool.on('connect', client => client.on('error', () => {}))
   const runQuery = createQuery(pool)
   const observe: PostgresState['observe'] = work => state?.observe(work) ?? work
@@ -99,8 +96,8 @@ export function openPostgres({ url, maxConnections, onError, state }: PostgresOp
 }
 
 /**
- * Refuses a standby. After a failover, the name may lead to the former primary for a while, which is now a standby.
- * It rejects writes, and its reads return old data.
+ * Refuses a standby. After a failover, the name may lead to the former primary for a while, which is now a standby. It
+ * rejects writes, and its reads return old data.
  */
 function refuseStandby(client: PoolClient, done: (error?: Error) => void): void {
   const statement = withTimeout({ text: 'select pg_is_in_recovery() as is_standby' }, VERIFY_TIMEOUT_MS)
@@ -140,8 +137,8 @@ async function runTransaction<T>(
 }
 
 /**
- * Uses a separate connection, because a migration and the wait for its advisory lock may take longer than the
- * timeout of a request.
+ * Uses a separate connection, because a migration and the wait for its advisory lock may take longer than the timeout
+ * of a request.
  */
 async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<string[]> {
   let client: Client | undefined

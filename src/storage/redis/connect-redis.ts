@@ -9,8 +9,8 @@ export type RedisAddress = string | { cluster: string[] } | { sentinels: string[
 const connectTimeoutMs = 1_000
 
 /**
- * Queues nothing without a connection, and sends nothing twice. There is no `commandTimeout`, because a Cluster
- * tries a command several times, and a deadline must include all attempts.
+ * Queues nothing without a connection, and sends nothing twice. There is no `commandTimeout`, because a Cluster tries a
+ * command several times, and a deadline must include all attempts.
  */
 const failFast = {
   connectTimeout: connectTimeoutMs,
@@ -55,9 +55,9 @@ export function connectRedis(
 }
 
 /**
- * Reconnects when a server has become a replica. After a failover, the address leads to another server, but the
- * former primary keeps the connection open and refuses every script. It may also be the only server, so the gateway
- * does not reconnect at each refusal.
+ * Reconnects when a server has become a replica. After a failover, the address leads to another server, but the former
+ * primary keeps the connection open and refuses every script. It may also be the only server, so the gateway does not
+ * reconnect at each refusal.
  */
 function leaveReplicas(onReplica: (reason: string) => void): (error: Error) => boolean {
   let leftAt = Number.NEGATIVE_INFINITY
@@ -83,8 +83,8 @@ function connectCluster(addresses: readonly string[]): Cluster {
 }
 
 /**
- * Parses the addresses. The credentials come from the first address with a password. One `rediss://` address
- * enables TLS for all connections.
+ * Parses the addresses. The credentials come from the first address with a password. One `rediss://` address enables
+ * TLS for all connections.
  */
 function parse(addresses: readonly string[], defaultPort: number) {
   const urls = addresses.map(address => new URL(address))

@@ -1,5 +1,5 @@
-// Implements the ScriptRunner interface with Redis. It tracks whether Redis responds, so that no request waits
-// while Redis is down.
+// Implements the ScriptRunner interface with Redis. It tracks whether Redis responds, so that no request waits while
+// Redis is down.
 import { Redis, ReplyError } from 'ioredis'
 import { createBatches } from '../../async/batches.ts'
 import { connectRedis, type RedisAddress } from './connect-redis.ts'
@@ -22,8 +22,8 @@ const MAX_SCRIPTS_IN_PIPELINE = 100
 const CHECK_INTERVAL_MS = 500
 
 /**
- * Uses every command of the gateway's scripts, on a key with their prefix. A server may reply to PING and still
- * refuse scripts. For example, the user may lack the right, the server may be a replica, or its memory may be full.
+ * Uses every command of the gateway's scripts, on a key with their prefix. A server may reply to PING and still refuse
+ * scripts. For example, the user may lack the right, the server may be a replica, or its memory may be full.
  */
 const CHECK = defineScript(
   'check_redis',
@@ -39,9 +39,9 @@ return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}
 const CHECK_KEY = 'peage:limit:check'
 
 /**
- * Connects in the background and retries forever. If a server is down at the start, it is used when it is up. After
- * a command without a response, or a failed check, only occasional checks are sent until one succeeds. During that
- * time, no request waits the 150 ms.
+ * Connects in the background and retries forever. If a server is down at the start, it is used when it is up. After a
+ * command without a response, or a failed check, only occasional checks are sent until one succeeds. During that time,
+ * no request waits the 150 ms.
  */
 export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
   /** Whether the last check of this connection succeeded, and nothing has timed out since. */

@@ -5,8 +5,8 @@ import type { CircuitState } from './target-status.ts'
 
 export interface CircuitBreaker {
   /**
-   * Returns whether a request may be sent. A closed circuit allows every request. A half-open circuit allows one
-   * probe per `open_for`.
+   * Returns whether a request may be sent. A closed circuit allows every request. A half-open circuit allows one probe
+   * per `open_for`.
    */
   allows(): boolean
   beginAttempt(): EndAttempt
@@ -57,8 +57,8 @@ export function createCircuitBreaker(options: Options): CircuitBreaker {
 }
 
 /**
- * Counts attempts while the circuit is closed, without an allocation for each attempt. Failures after the circuit
- * has opened are ignored, because the probe decides.
+ * Counts attempts while the circuit is closed, without an allocation for each attempt. Failures after the circuit has
+ * opened are ignored, because the probe decides.
  */
 function countAttempts({ failures, of_at_least }: Options, open: () => void): () => EndAttempt {
   let seconds: { readonly second: number; sent: number; failed: number }[] = []

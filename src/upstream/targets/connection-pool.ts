@@ -1,5 +1,5 @@
-// The connections to an endpoint, with one request at a time on each. A request without a free connection waits,
-// and is refused if the wait is too long.
+// The connections to an endpoint, with one request at a time on each. A request without a free connection waits, and is
+// refused if the wait is too long.
 import { createWaitingLine } from '../../async/semaphore.ts'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { ClientKey } from '../../identity/client-key.ts'
@@ -37,9 +37,9 @@ export interface Waiter {
 }
 
 /**
- * The client of a request that waits for a connection, and later for its upstream. The relay and the tunnel
- * implement `Waiter`, so a request that does not queue needs no function for it. V8 would keep that function, and
- * its request, in memory until the next full collection.
+ * The client of a request that waits for a connection, and later for its upstream. The relay and the tunnel implement
+ * `Waiter`, so a request that does not queue needs no function for it. V8 would keep that function, and its request, in
+ * memory until the next full collection.
  */
 export interface WaitingClient {
   waiter: Waiter | undefined
@@ -55,8 +55,8 @@ interface OpenPool extends ConnectionPool {
   /** Applies other limits to future connections and waits. */
   configure(settings: Settings): void
   /**
-   * Stops accepting requests. Closes free connections now, and the others after their current response. Resolves
-   * when all are closed.
+   * Stops accepting requests. Closes free connections now, and the others after their current response. Resolves when
+   * all are closed.
    */
   retire(): Promise<void>
   /** Closes all connections, even with requests in flight. Later requests fail. */
@@ -71,8 +71,8 @@ export class EndpointRetired extends Error {
 type Settings = Pick<UpstreamConfig, 'connections' | 'connections_per_client' | 'connection_age' | 'timeouts'>
 
 /**
- * Returns `connections_per_client`, by default a quarter of `connections`. With fewer than four connections, a
- * quarter would be zero, so the default is all of them.
+ * Returns `connections_per_client`, by default a quarter of `connections`. With fewer than four connections, a quarter
+ * would be zero, so the default is all of them.
  */
 export function connectionsPerClient({
   connections,
@@ -89,8 +89,8 @@ export function connectionLimitOf(name: string, config: UpstreamConfig): Connect
 /**
  * Opens a pool in which requests wait outside of undici, because a request cannot be removed from undici's queue. A
  * refused request would stay in memory, with all its headers, until a connection is free. undici's Pool also checks
- * every busy connection twice for each request. With 48 requests in flight, these checks are about 4 % of the cost
- * of a request.
+ * every busy connection twice for each request. With 48 requests in flight, these checks are about 4 % of the cost of a
+ * request.
  */
 export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   let settings = initial

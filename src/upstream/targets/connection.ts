@@ -7,8 +7,8 @@ import { correctUndici } from '../undici-internals.ts'
 /** An acquired connection. The caller must dispatch one request on it, or release it. */
 export interface Connection {
   /**
-   * Works like `dispatch` of undici. The connection returns to its pool when it can carry another request, even if
-   * this request fails.
+   * Works like `dispatch` of undici. The connection returns to its pool when it can carry another request, even if this
+   * request fails.
    */
   dispatch(options: Dispatcher.DispatchOptions, inFlight: InFlight): void
   release(): void
@@ -85,8 +85,8 @@ export class PooledConnection implements Connection {
       connect: correctUndici(connect, socket => {
         this.#socket = socket
         this.#openedAtMs = performance.now()
-        // If the upstream closes while a part of the response is paused, undici 7 ends the process. So the response
-        // is resumed first. Can go with undici 8. https://github.com/nodejs/undici/issues/5360
+        // If the upstream closes while a part of the response is paused, undici 7 ends the process. So the response is
+        // resumed first. Can go with undici 8. https://github.com/nodejs/undici/issues/5360
         socket.on('end', () => {
           if (socket === this.#socket) this.#inFlight?.onUpstreamEnd()
         })

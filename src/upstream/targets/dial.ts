@@ -23,8 +23,8 @@ export function createConnector({ address, tls }: Dial, timeoutMs: number): buil
 }
 
 /**
- * Works like the system's lookup, without link-local, unspecified and cloud metadata addresses. Literal addresses
- * are not looked up.
+ * Works like the system's lookup, without link-local, unspecified and cloud metadata addresses. Literal addresses are
+ * not looked up.
  */
 const lookUpDiallable: LookupFunction = (name, options: LookupOptions, callback) => {
   lookup(name, { ...options, all: true }, (error, found) => {

@@ -48,8 +48,7 @@ export interface OpenEndpoint extends Endpoint {
 interface Options {
   target: TargetAddress
   /**
-   * An address of the target's name. Undefined for a literal address, or if the name is looked up for each
-   * connection.
+   * An address of the target's name. Undefined for a literal address, or if the name is looked up for each connection.
    */
   address: string | undefined
   config: UpstreamConfig

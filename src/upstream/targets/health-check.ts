@@ -73,9 +73,9 @@ interface Check {
 }
 
 /**
- * Opens a new connection, because an open connection would not show whether the target accepts new ones. The
- * connection is outside the pool, because a check must not wait behind requests or take a connection from them. Each
- * check has its own client and timeout, because undici 7 never settles a request if the certificate has a wrong name.
+ * Opens a new connection, because an open connection would not show whether the target accepts new ones. The connection
+ * is outside the pool, because a check must not wait behind requests or take a connection from them. Each check has its
+ * own client and timeout, because undici 7 never settles a request if the certificate has a wrong name.
  */
 function startCheck(connect: buildConnector.connector, { path, timeout, dial }: Options): Check {
   const client = new Client(dial.origin, { pipelining: 1, connect })
@@ -106,8 +106,8 @@ function startCheck(connect: buildConnector.connector, { path, timeout, dial }: 
 }
 
 /**
- * Returns a description and the code of the error. It contains nothing that the target sent. @param error an error
- * of undici or `node:net`
+ * Returns a description and the code of the error. It contains nothing that the target sent. @param error an error of
+ * undici or `node:net`
  */
 function problemOf(error: unknown): string {
   const { name, code } = error as { name?: unknown; code?: unknown }

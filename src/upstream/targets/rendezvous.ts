@@ -1,5 +1,4 @@
-// Implements rendezvous hashing. A user keeps a choice while it exists. A new choice takes only its own share of
-// users.
+// Implements rendezvous hashing. A user keeps a choice while it exists. A new choice takes only its own share of users.
 
 /** Returns a 32-bit hash of the text (FNV-1a). It is the same in every process and replica. */
 export function hashText(text: string): number {

@@ -35,8 +35,8 @@ export interface Upstream {
 }
 
 /**
- * Returns the target that is open under this name, or opens it. @param name contains everything that its
- * connections depend on
+ * Returns the target that is open under this name, or opens it. @param name contains everything that its connections
+ * depend on
  */
 export type ReuseTarget = (name: string, open: () => OpenTarget) => OpenTarget
 

@@ -62,8 +62,8 @@ class OpenTunnel implements Tunnel {
   close(code: CloseCode): void {
     if (this.#isClosing) return
     this.#isClosing = true
-    // The upstream is closed after the client's last frame is complete. Otherwise the upstream might not complete
-    // that frame.
+    // The upstream is closed after the client's last frame is complete. Otherwise the upstream might not complete that
+    // frame.
     this.#toClient.closeWith(closeFrame(code, false), () =>
       this.#toUpstream.closeWith(closeFrame(1001, true), () => {}),
     )
@@ -100,8 +100,7 @@ class OpenTunnel implements Tunnel {
   }
 
   /**
-   * One side has closed. Everything that it sent before an orderly end is still delivered. Replies to it are
-   * discarded.
+   * One side has closed. Everything that it sent before an orderly end is still delivered. Replies to it are discarded.
    */
   #onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
     if (!to.isOver) socket.destroy()

@@ -4,9 +4,8 @@ import ipaddr from 'ipaddr.js'
 import { embeddedIPv4 } from '../../http/embedded-ipv4.ts'
 
 /**
- * Returns whether an address is global unicast, according to IANA's special-purpose registries. IPv6 with embedded
- * IPv4 (mapped, NAT64, 6to4, Teredo, ISATAP) is public only if every embedded address is public. Invalid text is not
- * public.
+ * Returns whether an address is global unicast, according to IANA's special-purpose registries. IPv6 with embedded IPv4
+ * (mapped, NAT64, 6to4, Teredo, ISATAP) is public only if every embedded address is public. Invalid text is not public.
  * @param address in the format of sockets and name servers: dotted decimal, or IPv6 without brackets
  */
 export function isPublic(address: string): boolean {

@@ -48,10 +48,10 @@ const lookupTimeoutMs = 2_000
 const firstTryTimeoutMs = 700
 
 /**
- * Creates a resolver. A user chooses the name, so its name server may delay on purpose. `dns.lookup` would then
- * block a thread of libuv's pool. That would delay password hashes and the lookups of upstreams. So the gateway
- * queries the name servers itself, without the hosts file. With `allowPrivate`, the operator trusts the users. The
- * system's lookup then also finds names in the hosts file and in search domains.
+ * Creates a resolver. A user chooses the name, so its name server may delay on purpose. `dns.lookup` would then block a
+ * thread of libuv's pool. That would delay password hashes and the lookups of upstreams. So the gateway queries the
+ * name servers itself, without the hosts file. With `allowPrivate`, the operator trusts the users. The system's lookup
+ * then also finds names in the hosts file and in search domains.
  */
 export function createResolver(options: ResolverOptions): Resolve {
   const { allowPrivate, servers } = options

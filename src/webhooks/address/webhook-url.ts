@@ -34,8 +34,8 @@ export function hostOf(url: URL): string {
 }
 
 /**
- * Does not use `URL.canParse`. On Node 20 and 22, it returns false for `https://bücher.example` after V8 has
- * compiled its caller.
+ * Does not use `URL.canParse`. On Node 20 and 22, it returns false for `https://bücher.example` after V8 has compiled
+ * its caller.
  */
 function parseUrl(raw: string): URL | undefined {
   try {

@@ -20,10 +20,7 @@ export interface AlertStore {
     now: Date,
     inTransaction?: TransactionStep,
   ): Promise<number | 'user_unknown'>
-  /**
-   * Deletes up to `limit` alerts created before `before` that have no deliveries.
-   * @returns how many were deleted
-   */
+  /** Deletes up to `limit` alerts created before `before` that have no deliveries. @returns how many were deleted */
   prune(before: Date, limit: number): Promise<number>
 }
 
@@ -49,8 +46,8 @@ export function createAlertStore(database: Database): AlertStore {
         { timeoutMs: statementTimeoutMs },
       ),
 
-    // One lookup of the oldest remaining delivery is enough for all alerts. The margin of one hour is for
-    // differences between the clocks of replicas, which affect the order of IDs.
+    // One lookup of the oldest remaining delivery is enough for all alerts. The margin of one hour is for differences
+    // between the clocks of replicas, which affect the order of IDs.
     prune: (before, limit) =>
       countRows(
         database,

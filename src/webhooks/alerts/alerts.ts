@@ -1,5 +1,4 @@
-// Emits alerts for downstream services. An alert is stored with one delivery per receiver, and sent in the
-// background.
+// Emits alerts for downstream services. An alert is stored with one delivery per receiver, and sent in the background.
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -38,8 +37,7 @@ export function createAlerts(store: AlertStore, clock: Clock, onQueued: () => vo
 }
 
 /**
- * Parsed data may be too deep to serialize, because `JSON.stringify` exhausts the stack long before `JSON.parse`
- * does.
+ * Parsed data may be too deep to serialize, because `JSON.stringify` exhausts the stack long before `JSON.parse` does.
  */
 function serialize(body: object): string {
   try {

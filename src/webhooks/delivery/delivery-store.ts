@@ -32,8 +32,8 @@ export type RetryOutcome = 'due' | 'over' | 'unknown'
 
 export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   /**
-   * Records the last attempt for a receiver that wants no more deliveries, and removes its webhook. If the webhook
-   * was registered again since, it is kept.
+   * Records the last attempt for a receiver that wants no more deliveries, and removes its webhook. If the webhook was
+   * registered again since, it is kept.
    */
   recordLast(delivery: LeasedDelivery, outcome: AttemptOutcome<'delivered'>, now: Date): Promise<void>
   /**
@@ -41,7 +41,7 @@ export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
    * Changes nothing while an attempt is running, because that attempt is the retry.
    * @param inTransaction stored with the change, if the outcome is `due`
    * @returns `over` if it was delivered or dropped, or if the lease would drop it because the user is not pro, not
-   * active, or has no webhook
+   *   active, or has no webhook
    */
   retryNow(id: number, now: Date, inTransaction: (userId: number) => TransactionStep): Promise<RetryOutcome>
   /** Returns the deliveries, newest first. */

@@ -102,8 +102,8 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
     if (secret === undefined) {
       return { kind: 'failed', reason: 'secret', message: 'the secret was sealed under another key_secret' }
     }
-    // If the previous secret cannot be decrypted, only its own signature is missing. Receivers should verify with
-    // the current secret.
+    // If the previous secret cannot be decrypted, only its own signature is missing. Receivers should verify with the
+    // current secret.
     const previousSecret = secret_before === null ? undefined : secrets.unseal(secret_before, user_id)
     const signingSecrets = previousSecret === undefined ? [secret] : [secret, previousSecret]
     const headers = webhookHeaders(

@@ -36,9 +36,9 @@ export interface LeaseRequest {
 
 export interface LeaseStore {
   /**
-   * Leases due deliveries, the longest due first. Drops deliveries of users that are not pro, not active, or have
-   * no webhook. Deletes deliveries of a user who was deleted while the alert was stored. Concurrent callers get
-   * different deliveries.
+   * Leases due deliveries, the longest due first. Drops deliveries of users that are not pro, not active, or have no
+   * webhook. Deletes deliveries of a user who was deleted while the alert was stored. Concurrent callers get different
+   * deliveries.
    * @throws StorageError
    */
   lease(request: LeaseRequest): Promise<LeasedDelivery[]>
@@ -90,11 +90,11 @@ const firstDueSql = prepared(`
    where status = 'pending' and due_at <= $1::timestamptz
    order by due_at, id limit 1`)
 
-// `head` and `walk` explicitly step from row to row and from receiver to receiver. A plain LIMIT reads and sorts
-// the whole backlog while the planner's statistics are outdated. The walk runs only if the head is full of
-// deliveries that must wait. Rows are locked before they are ranked, because one query cannot do both. The value of
-// `secret_before` counts only if it belongs to this registration. A replica of the previous release replaces a
-// webhook without clearing it.
+// `head` and `walk` explicitly step from row to row and from receiver to receiver. A plain LIMIT reads and sorts the
+// whole backlog while the planner's statistics are outdated. The walk runs only if the head is full of deliveries that
+// must wait. Rows are locked before they are ranked, because one query cannot do both. The value of `secret_before`
+// counts only if it belongs to this registration. A replica of the previous release replaces a webhook without clearing
+// it.
 const leaseSql = `
   with recursive head as (
     (select id, due_at, receiver, 1 as step

@@ -47,8 +47,8 @@ interface Dependencies {
 const maxRunning = 32
 
 /**
- * How much longer a lease is than the attempt, as with alerts. After that, another replica sends what a dead
- * replica had leased.
+ * How much longer a lease is than the attempt, as with alerts. After that, another replica sends what a dead replica
+ * had leased.
  */
 const leaseMarginMs = 15_000
 

@@ -39,8 +39,8 @@ export interface EventStore extends Pick<AttemptStore<'delivered'>, 'release'> {
   /** Deletes up to `limit` events that were finished before `before`. @returns how many were deleted */
   prune(before: Date, limit: number): Promise<number>
   /**
-   * For a gateway that no longer sends events. Deletes up to `limit` pending events of users that have no event
-   * since `before`. @returns how many were deleted
+   * For a gateway that no longer sends events. Deletes up to `limit` pending events of users that have no event since
+   * `before`. @returns how many were deleted
    */
   pruneUnsent(before: Date, limit: number): Promise<number>
 }
@@ -108,9 +108,9 @@ export function createEventStore(database: Database): EventStore {
 }
 
 /**
- * Waits until a running change of the user is committed, and makes the next change wait. A change locks its user's
- * row before it stores its events. Otherwise a new event could miss the end of the previous event, and would never
- * become due. If the user was deleted, there is no row, and no event can follow.
+ * Waits until a running change of the user is committed, and makes the next change wait. A change locks its user's row
+ * before it stores its events. Otherwise a new event could miss the end of the previous event, and would never become
+ * due. If the user was deleted, there is no row, and no event can follow.
  * @returns whether the user exists
  */
 async function lockUser(tx: Queryable, userId: number): Promise<boolean> {
@@ -122,8 +122,8 @@ async function lockUser(tx: Queryable, userId: number): Promise<boolean> {
 const forgetEndedSql = `delete from events where user_id = $1 and status <> 'pending'`
 
 /**
- * Stores events in the transaction of their changes, in this order. An event is due immediately, unless an older
- * event of its user is unfinished.
+ * Stores events in the transaction of their changes, in this order. An event is due immediately, unless an older event
+ * of its user is unfinished.
  * @param tx has changed each of these users, so it has locked their rows
  * @throws StorageError
  */

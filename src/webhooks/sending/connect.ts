@@ -129,9 +129,7 @@ export class SendFailure extends Error {
   }
 }
 
-/**
- * Returns one short line for tables and terminals, because certificates and responses add their own text to errors.
- */
+/** Returns one short line for tables and terminals, because certificates and responses add their own text to errors. */
 export function describeError(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
   const words = [code, message].filter(word => typeof word === 'string' && word !== '')

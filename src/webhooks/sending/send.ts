@@ -121,8 +121,8 @@ async function post(
 }
 
 /**
- * Reads the body. An interrupted body changes nothing. If the body does not end in time, the receiver hangs, and
- * the result is `timeout`.
+ * Reads the body. An interrupted body changes nothing. If the body does not end in time, the receiver hangs, and the
+ * result is `timeout`.
  */
 async function drainResponse(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
   let readBytes = 0
@@ -149,8 +149,8 @@ function isInvalidResponse(error: unknown): boolean {
 }
 
 /**
- * Does not use `AbortSignal.any` and `.timeout`. Node 20 leaks the sources of `any`, and may collect `timeout`
- * signals too early.
+ * Does not use `AbortSignal.any` and `.timeout`. Node 20 leaks the sources of `any`, and may collect `timeout` signals
+ * too early.
  */
 function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined) {
   const controller = new AbortController()
