@@ -16,7 +16,6 @@ export const isGuardActive = {
 
 export const guardNames = Object.keys(isGuardActive) as GuardName[]
 
-/** Returns the active guards in the order in which they run. */
 export function activeGuards(route: Omit<RouteConfig, 'upstream'>): GuardName[] {
   return guardNames.filter(name => isGuardActive[name](route))
 }

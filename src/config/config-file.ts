@@ -12,19 +12,14 @@ import { type FileSource, loadSource } from './load-source.ts'
 export interface ConfigFile {
   /** Reads the file and all files that it references. Blocks the event loop until it is done. */
   load(): LoadedConfig | Problems
-  /**
-   * Reads the same files without blocking the event loop.
-   * @throws Error if the read itself fails, but never because of the file's content
-   */
+  /** Does not block the event loop. @throws Error if the read itself fails, but never because of the file's content */
   reload(): Promise<ReloadResult>
   /** Returns the listing of the configuration that was loaded at startup. */
   listing(): Listing | undefined
-  /** Returns the digest of the last bytes that were read. */
   digest(): string | undefined
   /**
    * Calls `onChange` when the file differs from its last read. A pipe (`-c <(…)`) is never reported, because it can be
    * read only once.
-   * @returns a function that stops watching
    */
   watch(onChange: () => void): () => void
 }
@@ -74,9 +69,7 @@ export function createConfigFile(
   }
 }
 
-/**
- * Also true for any other file that cannot be read twice. A missing file counts as regular, because it may come back.
- */
+/** Also true for any file that cannot be read twice. A missing file counts as regular, because it may come back. */
 function isPipe(path: string): boolean {
   try {
     return !statSync(path).isFile()

@@ -10,7 +10,6 @@ export interface Diagnostic {
 }
 
 export interface LocatedDiagnostic extends Position {
-  /** The file name as given on the command line. */
   readonly file: string
   readonly path: string
   readonly message: string
@@ -27,7 +26,6 @@ export interface Problems {
   readonly problems: readonly LocatedDiagnostic[]
   /** The number of diagnostics that were left out. */
   readonly more: number
-  /** Diagnostics that do not prevent the use of the file. */
   readonly warnings?: Problems
   /** The same problems without secrets, for operators. Set only when the file is loaded to serve requests. */
   readonly listed?: readonly ListedProblem[]
@@ -36,7 +34,6 @@ export interface Problems {
 /** The limit per file. The remaining problems are reported after these are fixed. */
 export const mostProblems = 100
 
-/** Returns one line per problem, a line with the number of omitted problems, and the warnings last. */
 export function linesOf({ problems, more, warnings }: Problems): string[] {
   const rest = more === 0 ? [] : [`… and ${more} more`]
   return [
@@ -46,7 +43,6 @@ export function linesOf({ problems, more, warnings }: Problems): string[] {
   ]
 }
 
-/** Formats each warning as `FILE:LINE:COL  path.to.key  warning: …`. */
 export function warningLinesOf({ problems, more }: Problems): string[] {
   const lines = problems.map(problem =>
     formatDiagnostic({ ...problem, message: `warning: ${problem.message}` }),
@@ -62,9 +58,7 @@ export function logWarnings(
   if (more > 0) logger.warn({}, `${more} more warnings: peage check prints them`)
 }
 
-/**
- * Formats a diagnostic as `FILE:LINE:COL  path.to.key  message`. Scripts may parse this format, so it must not change.
- */
+/** Formats a diagnostic as `FILE:LINE:COL  path.to.key  message`. Scripts may parse it, so it must not change. */
 export function formatDiagnostic({ file, line, column, path, message }: LocatedDiagnostic): string {
   return `${file}:${line}:${column}  ${path || '(file)'}  ${message}`
 }
@@ -137,15 +131,11 @@ export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean):
   return least
 }
 
-/**
- * Appends one key or index to a JSON Pointer (RFC 6901). ajv and the rules both use JSON Pointers for places in the
- * file.
- */
+/** Appends one key or index to a JSON Pointer (RFC 6901). */
 export function appendToPointer(pointer: string, key: string | number): string {
   return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
 
-/** Returns the key that one step of a JSON Pointer encodes. */
 export function unescapeKey(step: string): string {
   return step.replaceAll('~1', '/').replaceAll('~0', '~')
 }

@@ -1,9 +1,6 @@
 // Finds the known word that an operator probably meant.
 
-/**
- * Returns the known word with the fewest edits, or undefined if all need too many. Letter case and punctuation do not
- * count.
- */
+/** Returns undefined if all known words need too many edits. Letter case and punctuation do not count. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const wanted = fold(word)
   if (wanted === '') return undefined

@@ -1,5 +1,4 @@
-// Computes digests of the configuration file to detect changes. Reads in chunks, so that the event loop stays free for
-// requests.
+// Computes digests of the configuration file to detect changes. Reads in chunks to keep the event loop free.
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -17,10 +16,7 @@ export function unreadable(error: unknown): string {
   return String((error as NodeJS.ErrnoException).code)
 }
 
-/**
- * Polls one file. The returned function never rejects. It resolves to `undefined` if the file is a pipe, which cannot
- * be read twice, or if the machine failed.
- */
+/** The returned function never rejects. It resolves to `undefined` if the file is a pipe or the machine failed. */
 export function createDigestPoll(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined
   let sameFor = 0

@@ -20,10 +20,7 @@ export type Listing = string
 
 const mask = '***'
 
-/**
- * @param yaml the file with its defaults filled in
- * @param lineOf returns the position of a value in the file, by JSON Pointer
- */
+/** @param yaml the file with its defaults filled in */
 export function listValues(yaml: YamlSource, lineOf: (pointer: string) => Position): Listing {
   const listed: ListedValue[] = []
   visit(yaml.value, (value, { pointer, path, keys }) => {
@@ -38,8 +35,7 @@ export function parseListing(listing: Listing): ListedValue[] {
 }
 
 /**
- * Returns the problems of a file without secret values. Unknown keys are hidden too, because a secret may be in the
- * place of a key. Known keys and declared names stay visible.
+ * Hides secret values and unknown keys, because a secret may be in the place of a key.
  * @param yaml undefined if the file is not valid YAML; messages then repeat nothing of the file
  */
 export function maskProblems({ problems }: Problems, yaml?: YamlSource): ListedProblem[] {
@@ -114,7 +110,6 @@ function isDeclaredName(keys: Place['keys'], depth: number): boolean {
 
 const namePattern = new RegExp(NAME_PATTERN, 'u')
 
-/** Whether the value belongs to `headers.request.set` or `headers.response.set`. */
 function isHeaderValue(keys: Place['keys']): boolean {
   return keys.at(-2) === 'set' && keys.at(-4) === 'headers'
 }
@@ -123,10 +118,7 @@ function isSecretField(name: string): boolean {
   return /^(proxy-)?authorization$|cookie|key|token|secret|password/i.test(name)
 }
 
-/**
- * Returns the texts to hide, the longest first, because one may contain another. Texts under 4 characters are kept,
- * because they occur in any sentence.
- */
+/** Longest first, because one may contain another. Texts under 4 characters occur in any sentence, so they are kept. */
 function hiddenTexts(yaml: YamlSource): string[] {
   const texts = new Set<string>()
   visit(yaml.value, (value, { pointer, keys }) => {
@@ -139,10 +131,7 @@ function hiddenTexts(yaml: YamlSource): string[] {
   return [...texts].filter(text => text.length >= 4).sort((a, b) => b.length - a.length)
 }
 
-/**
- * Whether the value is an operator's role. A role is next to a secret but is none. Masking it would remove words such
- * as "read" from every message.
- */
+/** A role is next to a secret but is none. Masking it would remove words such as "read" from every message. */
 function isRole(value: unknown, keys: Place['keys']): boolean {
   return keys.at(-1) === 'may' && operatorRoles.some(role => role === value)
 }
@@ -165,7 +154,6 @@ function maskPath(path: string): string {
   )
 }
 
-/** The keys of all sections. */
 const knownKeys = new Set(keysOf(schema))
 
 function* keysOf({ properties = {}, patternProperties = {}, items, anyOf = [] }: Schema): Generator<string> {

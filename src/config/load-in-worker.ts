@@ -7,7 +7,6 @@ import type { LoadedConfig } from './load.ts'
 import type { FileSource } from './load-source.ts'
 import { machineFailure } from './read-file.ts'
 
-/** The configuration to apply, or the problems that prevent it. */
 export type ReloadResult = ReadConfig | (Problems & Digest)
 
 export interface ReadConfig extends Pick<LoadedConfig, 'config' | 'lines' | 'warnings'>, Digest {

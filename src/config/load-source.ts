@@ -15,7 +15,6 @@ export interface FileSource {
   readonly cores?: number
   /** The number of workers that already run. */
   readonly workers?: number
-  /** The time limit for a pipe to end. Without it, there is no limit. */
   readonly maxWaitMs?: number
 }
 
@@ -27,7 +26,6 @@ interface LoadedSource {
   readonly failure?: unknown
 }
 
-/** Loads the configuration. Never throws because of the file's content. */
 export function loadSource(source: FileSource): LoadedSource {
   const { file, folder, maxWaitMs } = source
   let digest: string | undefined

@@ -18,9 +18,7 @@ import { positionsOf, type YamlSource } from './yaml/yaml-source.ts'
 interface ConfigSource extends SourceFile {
   /** The number of workers for `auto`. It also limits the default of `auth.hashing.concurrency`. */
   readonly cores?: number
-  /**
-   * The workers that already run. They share the machine until a restart, even if the file has a new number of workers.
-   */
+  /** The workers that already run. They share the machine until a restart, even if the file has a new number. */
   readonly workers?: number
   /** Also checks the files that a gateway reads at startup. Commands that only use the stores do not need them. */
   readonly toServe?: boolean
@@ -28,9 +26,7 @@ interface ConfigSource extends SourceFile {
 
 export interface LoadedConfig {
   readonly config: Config
-  /** Settings that are valid but probably a mistake. */
   readonly warnings: Problems
-  /** The `tests` section, with the position of each case in the file. */
   readonly cases: readonly LocatedCase[]
   /** Line numbers of the sections and their keys, by JSON Pointer. */
   readonly lines: Readonly<Record<string, number>>
@@ -42,10 +38,7 @@ export interface LoadedConfig {
 
 export type Variables = Readonly<Record<string, readonly string[]>>
 
-/**
- * Reads, completes, checks and decodes gateway.yaml. Never throws because of the file's content. Problems are in file
- * order.
- */
+/** Never throws because of the file's content. Problems are in file order. */
 export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   const { file, cores = availableParallelism(), readFile = readLimited } = source
   const read = readSource(source, Object.keys(schema.properties), 'peage init writes a sample')
@@ -87,10 +80,7 @@ const filesToServeWith = [
   checkMailTemplates,
 ]
 
-/**
- * Returns line numbers for messages about changes that need a restart. Routes, upstreams and test cases are left out,
- * because all of them can be reloaded.
- */
+/** Routes, upstreams and test cases are left out, because a change of them needs no restart. */
 function linesOf(
   { routes: _, upstreams: __, tests: ___, ...sections }: Config,
   positionOf: (pointer: string) => Position,
@@ -106,9 +96,7 @@ function variablesOf({ interpolated }: YamlSource): Variables {
   return Object.fromEntries([...interpolated].filter(([pointer]) => /^\/[^/]+\/[^/]+$/.test(pointer)))
 }
 
-/**
- * The default size of libuv's thread pool. Operators who set UV_THREADPOOL_SIZE should set `hashing.concurrency` too.
- */
+/** libuv's default. Operators who set UV_THREADPOOL_SIZE should set `hashing.concurrency` too. */
 const LIBUV_THREADS = 4
 
 /** Fills in defaults that the schema cannot express. */
@@ -149,10 +137,7 @@ function hashConcurrency(cores: number): number {
   return Math.max(1, Math.min(Math.floor(cores), LIBUV_THREADS - 2))
 }
 
-/**
- * Gives a name to each route without one, because logs and metrics need it. `/api/v1/courses/:id` becomes
- * `api-v1-courses-id`. A number is appended if that name is taken. A path without usable characters becomes `root`.
- */
+/** Logs and metrics need a name. For example, `/api/v1/courses/:id` becomes `api-v1-courses-id`. */
 function nameRoutes<Route extends { name?: string; path: string }>(
   routes: readonly Route[],
 ): (Route & { name: string })[] {

@@ -23,10 +23,7 @@ const machineCodes = new Set([
   'ETIMEDOUT',
 ])
 
-/**
- * A machine failure does not depend on the file, so a later read may succeed.
- * @returns the code of the error or of its cause; undefined for any other error
- */
+/** @returns the code of a failure that does not depend on the file, so that a later read may succeed */
 export function machineFailure(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   const code = codeOf(error)
@@ -61,10 +58,8 @@ export function readLimited(path: string, maxBytes: number, maxWaitMs?: number):
 }
 
 /**
- * Returns the bytes of a regular file, or the bytes of a pipe up to its end.
  * @param maxWaitMs time limit for a pipe; without it, there is no limit, as with `cat`
- * @throws FileRefused if the file is too large, is neither file nor pipe, or is a pipe that does not end in
- *   time
+ * @throws FileRefused if the file is too large, is neither file nor pipe, or is a pipe that does not end in time
  */
 export function readLimitedBytes(path: string, maxBytes: number, maxWaitMs?: number): Buffer {
   const found = statSync(path)
@@ -125,7 +120,6 @@ export function tooLarge(bytes: number): string {
   return `larger than ${size}`
 }
 
-/** Returns the text of a file, or a message that explains why it cannot be read. */
 export function tryRead(
   path: string,
   maxBytes: number,
@@ -139,8 +133,7 @@ export function tryRead(
 }
 
 /**
- * Reads only UTF-8 text. Invalid bytes all decode to U+FFFD, so a random binary secret would silently lose most of its
- * strength.
+ * Invalid bytes all decode to U+FFFD, so a random binary secret would silently lose most of its strength.
  * @throws the error of the read, or an error with the code `NOT_UTF8`
  */
 export function inUtf8(readFile: ReadFile): ReadFile {

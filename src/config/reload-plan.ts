@@ -1,5 +1,4 @@
-// Computes what a reload changes, and which changes need a restart: listen addresses, workers, stores, and the secrets
-// of the signing keys.
+// Computes what a reload changes, and which changes need a restart.
 import { isSameValue } from './same-value.ts'
 import type { Config } from './sections/schema.ts'
 
@@ -10,10 +9,6 @@ interface ReloadPlan {
   readonly restartRequired: readonly string[]
 }
 
-/**
- * @param now the active configuration
- * @param next the configuration in the file
- */
 export function keepImmutable(now: Config, next: Config): ReloadPlan {
   const { server, storage, auth, admin } = now
   const hasTls = (config: Config) => config.server.tls !== undefined

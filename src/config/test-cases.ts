@@ -16,11 +16,9 @@ import type { YamlSource } from './yaml/yaml-source.ts'
 export type TestCase = Decoded<typeof caseFile>['tests'][number]
 
 export interface LocatedCase extends TestCase, Position {
-  /** The file name as given on the command line. */
   readonly file: string
 }
 
-/** Reads a file of test cases, or returns its errors as `loadConfig` does. */
 export function loadCases(source: SourceFile): { cases: LocatedCase[] } | Problems {
   const read = readSource(source, Object.keys(caseFile.properties))
   if ('problems' in read) return read
@@ -31,10 +29,6 @@ export function loadCases(source: SourceFile): { cases: LocatedCase[] } | Proble
   return { cases: locateCases(tests, source.file, yaml, text) }
 }
 
-/**
- * @param yaml the parsed file
- * @param text the text of the same file
- */
 export function locateCases(
   tests: readonly TestCase[],
   file: string,

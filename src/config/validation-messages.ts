@@ -11,16 +11,12 @@ export function pointerOf({ key, pointer }: ShapeError): string {
   return key === undefined ? pointer : appendToPointer(pointer, key)
 }
 
-/** Returns the pointer of the known key that an unknown key was probably meant to be. */
 export function suggestedKey(error: ShapeError): string | undefined {
   const near = error.keyword === 'additionalProperties' ? nearestKey(error) : undefined
   return near === undefined ? undefined : appendToPointer(error.pointer, near)
 }
 
-/**
- * Keeps only the errors of the branch of each union that was probably meant. If no branch fits, keeps the union's own
- * error.
- */
+/** Keeps the errors of the branch that was probably meant. If no branch fits, keeps the union's own error. */
 export function bestBranches(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(union => {
     const [best] = (union.branches ?? [])
@@ -30,7 +26,6 @@ export function bestBranches(errors: readonly ShapeError[]): ShapeError[] {
   })
 }
 
-/** The branch expects a value of another type. */
 const isTypeError = ({ keyword }: ShapeError) => keyword === 'type' || keyword === 'const'
 
 export function toDiagnostic(yaml: YamlSource, error: ShapeError, pointer: string): Diagnostic {

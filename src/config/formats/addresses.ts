@@ -44,10 +44,7 @@ export function parseHost(text: string): string {
   return host
 }
 
-/**
- * Parses an upstream's `http(s)://host[:port]` and returns its origin. Proxied requests bring their own path and query,
- * so the address may have none.
- */
+/** Returns the origin. Proxied requests bring their own path and query, so the address may have none. */
 export function parseTarget(text: string): string {
   // The WHATWG parser repairs `http:host`, `http:\\host` and stray white space. An address that needs repair is
   // refused.
@@ -75,10 +72,7 @@ export function isLookedUp(origin: string): boolean {
 const isIPv4 = (text: string) => ipaddr.IPv4.isValidFourPartDecimal(text)
 export const isIPv6 = (text: string) => !text.includes('%') && ipaddr.IPv6.isValid(text)
 
-/**
- * Accepts ASCII only; an internationalized name must be written in punycode. A text of digits and dots must be an IPv4
- * address.
- */
+/** ASCII only. An internationalized name must be in punycode. A text of digits and dots must be an IPv4 address. */
 export function isHostName(text: string): boolean {
   if (/^[0-9.]+$/.test(text)) return isIPv4(text)
   return (
@@ -87,7 +81,6 @@ export function isHostName(text: string): boolean {
   )
 }
 
-/** Allows every origin. */
 export const everyOrigin = '*'
 
 /**
@@ -117,9 +110,8 @@ const originSyntax =
 const isGraphicAscii = /^[\x21-\x7e]+$/
 
 /**
- * Parses the address of the payment page, with the placeholders `{user_id}` and `{plan}`. Empty means no payment page.
- * The gateway sends the address unchanged in `Location`, so it must need no repair. The host has no placeholders, so
- * that a value cannot change where the user is sent.
+ * Empty means no payment page. The gateway sends the address unchanged in `Location`, so it must need no repair. The
+ * host has no placeholders, so that a value cannot change where the user is sent.
  */
 export function parseUpgradeUrl(text: string): string {
   if (text === '') return text

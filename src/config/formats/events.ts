@@ -3,10 +3,7 @@ import { FormatError } from './units.ts'
 
 const expectedUrl = 'must be an http:// or https:// address such as https://billing.internal/events'
 
-/**
- * Returns the address as written; empty means that no events are sent. The gateway connects to it unchanged, so it must
- * need no repair.
- */
+/** Empty means that no events are sent. The gateway connects to the address unchanged, so it must need no repair. */
 export function parseEventUrl(text: string): string {
   if (text === '') return text
   const [, authority] = /^https?:\/\/([^/?#\\]+)([/?#].*)?$/i.exec(text) ?? []

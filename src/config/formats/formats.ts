@@ -153,7 +153,6 @@ export const formats = {
 
 export type FormatName = keyof typeof formats
 
-/** Returns the error in the text, or undefined if the text is valid. */
 export function formatError(format: FormatName, text: string): string | undefined {
   try {
     formats[format].parse(text)
@@ -173,9 +172,8 @@ function parseToken(text: string): string {
 }
 
 /**
- * Parses a secret that a key is derived from. An attacker with a copy of the database can guess secrets offline. The
- * derivation makes each guess expensive, and the minimum length puts a random secret out of reach. Only the length can
- * be checked here, not the randomness.
+ * An attacker with a copy of the database can guess secrets offline. The derivation makes each guess expensive, and the
+ * minimum length puts a random secret out of reach.
  */
 function parseSecret(text: string): string {
   if (text !== '' && text.length < 16) {

@@ -1,9 +1,6 @@
 // Normalizes header names as the most lenient upstream does, and lists the names that only the gateway may set.
 
-/**
- * Returns the name in lower case, with each run of other characters replaced by one `-`, and no `-` at the ends. CGI,
- * WSGI and PHP map `X-User-Id`, `x_user_id` and `x.user.id` to the same variable.
- */
+/** CGI, WSGI and PHP map `X-User-Id`, `x_user_id` and `x.user.id` to the same variable. */
 export function canonicalName(name: string): string {
   return name
     .toLowerCase()
@@ -19,9 +16,7 @@ export const identityNames: ReadonlySet<string> = new Set([
   'x-peage-assertion',
 ])
 
-/**
- * Whether the header is hop-by-hop (RFC 9110 §7.6.1), part of the message framing, or handled by the gateway itself.
- */
+/** Also true for headers of the message framing and headers that the gateway handles itself (RFC 9110 §7.6.1). */
 export function isHopByHop(canonical: string): boolean {
   return hopByHop.has(canonical) || canonical.startsWith('proxy-')
 }

@@ -101,7 +101,6 @@ export function parseSender(text: string): Sender | undefined {
   return { name: name.trim().replace(/^"(.*)"$/, '$1'), address }
 }
 
-/** Parses the product name for mail subjects and texts. An empty text becomes undefined. */
 export function parseProduct(text: string): string | undefined {
   const name = text.trim()
   if (text === '') return undefined

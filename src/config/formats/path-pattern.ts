@@ -44,7 +44,6 @@ export function comparisonKey({ segments, wildcard }: PathPattern): string {
   return `${parts.join('/')}${wildcard ? '/*' : ''}`
 }
 
-/** Whether at least one path matches both patterns. */
 export function overlap(a: PathPattern, b: PathPattern): boolean {
   const shared = Math.min(a.segments.length, b.segments.length)
   for (let index = 0; index < shared; index++) {
@@ -88,10 +87,7 @@ const ownedPatterns: readonly PathPattern[] = [
   '/.well-known/jwks.json',
 ].map(parsePathPattern)
 
-/**
- * Whether every path of the pattern belongs to the gateway. A wider pattern may be declared, but the gateway's own
- * paths win over it.
- */
+/** A wider pattern may be declared, but the gateway's own paths win over it. */
 export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
 }

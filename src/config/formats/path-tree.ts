@@ -1,7 +1,6 @@
 // Stores declared paths as a tree, and finds the routes of a request segment by segment, then by host.
 import type { PathPattern } from './path-pattern.ts'
 
-/** Anything that is declared for a path and some hosts. */
 export interface Placed {
   readonly pattern: PathPattern
   /** Lower case, without port and final dot. Empty for every host. */
@@ -15,7 +14,6 @@ export class PathTree<Route extends Placed> {
   exact: Leaf<Route> | undefined
   wildcard: Leaf<Route> | undefined
 
-  /** @returns the leaf with the routes of this path */
   insert(route: Route): Leaf<Route> {
     let node: PathTree<Route> = this
     for (const segment of route.pattern.segments) {
@@ -65,10 +63,7 @@ export class Leaf<Route extends Placed> {
   }
 }
 
-/**
- * Prefers a literal over `:param`, and `:param` over `*`. Backtracks if the rest of the path or the host does not
- * match.
- */
+/** Prefers a literal over `:param`, and `:param` over `*`. Backtracks if the rest or the host does not match. */
 function descend<Route extends Placed>(
   node: PathTree<Route>,
   host: string,

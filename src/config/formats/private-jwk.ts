@@ -20,9 +20,7 @@ export interface PrivateJwk {
 
 /**
  * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 to 8,192 bits.
- * @param text the JWK as JSON
- * @param kid the name under which the key is stored; by default the JWK's own `kid`, or its RFC 7638
- *   thumbprint
+ * @param kid by default the JWK's own `kid`, or its RFC 7638 thumbprint
  * @returns the key, or an error that completes "the key …" or "the file …"
  */
 export function readJwk(text: string, kid?: string): PrivateJwk | { error: string } {
@@ -64,7 +62,6 @@ function kindOf({ kty, crv }: Record<string, unknown>): Kind | undefined {
   return { alg: 'RS256', publicMembers: ['kty', 'n', 'e'], privateMembers }
 }
 
-/** @returns the object, or an error message */
 function parseJwk(text: string): Record<string, unknown> | string {
   let jwk: unknown
   try {
@@ -90,7 +87,6 @@ function errorOfPurpose(jwk: Record<string, unknown>, alg: string): string | und
   return undefined
 }
 
-/** @returns the public and the private key, or an error message */
 function readPair(
   publicMembers: JsonWebKey,
   privateMembers: JsonWebKey,

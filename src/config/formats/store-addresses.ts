@@ -46,7 +46,6 @@ const postgres: Kind = {
   oneHost: 'must have one host; name the primary, or an address that leads to it',
 }
 
-/** Parses a Redis address. An empty text means no Redis. */
 export function parseRedis(text: string): string {
   if (text === '') return text
   const { host } = readAddress(text, redis)
@@ -113,8 +112,7 @@ function readAddress(text: string, { schemes, expected, oneHost }: Kind): Addres
     )
   }
   if (/[\s\p{Cc}]/u.test(text)) throw new FormatError('has white space; percent-encode it (a space is %20)')
-  // An unencoded / or ? ends the host early, so the rest of the password becomes part of the path or of the first
-  // option.
+  // An unencoded / or ? ends the host early, so the rest of the password becomes part of the path or an option.
   if (/^[^=]*@/.test(rest)) {
     throw new FormatError('has a / or a ? in user or password; percent-encode it (/ is %2F and ? is %3F)')
   }

@@ -26,9 +26,7 @@ const DURATION_UNITS: Readonly<Record<string, number>> = {
 const DURATION = /^([0-9]+)(ms|s|m|h|d)$/
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
 
-/**
- * Parses the duration of a timer, such as `250ms`, `30s`, `15m`, `2h` or `7d`. Returns milliseconds, at most 24 days.
- */
+/** Parses a timer such as `250ms`, `30s`, `15m`, `2h` or `7d`. Returns milliseconds, at most 24 days. */
 export function parseDuration(text: string): number {
   const duration = readDurationMs(text)
   if (duration > MAX_TIMER_MS) throw new FormatError('must be at most 24d')
@@ -42,7 +40,6 @@ export function parseLookUpInterval(text: string): number {
   return interval
 }
 
-/** Zero means no limit. The unit is optional. */
 const NONE = /^0(ms|s|m|h|d)?$/
 
 /** Parses a timer duration in milliseconds. 0 means no limit. */
@@ -55,10 +52,7 @@ export function parseSessionMax(text: string): number {
   return NONE.test(text) ? 0 : parseLifetime(text)
 }
 
-/**
- * Parses the lifetime of a token or a log entry, 1 s to 10 years, in milliseconds. It must be in whole seconds, because
- * JWTs count in seconds.
- */
+/** Parses 1 s to 10 years, in milliseconds. It must be in whole seconds, because JWTs count in seconds. */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)
   if (lifetime % 1_000 !== 0) throw new FormatError('must be in whole seconds')

@@ -43,7 +43,6 @@ export function warnOfOperators(yaml: YamlSource, validation: Validation): Diagn
   return [diagnosticAt(yaml, pointer, 'has the name that the audit gives to peage users; choose another')]
 }
 
-/** Returns the token if it is valid. */
 function tokenAt(pointer: string, value: unknown, validation: Validation): string | undefined {
   return typeof value === 'string' && value !== '' && validation.isValid(pointer) ? value : undefined
 }

@@ -68,10 +68,7 @@ function createSameService(upstreams: readonly DeclaredUpstream[], validation: V
 /** @param names the declared upstreams; `undefined` if the section is invalid */
 function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Diagnostic[] {
   const declared = new Set(names)
-  /**
-   * Hints by the unknown name. Searching many names takes time, and only `mostProblems` diagnostics are reported, so
-   * the number of searches is limited.
-   */
+  /** Searching many names takes time, and only `mostProblems` diagnostics are reported, so searches are limited. */
   const hints = new Map<string, string>()
   return route => {
     const { upstream } = route.keys

@@ -24,7 +24,6 @@ export function declaredUpstreams(yaml: YamlSource): DeclaredUpstream[] | undefi
   }))
 }
 
-/** Returns the valid targets of an upstream. Invalid targets are left out. */
 export function validTargets(
   { pointer, keys: { targets } }: DeclaredUpstream,
   validation: Validation,
@@ -39,13 +38,11 @@ export function validTargets(
   })
 }
 
-/** Returns the URL of a target, which is a text or a mapping. */
 export function targetUrl(target: unknown): string | undefined {
   const url = isSection(target) ? target.url : target
   return typeof url === 'string' ? url : undefined
 }
 
-/** Whether the value is a mapping. */
 export function isSection(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -66,7 +63,6 @@ export interface DeclaredRoute {
   readonly guardsKnown: boolean
   /** Whether the value at this place and everything below it are valid. */
   isValid(steps: readonly (string | number)[]): boolean
-  /** Creates a diagnostic at the value of one key. */
   diagnostic(key: keyof RouteInput, message: string): Diagnostic
   /** Creates a diagnostic at a nested place: at the key in a mapping, or at the item in a list. */
   diagnosticWithin(steps: readonly (string | number)[], message: string): Diagnostic
@@ -137,10 +133,7 @@ function withHead(methods: readonly string[]): readonly string[] {
 /** Whether two upstream names belong to the same service. Equal names always do, even if the upstream is unknown. */
 export type SameService = (one: string, other: string) => boolean
 
-/**
- * Treats two upstreams as the same service if they share a target.
- * @param origins the targets of each upstream, as `parseTarget` returns them
- */
+/** Two upstreams are the same service if they share a target. @param origins as `parseTarget` returns them */
 export function sharedTargets(origins: ReadonlyMap<string, readonly string[]>): SameService {
   const named = new Map([...origins].map(([name, targets]) => [name, new Set(targets)]))
   return (one, other) => {

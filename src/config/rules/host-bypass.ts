@@ -59,9 +59,7 @@ interface Table {
   readonly placed: readonly PlacedRoute[]
   /** Returns the routes for every host whose path overlaps with the pattern and is not more specific. */
   lessSpecific(pattern: PathPattern): PlacedRoute[]
-  /**
-   * Whether there is a path that reaches the bypass for unnamed hosts and the guarded route for one of its own hosts.
-   */
+  /** Whether a path reaches the bypass for unnamed hosts, and the guarded route for one of its own hosts. */
   isOpen(bypass: PlacedRoute, guarded: PlacedRoute): boolean
 }
 

@@ -5,11 +5,6 @@ import { maxValueBytes, type ReadFile, tryRead } from '../read-file.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
-/**
- * Reads the files of all valid entries.
- * @param validation the parts already found to be invalid; the rules skip them
- * @param readFile throws if it cannot read the file
- */
 export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   const { auth } = yaml.value as { auth?: { keys?: unknown } | null }
   const files: unknown[] = Array.isArray(auth?.keys) ? auth.keys : []

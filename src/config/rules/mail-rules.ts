@@ -17,10 +17,7 @@ function writtenMail(yaml: YamlSource): WrittenMail {
   return (yaml.value as { mail?: WrittenMail | null }).mail ?? {}
 }
 
-/**
- * @param env the process environment; in production, mails must not be printed to the log, which many can
- *   read
- */
+/** @param env in production, mails must not be printed to the log, which many can read */
 export function checkMail(
   yaml: YamlSource,
   validation: Validation,
@@ -69,7 +66,6 @@ function folderProblem(folder: string): string | undefined {
   }
 }
 
-/** Returns the problem of the first file that cannot be used. */
 function templateProblem(folder: string, readFile: ReadFile): string | undefined {
   for (const name of templateFiles) {
     try {

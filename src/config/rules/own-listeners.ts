@@ -29,10 +29,7 @@ export function warnOfOwnListeners(
   })
 }
 
-/**
- * Ignores the addresses of this machine's network interfaces, so that a file is valid or invalid on every machine
- * alike.
- */
+/** Ignores this machine's network interfaces, so that a file is valid or invalid on every machine alike. */
 function leadsTo(origin: string, { host, port }: ListenAddress): boolean {
   const url = new URL(origin)
   const targetPort = Number(url.port || (url.protocol === 'https:' ? 443 : 80))

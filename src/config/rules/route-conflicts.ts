@@ -1,5 +1,4 @@
-// Finds routes with the same name, and routes that match the same requests. Uses maps, because a file may have many
-// routes.
+// Finds routes with the same name, and routes that match the same requests.
 import type { Diagnostic } from '../diagnostics.ts'
 import { comparisonKey } from '../formats/path-pattern.ts'
 import type { DeclaredRoute } from './declarations.ts'
@@ -37,8 +36,7 @@ interface Claims {
 }
 
 /**
- * Claims the requests that the route matches. A route with hosts does not conflict with a route for every host, because
- * the route with hosts wins.
+ * A route with hosts does not conflict with a route for every host, because the route with hosts wins.
  * @returns the index of the first route that already claims one of the requests; infinity if there is none
  */
 function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, index: number): number {

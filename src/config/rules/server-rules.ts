@@ -4,10 +4,7 @@ import { type ListenAddress, parseListen } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
-/**
- * Several processes need stores that they can share. `auto` counts as several processes even on one core. Otherwise a
- * file could be valid on one machine and invalid on another.
- */
+/** `auto` counts as several processes even on one core. Otherwise a file could be valid on only some machines. */
 export function checkWorkers(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { server, storage } = yaml.value as {
     server?: Partial<WrittenServer>
@@ -38,10 +35,7 @@ const reasons = {
   redis: 'without Redis each process would count rate limits for itself',
 }
 
-/**
- * Both listeners must be open at the same time. A listener on every address (0.0.0.0, ::) occupies its port on each
- * single address too.
- */
+/** A listener on every address (0.0.0.0, ::) occupies its port on each single address too. */
 export function checkListeners(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { clients, operators } = readListeners(yaml, validation)
   if (clients === undefined || operators === undefined || clients.port === 0) return []
@@ -59,7 +53,6 @@ export function checkListeners(yaml: YamlSource, validation: Validation): Diagno
 /** The addresses with which a listener listens on every address of the machine. */
 export const everyAddress: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
-/** Returns the listeners with a valid address. */
 export function readListeners(
   yaml: YamlSource,
   validation: Validation,

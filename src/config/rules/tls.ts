@@ -20,7 +20,6 @@ interface CertificateError {
   readonly message: string
 }
 
-/** @param validation the parts already found to be invalid; the rules skip them */
 export function checkCertificate(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   const { server } = yaml.value as { server?: { tls?: Partial<Record<Half, unknown>> | null } | null }
   const named = (half: Half) => {
@@ -105,7 +104,6 @@ export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagno
   )
 }
 
-/** Reads the files of `tls.ca`. @param readFile throws if it cannot read the file */
 export function checkAuthorities(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   return upstreamsWithTls(yaml).flatMap(({ pointer, ca }) => {
     const at = appendToPointer(appendToPointer(pointer, 'tls'), 'ca')
@@ -116,7 +114,6 @@ export function checkAuthorities(yaml: YamlSource, validation: Validation, readF
 }
 
 interface WithTls {
-  /** JSON Pointer of the upstream. */
   pointer: string
   /** Not validated yet, like `ca`. */
   targets: unknown
@@ -138,10 +135,7 @@ function authorityError(path: string, readFile: ReadFile): string | undefined {
     : 'holds no certificates in PEM, or broken ones'
 }
 
-/**
- * Checks the files that a `postgres://` address references, because the driver reads them only when it connects.
- * @param readFile throws if it cannot read the file
- */
+/** The driver reads these files only when it connects. */
 export function checkDatabaseFiles(
   yaml: YamlSource,
   validation: Validation,

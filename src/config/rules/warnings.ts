@@ -8,7 +8,6 @@ import { type DeclaredUpstream, declaredUpstreams, isSection, validTargets } fro
 import { warnOfMail } from './mail-rules.ts'
 import { warnOfOwnListeners } from './own-listeners.ts'
 
-/** @param validation the parts already found to be invalid; the rules skip them */
 export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml) ?? []
   return [
@@ -54,9 +53,7 @@ function withoutWeight(yaml: YamlSource, validation: Validation, upstream: Decla
   return [diagnosticAt(yaml, pointer, 'have no weight: every request is answered 503')]
 }
 
-/**
- * Only a `resolve` in the file gets a warning. The default has no effect either, but it is not a mistake of the author.
- */
+/** Only a `resolve` in the file gets a warning. The default has no effect either, but it is no mistake. */
 function nothingToResolve(
   yaml: YamlSource,
   validation: Validation,

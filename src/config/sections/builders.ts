@@ -12,7 +12,6 @@ export function section<Of extends Properties>(
 
 type DecodedFormat<Name extends FormatName> = ReturnType<(typeof formats)[Name]['parse']>
 
-/** Builds a text in one format, decoded by its parser. */
 export function formatted<Name extends FormatName>(
   format: Name,
   options: Keywords = {},

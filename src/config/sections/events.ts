@@ -2,7 +2,6 @@
 import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 
-/** All event types that a service can receive. */
 export const eventTypes = [
   'user.created',
   'user.email_changed',

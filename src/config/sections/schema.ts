@@ -76,10 +76,7 @@ export type DecodedConfig = Decoded<typeof schema>
 /** A route as written, with defaults filled in, before its texts are decoded. */
 export type RouteInput = Written<typeof route>
 
-/**
- * A declared route. Durations are in milliseconds and sizes in bytes. Hosts are in lower case, without port and final
- * dot.
- */
+/** Durations are in milliseconds and sizes in bytes. Hosts are in lower case, without port and final dot. */
 export type RouteConfig = Decoded<typeof route> & { name: string }
 export type UpstreamConfig = Decoded<typeof upstream>
 
@@ -95,7 +92,6 @@ export type MailConfig = Omit<MailSection, 'smtp' | 'from' | 'product'> & {
 /** The settings of the service that receives events. Undefined in the configuration if `events.url` is empty. */
 export type EventsConfig = NonNullable<DecodedConfig['events']>
 
-/** The whole configuration, with all defaults filled in. */
 export type Config = Omit<DecodedConfig, 'routes' | 'mail'> & {
   mail?: MailConfig
   server: { workers: number }

@@ -17,10 +17,7 @@ export interface ShapeError {
   readonly branches?: readonly (readonly ShapeError[])[]
 }
 
-/**
- * Returns the errors of the value, and fills in the defaults of missing keys. Defaults inside a union are not filled
- * in, because each branch would add its own.
- */
+/** Fills in the defaults of missing keys, except inside a union, because each branch would add its own. */
 export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn = true): ShapeError[] {
   const errors: ShapeError[] = []
   const report = (keyword: keyof Keywords, more?: Pick<ShapeError, 'key' | 'branches'>) =>

@@ -15,7 +15,6 @@ export interface InterpolationResult {
   readonly text: string
   /** The environment variables that the text uses, each once. */
   readonly variables: readonly string[]
-  /** Whether any of the text came from a file. */
   readonly fromFile: boolean
   /** The number of inserted characters. More than `room` if the text needs too many. */
   readonly putIn: number

@@ -5,9 +5,7 @@ import { interpolate } from './interpolate.ts'
 import { parseYaml, type YamlSource } from './yaml-source.ts'
 
 export interface SourceFile {
-  /** The file name as given on the command line, also used in diagnostics. */
   readonly file: string
-  /** The environment variables for `${NAME}`. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** Reads the file itself and the files that `${file:PATH}` references. */
   readonly readFile?: ReadFile | undefined

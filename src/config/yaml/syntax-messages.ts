@@ -3,7 +3,6 @@ import type { YAMLParseError, YAMLWarning } from 'yaml'
 
 type SyntaxError = Pick<YAMLParseError | YAMLWarning, 'code' | 'message' | 'pos'>
 
-/** Returns a message with the error and its correction. */
 export function sentenceOf(text: string, error: SyntaxError): string {
   const { code, message, pos } = error
   const at = pos[0]
@@ -106,7 +105,6 @@ function ofUnclosed(_text: string, _at: number, bracket: string): string {
  */
 const quotation = /(?<! ):|\p{Cc}|(?<=^Unknown directive|^Unsupported YAML version) /u
 
-/** Returns the parser's message without the text that it quotes from the file. */
 function withoutQuotation(message: string): string {
   const [sentence = ''] = message.split(quotation, 1)
   return sentence.charAt(0).toLowerCase() + sentence.slice(1)

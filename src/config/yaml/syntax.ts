@@ -77,9 +77,7 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
   return { offset: error.pos[0], path: '', message: `is not valid YAML: ${sentenceOf(text, error)}` }
 }
 
-/**
- * Maps each alias to the last node before it with its anchor. The library would search the document for every alias.
- */
+/** Maps each alias to the last node before it with its anchor. The library would search the document for each. */
 export function resolveAliases(document: Document): Map<Alias, Node> {
   const anchored = new Map<string, Node>()
   const targets = new Map<Alias, Node>()

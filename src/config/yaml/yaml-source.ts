@@ -44,7 +44,6 @@ export interface YamlSource {
   readonly unknown: ReadonlySet<string>
 }
 
-/** Creates a diagnostic for the value at a JSON Pointer. */
 export function diagnosticAt(yaml: YamlSource, pointer: string, message: string): Diagnostic {
   const { path = '', value: offset = 0 } = yaml.locations.get(pointer) ?? {}
   return { offset, path, message }
@@ -71,7 +70,6 @@ const MAX_ALIASED_VALUES = 10_000
 /** A file of the maximum size that contains only routes has fewer values. */
 const MOST_VALUES = 500_000
 
-/** @returns the source, or the diagnostics if the text cannot be used as YAML */
 export function parseYaml(text: string, interpolate: Interpolate): YamlSource | Diagnostic[] {
   try {
     const document = parseText(text)
@@ -103,7 +101,6 @@ class Reader {
   /** Collections that are being read. An alias to one of them would recurse without end. */
   readonly #open = new Set<Node>()
   #aliasedValues = 0
-  /** The number of characters that may still be inserted. */
   #room = maxFileBytes
 
   constructor(document: Document, interpolate: Interpolate, parseDiagnostics: readonly Diagnostic[]) {
