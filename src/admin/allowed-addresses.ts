@@ -2,14 +2,12 @@
 import type { IncomingMessage } from 'node:http'
 import { createNetworks, createTrustedProxies } from '../http/client-address.ts'
 
-/** Whether the request comes from an allowed address. */
 export type IsAllowedAddress = (request: Pick<IncomingMessage, 'socket' | 'headers'>) => boolean
 
 /**
  * The socket's address must be allowed. Behind a trusted proxy, the client's address must be allowed too. Otherwise a
  * proxy that forwards for everyone would let every client in.
  * @param allowFrom CIDRs or single addresses; undefined allows every address
- * @param trustedProxies `server.trusted_proxies`
  */
 export function createAddressFilter(
   allowFrom: readonly string[] | undefined,

@@ -22,14 +22,11 @@ export interface AuditRecord {
   request_id: string
 }
 
-/** An entry as operators receive it. */
 interface AuditEntry extends Omit<AuditRecord, 'channel'> {
   id: number
   /** Null in entries of versions that did not record the channel. */
   channel: AuditChannel | null
-  /**
-   * The current email of the user. It is joined when the list is read and never stored here. Null for a deleted user.
-   */
+  /** The current email, joined when the list is read and never stored here. Null for a deleted user. */
   email: string | null
 }
 
@@ -40,7 +37,6 @@ interface AuditFilter {
   from?: Date | undefined
   /** Only entries before this time. */
   until?: Date | undefined
-  /** Only entries of this operation. */
   action?: Pick<AuditRecord, 'method' | 'route'> | undefined
   /** Only entries older than the entry with this id. */
   before?: number | undefined
@@ -50,11 +46,8 @@ interface AuditFilter {
 /** Every method throws StorageError when the store fails. */
 export interface AuditStore {
   write(record: AuditRecord): Promise<void>
-  /**
-   * Writes the record, except if there is already a refusal of the same operator, method and route in the same minute.
-   */
+  /** Writes nothing if there is already a refusal of the same operator, method and route in the same minute. */
   writeRefusal(record: AuditRecord): Promise<void>
-  /** Writes the record in the transaction of the audited change. */
   inTransaction(record: AuditRecord): TransactionStep
   /** Returns entries, newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>

@@ -15,7 +15,6 @@ export interface LastReload {
   readonly problems: readonly ListedProblem[]
 }
 
-/** A configuration, and its values as operators may see them. */
 export interface ListedConfig {
   readonly config: Config
   /** Undefined if the configuration was not read from a file. */
@@ -37,11 +36,9 @@ export interface ConfigurationRecord {
   active(): ListedConfig
   running(): RunningValue[]
   lastReload(): LastReload | null
-  /** Returns the number of reloads so far. */
   counts(): { success: number; failure: number }
 }
 
-/** @param first the configuration at startup */
 export function createConfigurationRecord(first: ListedConfig, clock: Clock): ConfigurationRecord {
   let latest = first
   const valuesOf = ({ listing }: ListedConfig) => (listing === undefined ? [] : parseListing(listing))

@@ -21,7 +21,6 @@ export function rejectCrossSite(
 /**
  * Refuses a request that a page of another origin may have sent with the operator's cookie. Browsers send `Origin` with
  * every request except safe ones.
- * @param ownOrigin the origin of the admin listener as the browser sees it
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: string | undefined): void {

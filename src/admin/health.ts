@@ -22,14 +22,12 @@ export interface Health {
   publicReadiness(): Promise<HealthReport>
 }
 
-/** Which stores respond. */
 export interface StoreReachability {
   readonly postgres: boolean
   /** Absent if no Redis is configured. */
   readonly redis?: boolean
 }
 
-/** The health of one worker. */
 export interface WorkerHealth {
   readonly pid: number | undefined
   /** Undefined if the worker does not respond in time, or is not running. */
@@ -39,7 +37,6 @@ export interface WorkerHealth {
 interface Dependencies extends StoreChecks {
   /** With worker processes, returns one entry per worker, even if the worker is not running. */
   workers?: (() => Promise<WorkerHealth[]>) | undefined
-  /** The warnings of the current configuration. */
   warnings(): readonly string[]
   lastReload(): ReloadResult
   /** Whether the gateway no longer accepts clients. */

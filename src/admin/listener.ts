@@ -171,8 +171,7 @@ function admitOperators(
 }
 
 /**
- * Identifies the operator by the bearer token, or by the console's cookie if there is no bearer token.
- * @returns the operator and the channel, or the reason why there is no operator
+ * Uses the console's cookie only if there is no bearer token.
  * @throws Refusal 403 `admin_unauthorized` if a page of another origin may have sent the request
  */
 function callerOf(
@@ -234,11 +233,7 @@ function isLoopbackListener({ server }: FastifyInstance): boolean {
   return address !== null && isLoopback(address.address)
 }
 
-/**
- * Refuses a request with two `Host` headers, or with an `Expect` other than `100-continue`, as the client listener
- * does.
- * @throws Refusal 400 `request_invalid`
- */
+/** Refuses two `Host` headers, or an `Expect` other than `100-continue`. @throws Refusal 400 `request_invalid` */
 function rejectMalformed({
   headers: { expect },
   headersDistinct: { host = [] },
@@ -247,10 +242,7 @@ function rejectMalformed({
   if (isMalformed) throw new Refusal('request_invalid', { headers: { connection: 'close' } })
 }
 
-/**
- * Node uses the first of two `Authorization` headers, so two are refused.
- * @throws Refusal 400 `credentials_ambiguous`
- */
+/** Node uses the first of two `Authorization` headers. @throws Refusal 400 `credentials_ambiguous` */
 function rejectAmbiguousCredentials({
   headersDistinct: { authorization = [] },
 }: Pick<IncomingMessage, 'headersDistinct'>): void {

@@ -2,7 +2,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { OperatorRole, TokenConfig } from '../config/sections/admin.ts'
 
-/** The operator of one configured token. */
 export interface Operator {
   /** The name of the token. */
   readonly name: string
@@ -15,10 +14,7 @@ export interface Operators {
   /** Returns the operator whose token is in an `Authorization` value. */
   find(authorization: string | undefined): Operator | undefined
   findByToken(token: string): Operator | undefined
-  /**
-   * Returns the current operator of the token with this SHA-256. The name and role may have changed. Undefined if the
-   * token was deleted.
-   */
+  /** `digest` is the token's SHA-256. The name and role may have changed. Undefined if the token was deleted. */
   findByDigest(digest: Buffer): Operator | undefined
   readonly hasAny: boolean
 }

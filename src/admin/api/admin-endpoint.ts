@@ -31,28 +31,20 @@ export interface AdminEndpoint {
   readonly operation: OperationOfOperators
   /** Whether the audit records every refusal. By default, a `GET` records only refusals because of a role. */
   readonly auditsRefusals?: boolean
-  /** The headers of the successful response. */
   readonly headers?: Readonly<Record<string, string>>
-  /**
-   * @returns the body of the successful response, or undefined if that response has no body
-   * @throws Refusal; StorageError
-   */
+  /** @returns undefined if the successful response has no body @throws Refusal; StorageError */
   handle(call: AdminRequest): Promise<object | undefined>
 }
 
 export interface AdminRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, Parameter>>
-  /** The role of the operator's token. */
   readonly may: OperatorRole
   /** Empty if the operation has no body. */
   readonly body: JsonObject
   /** Writes the audit record in the transaction of the change, so that no change is stored without a record. */
   audited(change: AuditedChange): TransactionStep
-  /**
-   * Writes the audit record of an operation that changes nothing. Call it before the response is sent.
-   * @throws StorageError
-   */
+  /** Writes the record of an operation that changes nothing. Call it before the response. @throws StorageError */
   written(change: AuditedChange): Promise<void>
 }
 
@@ -87,22 +79,16 @@ export interface AdminDependencies {
   deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
   mails: Pick<MailStore, 'list'>
   audit: AuditStore
-  /**
-   * Returns the PHC string of a password.
-   * @throws Refusal `service_unavailable` while too many passwords are being hashed
-   */
+  /** Returns the PHC string. @throws Refusal `service_unavailable` while too many passwords are being hashed */
   hashPassword(password: string): Promise<string>
   /** The lifetime of a reset code in milliseconds. Undefined if no mails can be sent. */
   resetTtlMs(): number | undefined
-  /** Starts to send the stored mails. */
   wakeMails(): void
   /** Resolves when the change is visible in this process. */
   changesVisible(): Promise<void>
   explain(question: ExplainQuestion): Promise<object>
   configuration: ConfigurationRecord
-  /** The routes of the current configuration. */
   routes(): readonly RouteConfig[]
-  /** The upstreams of the current configuration. */
   upstreamNames(): readonly string[]
   /** The status of every target, collected from the processes that serve requests. */
   targetStatuses(): Promise<readonly TargetStatus[]>
@@ -122,9 +108,7 @@ export interface OperatorRequest extends FastifyRequest {
   channel?: AuditChannel
 }
 
-/**
- * Refusals of requests without an operator's token, of roles, and of cross-site requests from an operator's browser.
- */
+/** Refusals because of the token, the role, or a cross-site request from an operator's browser. */
 export const admissionRefusals: Refusals = {
   400: ['credentials_ambiguous'],
   401: ['admin_unauthorized'],

@@ -43,10 +43,7 @@ export function parseQuery(query: string): ParsedUrlQuery {
   return parse(query.replaceAll('+', '%2B'), '&', '=', { maxKeys: 0 })
 }
 
-/**
- * Refuses unknown parameters, because a misspelled filter must not look like an applied filter.
- * @throws Refusal `request_invalid`
- */
+/** A misspelled filter must not look like an applied filter. @throws Refusal `request_invalid` */
 export function refuseUnknownParameters(
   query: Readonly<Record<string, Parameter>>,
   schema: ObjectSchema | undefined,
@@ -55,7 +52,6 @@ export function refuseUnknownParameters(
   if (unknown !== undefined) throw invalidField(unknown)
 }
 
-/** A value as `parseQuery` returns it. */
 export type Parameter = string | string[] | undefined
 
 /** Refuses a repeated parameter, which is ambiguous. @throws Refusal `request_invalid` */
@@ -81,10 +77,7 @@ export function readOneOf<T extends string>(known: readonly T[], value: Paramete
   return found
 }
 
-/**
- * Reads a number of a body. Returns undefined if the member is missing.
- * @throws Refusal `request_invalid` for any other value
- */
+/** Undefined if the member is missing. @throws Refusal `request_invalid` for any other value */
 export function readCount(field: string, value: unknown): number | undefined {
   if (value === undefined) return undefined
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField(field)

@@ -108,7 +108,6 @@ function actionOf({ method, route }: Pick<AuditRecord, 'method' | 'route'>): Aud
   return operations.find(one => one.method === method && one.path === route)?.id ?? null
 }
 
-/** Returns the method and the path pattern of an action. */
 function operationOf(action: AuditedAction): Pick<AuditRecord, 'method' | 'route'> | undefined {
   const found = operations.find(({ id }) => id === action)
   return found && { method: found.method, route: found.path }
@@ -122,11 +121,7 @@ function readName(text: string | undefined): string | undefined {
 
 const dayMs = 86_400_000
 
-/**
- * Reads a day (UTC) or a time in RFC 3339 format.
- * @param edge whether a day means its start or its end
- * @throws Refusal `request_invalid`
- */
+/** Reads a time in RFC 3339 format, or the `edge` of a day (UTC). @throws Refusal `request_invalid` */
 function readTime(text: string | undefined, edge: 'start' | 'end'): Date | undefined {
   if (text === undefined) return undefined
   const [, day, time] = timePattern.exec(text) ?? []

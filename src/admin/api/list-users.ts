@@ -108,9 +108,7 @@ function mayBeginEmail(text: string): boolean {
   return text.isWellFormed() && !/\p{Cc}/u.test(text)
 }
 
-/**
- * The cursor contains the digest of the query, so that it works only for the same query, and the last user of the page.
- */
+/** The cursor contains the digest of the query, so that it works only for the same query. */
 function writeCursor({ id, email }: User, query: UserQuery): string {
   const last = query.prefix === undefined ? id : email
   return Buffer.from(JSON.stringify([digestOf(query), last])).toString('base64url')

@@ -8,10 +8,7 @@ type Bearer = Pick<Operator, 'may'> | undefined
 
 type Judged = Pick<OperationOfOperators, 'roles' | 'fieldsOf'>
 
-/**
- * @returns the role
- * @throws Refusal 403 `admin_forbidden`
- */
+/** @throws Refusal 403 `admin_forbidden` */
 export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
   const may = bearer?.may
   if (may === undefined || !isAllowed(operation, may))
@@ -19,16 +16,12 @@ export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
   return may
 }
 
-/**
- * Checks the names of all body members, including names that no body may have.
- * @throws Refusal 403 `admin_forbidden`
- */
+/** Also checks names that no body may have. @throws Refusal 403 `admin_forbidden` */
 export function requireFields(operation: Judged, bearer: Bearer, names: readonly string[]): void {
   if (bearer === undefined || !isAllowed(operation, bearer.may, names))
     throw new Refusal('admin_forbidden', { reason: 'role' })
 }
 
-/** Whether a role may call the operation with a body of these members. */
 export function isAllowed(
   { roles, fieldsOf }: Judged,
   may: OperatorRole,

@@ -106,10 +106,7 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
 type AuditedPart = Pick<AuditRecord, 'user_id' | 'changes' | 'status'> &
   Partial<Pick<AuditRecord, 'previous'>>
 
-/**
- * Reads the body. Operations without a body refuse members too, because a member would look like an applied change.
- * @throws Refusal
- */
+/** Refuses members without a described body, because they would look like an applied change. @throws Refusal */
 async function readBodyOf(
   operation: AdminEndpoint['operation'],
   request: OperatorRequest,

@@ -15,10 +15,7 @@ import {
 } from './user-input.ts'
 import { userOperations } from './users.openapi.ts'
 
-/**
- * Limits the response, because one user may have tens of thousands of sessions. The list of sessions returns all of
- * them.
- */
+/** Limits the response, because one user may have tens of thousands of sessions. */
 const newestSessions = { newest: 'login', limit: 100 } as const
 
 /** This text is not the hash of any password, so no password matches it. */

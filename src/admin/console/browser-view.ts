@@ -16,7 +16,6 @@ export interface BrowserView {
 
 export type SeenByBrowser = (request: Pick<IncomingMessage, 'socket' | 'headers'>) => BrowserView
 
-/** @param trustedProxies `server.trusted_proxies` */
 export function createBrowserView(trustedProxies: readonly string[]): SeenByBrowser {
   const proxies = createTrustedProxies(trustedProxies)
   return ({ socket, headers }) => {

@@ -15,7 +15,6 @@ export interface ConsoleSessions {
   open(operator: Operator): string
   /** Returns undefined if there is no session, it has expired, or its token is no longer configured. */
   find(value: string): ConsoleSession | undefined
-  /** Ends the session if there is one. */
   close(value: string): void
   /**
    * Ends the sessions whose token is no longer configured. Call it after a reload. A session does not come back with

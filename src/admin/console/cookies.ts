@@ -9,7 +9,6 @@ export const sessionTtlSeconds = 8 * 3_600
 /**
  * Returns the values of the cookie for this scheme, in the order received. There may be several, because cookies do not
  * depend on the port. Another server on the same host may have set a cookie with this name.
- * @param header `Cookie` as node:http joins it
  */
 export function readCookies(header: string | undefined, isSecure: boolean): string[] {
   const wanted = isSecure ? secureName : plainName
@@ -29,7 +28,6 @@ export function writeCookie(value: string, isSecure: boolean): string {
 /**
  * Removes the console's cookies from a `Cookie` value, in any letter case. Cookies do not depend on the port, so
  * browsers send them to the client listener too. Upstreams must not receive an operator's session.
- * @returns the rest; empty if nothing is left
  */
 export function withoutConsoleCookies(header: string): string {
   if (!mayContain.test(header)) return header

@@ -122,11 +122,7 @@ export function serveConsole(
   ])
 }
 
-/**
- * Returns the first valid session among the cookies. There may be several, because another server on the same host may
- * have set a cookie with this name.
- * @returns the session, or the reason why there is none
- */
+/** @returns the first valid session among the cookies, or the reason why there is none */
 export function findSession(
   sessions: ConsoleSessions,
   cookie: string | undefined,
