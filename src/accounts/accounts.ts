@@ -16,18 +16,15 @@ interface SubmittedCredentials {
 
 export interface Accounts {
   /**
-   * Creates an account.
-   * @throws Refusal `email_invalid`, `password_too_short`, `password_too_long`, `password_too_common`,
-   *   `email_taken`; `internal` if the store fails or an inactive account has the email;
-   *   `service_unavailable` if the hashing queue is full
+   * @throws Refusal `email_invalid`, `password_too_short`, `password_too_long`, `password_too_common`, `email_taken`;
+   *   `internal` if the store fails or an inactive account has the email; `service_unavailable` if the hashing queue is
+   *   full
    */
   register(submitted: SubmittedCredentials): Promise<{ message: string; user_id: number }>
   /**
-   * Opens a session.
    * @param userAgent shown to the user with the session
-   * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` if the hashing queue
-   *   is full
-   * @throws StorageError
+   * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` if the hashing queue is full;
+   *   StorageError
    */
   login(submitted: SubmittedCredentials, userAgent?: string): Promise<SignedIn>
 }
@@ -51,10 +48,7 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
     throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
   }
 
-  /**
-   * @param typed is searched first, because version 0.1 stored emails as they were typed; it may also have
-   *   stored the other form
-   */
+  /** `typed` is searched first, because version 0.1 stored emails as they were typed. */
   async function findPasswordRecord(typed: string, email: string) {
     const found =
       typed !== email && isFindableEmail(typed) ? await users.findPasswordRecord(typed) : undefined

@@ -1,9 +1,6 @@
 // Normalizes emails, and decides which emails can be stored.
 
-/**
- * Strips white space, lower-cases, and composes (Unicode NFC). Lower-casing does not depend on the locale. A Turkish
- * locale would change `I` to a dotless `ı`, and other hosts would not find the account.
- */
+/** Lower-casing does not depend on the locale. A Turkish locale would change `I` to a dotless `ı`. */
 export function normalizeEmail(raw: string): string {
   const email = unnormalizedEmail(raw)
   // A longer text cannot become an email, and composing it takes quadratic time.
@@ -15,18 +12,12 @@ export function unnormalizedEmail(raw: string): string {
   return raw.trim().toLowerCase()
 }
 
-/**
- * Whether an account can have this normalized email. It needs an `@` and has at most 254 code points. Control
- * characters, format characters (for example a zero-width space) and lone surrogates are not allowed.
- */
+/** Control and format characters (for example a zero-width space) and lone surrogates are not allowed. */
 export function isStorableEmail(email: string): boolean {
   return isFindableEmail(email) && !/\p{Cf}/u.test(email)
 }
 
-/**
- * Whether an account of any version can have this email. Version 0.1 also stored format characters. Postgres rejects
- * other texts, for example NUL with SQLSTATE 22021.
- */
+/** Version 0.1 also stored format characters. Postgres rejects other texts, for example NUL with SQLSTATE 22021. */
 export function isFindableEmail(email: string): boolean {
   // Checks UTF-16 units first, because splitting a long body into code points is expensive.
   if (email.length > 2 * maxCodePoints || !email.includes('@')) return false

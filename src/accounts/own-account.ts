@@ -12,10 +12,7 @@ type Owner = Pick<User, 'id' | 'email'>
  * hashing queue is full. Every method may throw StorageError.
  */
 export interface OwnAccount {
-  /**
-   * @returns the hash that was checked, and the session epoch read with it; both change if the password
-   *   changes
-   */
+  /** @returns the hash that was checked, and the session epoch read with it */
   checkPassword(owner: Owner, current: string): Promise<{ hash: string; sessionEpoch: number }>
   /**
    * Ends every session and opens a new one. If concurrent changes use the same current password, only one succeeds. For

@@ -5,13 +5,11 @@ import { Refusal } from '../refusals/refusal.ts'
 import { passwordRefusal } from './password.ts'
 
 /**
- * Checks the form of a new password, at registration, change and reset.
  * @param email the normalized email of the account
  * @throws Refusal `password_too_short`, `password_too_long`, `password_too_common`
  */
 export type ValidateNewPassword = (password: string, email: string) => void
 
-/** @param commonPasswords `auth.common_passwords` */
 export function newPasswordValidator(
   commonPasswords: Config['auth']['common_passwords'],
 ): ValidateNewPassword {

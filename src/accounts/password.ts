@@ -6,10 +6,7 @@ import type { RefusalCode } from '../refusals/catalog.ts'
 import { serviceUnavailable } from '../refusals/refusal.ts'
 
 export interface Passwords {
-  /**
-   * Returns the PHC string of a password that `passwordRefusal` accepts. The password is hashed as given.
-   * @throws Refusal `service_unavailable` if the hashing queue is full
-   */
+  /** Returns the PHC string of the password as given. @throws Refusal `service_unavailable` if the queue is full */
   hash(password: string): Promise<string>
   /**
    * Whether the password matches the hash. Without a hash, or with a password that no account can have, returns false

@@ -15,13 +15,9 @@ export interface PendingRevocations {
    * Whether a refresh must wait, so that no token survives its logout on this replica. While the store is down, every
    * refresh waits. If the store is up but refuses some revocations (another program has locked their user), only
    * refreshes of the same sessions wait.
-   * @param sessionId the session of the presented token, if the token contains it
    */
   isHolding(sessionId: string | undefined): boolean
-  /**
-   * Resolves when nothing is pending.
-   * @throws StorageError if the revocations cannot be stored now; they stay queued
-   */
+  /** Resolves when nothing is pending. @throws StorageError if the store refuses revocations; they stay queued */
   flush(): Promise<void>
   /** Stops retrying. Pending revocations are lost, so call `flush` first. */
   close(): void
@@ -31,7 +27,6 @@ interface Dependencies {
   store: { revoke(tokenHashes: readonly string[]): Promise<unknown> }
   /** Resolves when all changes stored so far are visible in this process. */
   changesVisible(): Promise<void>
-  /** Called for every failed attempt. */
   onError: (error: unknown) => void
 }
 

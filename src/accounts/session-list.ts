@@ -50,9 +50,7 @@ const orders = { none: '2, t.id', login: '2 desc, t.id desc', use: '3 desc, t.id
 export const sessionIdOf =
   "coalesce(t.session_id, overlay(overlay(md5('peage session ' || t.id) placing '8' from 13) placing '8' from 17)::uuid)"
 
-/**
- * Earlier versions derived ids without version and variant. The successor of a record may have stored one of these ids.
- */
+/** Earlier versions derived ids without version and variant, and a record's successor may have stored them. */
 export const earlierSessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
 
 /** Whether the record `t` of the user `u` is active. `$2` is the current time. */

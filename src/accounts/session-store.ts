@@ -19,7 +19,6 @@ interface SessionOrigin {
   userAgent: string | null
 }
 
-/** A session as it is identified in an access token. */
 export interface SessionOfUser {
   readonly userId: number
   readonly sessionId: string
@@ -46,11 +45,9 @@ export interface SessionStore {
   }): Promise<Pick<Session, 'id' | 'created_at'> | undefined>
   /** Finds the active records of any number of sessions in one statement. The result is by session id. */
   findActive(sessions: readonly SessionOfUser[], now: Date): Promise<Map<string, ActiveSession>>
-  /** Whether the session has an active record. */
   isLive(userId: number, sessionId: string, now: Date, tx?: Queryable): Promise<boolean>
   /**
    * Ends a session, even during a rotation. Does nothing if the user has no session with this id.
-   * @param inTransaction stores its changes together with this change
    * @returns whether the user exists
    */
   end(userId: number, sessionId: string, inTransaction?: TransactionStep): Promise<boolean>
@@ -61,15 +58,9 @@ export interface SessionStore {
     successor: NewRefreshToken,
     now: Date,
   ): Promise<Rotation>
-  /**
-   * Ends the sessions of tokens in any state. Unknown tokens change nothing.
-   * @returns the owners of the sessions that were active
-   */
+  /** Ends the sessions of tokens in any state. @returns the owners of the sessions that were active */
   revoke(tokenHashes: readonly string[]): Promise<number[]>
-  /**
-   * @param inTransaction stores its changes together with the revocation
-   * @returns whether the user exists
-   */
+  /** @returns whether the user exists */
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
   /** Lists the active sessions in the order of `listSessions`. */
   list(userId: number, now: Date, most?: NewestSessions): Promise<Session[]>
@@ -177,10 +168,7 @@ export function createSessionStore(database: Database): SessionStore {
   }
 }
 
-/**
- * Ends all sessions of a user except one, in the caller's transaction, which must have locked the user for update.
- * @returns the number of sessions that were active
- */
+/** The caller's transaction must have locked the user for update. @returns the number of ended active sessions */
 export async function endOtherSessions(
   tx: Queryable,
   userId: number,

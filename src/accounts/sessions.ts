@@ -10,7 +10,6 @@ import type { PendingRevocations } from './pending-revocations.ts'
 import { type NewRefreshToken, rotatedRecordTtlMs, type SessionOwner } from './rotation-store.ts'
 import { insertSession, type SessionStore } from './session-store.ts'
 
-/** The response of login and refresh. */
 export interface TokenPair {
   access_token: string
   refresh_token: string
@@ -26,7 +25,6 @@ export interface SignedIn extends TokenPair {
 export interface Sessions {
   /**
    * Issues the first token pair after a correct password. `epoch` was read together with the password's hash.
-   * @param userAgent as the client sent it
    * @throws StorageError
    */
   create(userId: number, epoch: number, userAgent?: string): Promise<SignedIn | 'user_inactive'>
@@ -41,10 +39,9 @@ export interface Sessions {
     change: (open: (tx: Queryable, epoch: number) => Promise<void>) => Promise<SessionOwner | undefined>,
   ): Promise<SignedIn | undefined>
   /**
-   * Exchanges a refresh token for a new pair. Each token works once.
-   * @throws Refusal `refresh_token_missing`, `refresh_token_invalid`, `refresh_token_inactive`,
-   *   `user_not_found`; `service_unavailable` while a logout cannot be stored
-   * @throws StorageError
+   * Each token works once.
+   * @throws Refusal `refresh_token_missing`, `refresh_token_invalid`, `refresh_token_inactive`, `user_not_found`;
+   *   `service_unavailable` while a logout cannot be stored; StorageError
    */
   refresh(rawToken: string): Promise<SignedIn>
   /**
@@ -118,9 +115,7 @@ export function createSessions(dependencies: Dependencies): Sessions {
     }
   }
 
-  /**
-   * Finds the session in the token, or in its record if the token does not contain it. Undefined if there is no record.
-   */
+  /** Finds the session in the token, or in its record. Undefined if there is no record. */
   async function sessionBehind(
     presented: { userId: number; tokenHash: string },
     { sessionId }: VerifiedToken,
@@ -130,10 +125,7 @@ export function createSessions(dependencies: Dependencies): Sessions {
     return record && sessionOf(sessionId ?? record.id, record.created_at.getTime())
   }
 
-  /**
-   * The store is down, so only the keys in memory can verify the token. Unverifiable tokens are queued while there is
-   * room.
-   */
+  /** Only the keys in memory can verify the token. Unverifiable tokens are queued while there is room. */
   async function queueRevocation(raw: string, tokenHash: string): Promise<never[]> {
     const verified = await tokens.verifyRefreshOffline(raw)
     if (verified === 'key_unknown') pendingRevocations.add(tokenHash, false)

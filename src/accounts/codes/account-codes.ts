@@ -26,11 +26,7 @@ export interface AccountCodes {
 }
 
 export interface PasswordReset {
-  /**
-   * Sends a code to the account's email. Result and duration are the same whether or not the account exists.
-   * @param email normalized
-   * @throws Refusal `email_invalid`
-   */
+  /** Result and duration do not show if an account exists. @param email normalized @throws Refusal `email_invalid` */
   forgot(email: string, client: string): Promise<{ message: string }>
   /**
    * Checks the form of the new password before a code is tried.
@@ -41,18 +37,15 @@ export interface PasswordReset {
   /**
    * Sets the password. It is hashed only after the code was found correct.
    * @returns the user's id
-   * @throws Refusal `code_invalid`; with the code still valid, `service_unavailable` if the hashing queue is
-   *   full, and `password_too_common` if the password is the email of the account
+   * @throws Refusal `code_invalid`; with the code still valid, `service_unavailable` if the hashing queue is full, and
+   *   `password_too_common` if the password is the email of the account
    */
   reset(submitted: SubmittedCode, newPassword: string): Promise<number>
 }
 
 export interface EmailVerification {
   request(user: Pick<User, 'id' | 'email'>, client: string): Promise<void>
-  /**
-   * @returns the user's id
-   * @throws Refusal `code_invalid`
-   */
+  /** @returns the user's id @throws Refusal `code_invalid` */
   verify(submitted: SubmittedCode): Promise<number>
 }
 

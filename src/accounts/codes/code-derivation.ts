@@ -9,9 +9,7 @@ import type { CodeKeys } from './code-key-store.ts'
 /** Each method throws StorageError while the key in the database is not known. */
 export interface CodeDerivation {
   codeOf(row: AccountCode): Promise<CodeAndToken>
-  /** @param presented as sent */
   isCode(row: AccountCode, presented: string): Promise<boolean>
-  /** @param presented as sent */
   isToken(row: AccountCode, presented: string): Promise<boolean>
 }
 

@@ -49,10 +49,7 @@ export interface CodeIssueStore {
   /** @param inTransaction runs in the same transaction if a mail was stored */
   issueReset(email: string, ttlMs: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   issueVerification(user: Requester, ttlMs: number, now: Date): Promise<boolean>
-  /**
-   * Invalidates the previous code even if the new email is taken. Otherwise the user could find out which emails are
-   * taken.
-   */
+  /** Invalidates the previous code even if the new email is taken, so that the user cannot find out taken emails. */
   issueEmailChange(request: EmailChangeRequest, now: Date): Promise<boolean>
   /** Deletes up to `limit` expired codes. @returns the number of deleted codes */
   prune(now: Date, limit: number): Promise<number>
@@ -138,7 +135,6 @@ export async function insertCode(
   return made
 }
 
-/** Finds the code with this id, if it is still valid. */
 export async function findLiveCode(
   database: Queryable,
   id: string,

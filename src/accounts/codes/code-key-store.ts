@@ -4,16 +4,12 @@ import { randomBytes } from 'node:crypto'
 import type { Sealer } from '../../identity/sealer.ts'
 import type { Queryable } from '../../storage/database.ts'
 
-/**
- * Returns the key for new codes first, followed by the keys for codes in earlier mails.
- * @throws StorageError if the key in the database is not known yet
- */
+/** The key for new codes comes first. @throws StorageError if the key in the database is not known yet */
 export type CodeKeys = () => Promise<readonly Buffer[]>
 
 /**
  * With `auth.key_secret`, the key in the database is never used, because a reader of the database could create any code
  * with it.
- * @param sealer undefined if `auth.key_secret` is not set
  */
 export function createCodeKeys(database: Queryable, sealer: Sealer | undefined): CodeKeys {
   if (sealer !== undefined) {

@@ -8,7 +8,6 @@ import { endSessions } from '../../users/user-store.ts'
 import { endOtherSessions } from '../session-store.ts'
 import { type AccountCode, codeColumns, findLiveCode, isOfUser } from './code-issue-store.ts'
 
-/** The owner of the code: the user with this email, or the user with this id. */
 export type CodeOwner = { readonly email: string } | { readonly userId: number }
 
 /** The session in which a change of email is confirmed. All other sessions end. */
@@ -16,8 +15,7 @@ export type CurrentSession = { readonly id: string } | 'none'
 
 export interface CodeRedemptionStore {
   /**
-   * Counts a try. Call it before the code is compared.
-   * @returns the row to compare with; undefined if there is no valid code, or if all five tries are used
+   * Call it before the code is compared. @returns undefined if there is no valid code, or if all five tries are used
    */
   countTry(owner: CodeOwner, purpose: CodeKind, now: Date): Promise<AccountCode | undefined>
   /** Gives back a try with a correct code, which is not a guess. */
@@ -31,10 +29,7 @@ export interface CodeRedemptionStore {
    */
   resetPassword(code: AccountCode, passwordHash: string, now: Date): Promise<User | undefined>
   verifyEmail(code: AccountCode, now: Date): Promise<User | undefined>
-  /**
-   * Changes the email to the code's email, marks it as verified, and ends sessions. An unchanged email is only
-   * verified.
-   */
+  /** Also marks the email as verified, and ends sessions. An unchanged email is only verified. */
   changeEmail(
     code: AccountCode,
     current: CurrentSession,
@@ -58,10 +53,7 @@ export function createCodeRedemptionStore({
   forgetIntegrations,
   recordChanges,
 }: Dependencies): CodeRedemptionStore {
-  /**
-   * @param change returns the changed record
-   * @param recorded changes to record in addition to the differences between the records
-   */
+  /** @param recorded changes to record in addition to the differences between the records */
   function spendFor(
     code: AccountCode,
     now: Date,

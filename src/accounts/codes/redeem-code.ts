@@ -11,7 +11,6 @@ import type { CodeOwner, CodeRedemptionStore } from './code-redemption-store.ts'
 export type SubmittedCode = { readonly token: string } | { readonly code: string; readonly owner: CodeOwner }
 
 /**
- * Runs `work` with the row of the token or code.
  * @param work spends the row; returns undefined if another use has spent it
  * @throws Refusal `code_invalid` if the token or code is wrong or spent; errors of `work`
  * @throws StorageError
