@@ -9,9 +9,7 @@ export function withConfigOption(command: Command): Command {
   return command.option('-c, --config <file>', 'the configuration', 'gateway.yaml')
 }
 
-/**
- * Configures a command that takes no arguments. An argument is probably meant as the file, so the error suggests `-c`.
- */
+/** An argument is probably meant as the file, so the error suggests `-c`. */
 export function withConfigurationAlone(command: Command): Command {
   return withConfigOption(command)
     .allowExcessArguments()

@@ -4,7 +4,6 @@ import type { Config } from '../config/sections/schema.ts'
 
 interface Source {
   readonly config: Config
-  /** The file name as given on the command line. */
   readonly file: string
   readonly variables: Variables
 }
@@ -24,10 +23,7 @@ export function explainListenFailure(error: unknown, { config, file, variables }
   return new Error(`${reason(address)} ${key} in ${file}${where}`, { cause: error })
 }
 
-/**
- * Matches Node's message `listen EADDRINUSE: address already in use 0.0.0.0:8080`, or `bind EADDRINUSE 0.0.0.0:8080` in
- * a worker.
- */
+/** Matches `listen EADDRINUSE: address already in use 0.0.0.0:8080`, or `bind EADDRINUSE 0.0.0.0:8080` in a worker. */
 const failure = /^(?:listen|bind) (E[A-Z]+)\b.* (\S*):([0-9]+)$/
 
 const reasons: Readonly<Record<string, (address: string) => string>> = {

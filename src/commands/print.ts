@@ -1,10 +1,7 @@
 // Prints the output of commands as a stream, and formats tables.
 import type { Writable } from 'node:stream'
 
-/**
- * Writes each chunk as it arrives. If the reader closes the pipe early (`| head`), printing stops without an
- * error.
- */
+/** If the reader closes the pipe early (`| head`), printing stops without an error. */
 export async function print(
   output: Writable,
   chunks: Iterable<string> | AsyncIterable<string>,

@@ -9,10 +9,7 @@ import { type ReadFile, readLimited } from '../config/read-file.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Io } from './io.ts'
 
-/**
- * Loads the configuration for a command that serves no requests. Prints one line per problem.
- * @throws CommanderError with exit code 2 if there are problems
- */
+/** For a command that serves no requests. @throws CommanderError with exit code 2 if there are problems */
 export function readConfig(io: Io, file: string, problems: Writable): Config {
   return loadOrExit(io, file, problems).config
 }
@@ -22,7 +19,6 @@ export function loadOrExit(io: Io, file: string, problems: Writable): LoadedConf
   return orExit(loadConfig({ file, env: io.env, readFile: fileReader(io) }), problems)
 }
 
-/** Opens the file for a gateway, which loads it at startup, watches it, and reloads it. */
 export function openConfigFile(io: Io, file: string): ConfigFile {
   // A copy is needed because a worker thread receives the variables as data, and `process.env` is not a plain object.
   return createConfigFile({ file, folder: io.cwd, env: { ...io.env } })
@@ -45,7 +41,6 @@ export function orExit<T extends object>(
   throw new CommanderError(2, 'peage.configuration', 'the configuration has problems')
 }
 
-/** Reads files by name, relative to `cwd`. */
 export function fileReader(io: Io): ReadFile {
   return (path, maxBytes) => readLimited(resolve(io.cwd, path), maxBytes)
 }

@@ -10,7 +10,6 @@ import { explainListenFailure } from './listen-failure.ts'
 import { fileReader, openConfigFile, orExit } from './read-config.ts'
 import { inPlainWords } from './store-failure.ts'
 
-/** @param name of the configuration file, as given on the command line */
 export async function runGateway(io: Io, name: string): Promise<void> {
   const untilNpxEnded = onNpxEnded(io.env, () => process.ppid)
   // By default, SIGHUP would end the process. If it arrives during startup, the reload runs right after startup.

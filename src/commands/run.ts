@@ -20,11 +20,7 @@ const commands: Readonly<Record<string, (io: Io) => Command | Promise<Command>>>
   keys: async io => (await import('./keys/commands.ts')).keysCommand(io),
 }
 
-/**
- * Runs one command line.
- * @param args the arguments, without the paths of node and the script
- * @returns the exit code: 0 on success, 1 if a command failed, 2 for an invalid command line or configuration
- */
+/** @returns the exit code: 0 on success, 1 if a command failed, 2 for an invalid command line or configuration */
 export async function run(args: readonly string[], io: Io): Promise<number> {
   // Ignores that standard error may be closed, because the exit code still shows the result.
   io.stderr.on('error', () => {})
@@ -39,10 +35,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/**
- * Adds only the command that the first word names. Without a known command, adds all of them for the help text. For
- * `--version`, adds none.
- */
+/** Adds only the command that the first word names. Without a known command, the help text needs all of them. */
 async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
   const peage = new Command('peage').description(description).version(version)

@@ -2,11 +2,7 @@
 import type { Config } from '../config/sections/schema.ts'
 import { StorageError } from '../storage/database.ts'
 
-/**
- * @param storage the settings that identify the database
- * @param file the configuration file, as given on the command line
- * @returns an error for operators, without user and password; any other error is returned unchanged
- */
+/** @returns an error for operators, without user and password; any other error is returned unchanged */
 export function inPlainWords(error: unknown, storage: Config['storage'], file: string): unknown {
   if (!(error instanceof StorageError)) return error
   const { code = '', message } = error
@@ -22,10 +18,7 @@ export function inPlainWords(error: unknown, storage: Config['storage'], file: s
   return new Error(`the database failed (${placeOf(storage.postgres)}: ${reason}): ${advice}`)
 }
 
-/**
- * @param failure the error's code (an SQLSTATE if the server responded), otherwise its message
- * @param file the configuration file
- */
+/** @param failure the error's code (an SQLSTATE if the server responded), otherwise its message */
 function adviceFor(failure: string, file: string): string {
   const key = `storage.postgres in ${file}`
   if (/^28...$/.test(failure)) return `check the user, the password and sslmode of ${key}, and pg_hba.conf`

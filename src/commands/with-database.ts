@@ -16,9 +16,7 @@ export class PreventedWhileLocked extends Error {
 }
 
 /**
- * @param whenLocked called if another process holds the data folder; does the work or throws
- *   PreventedWhileLocked
- * @returns the result of `work` or `whenLocked`
+ * @param whenLocked does the work or throws PreventedWhileLocked if another process holds the data folder
  * @throws Error with a message for the operator if the store fails
  */
 export async function withDatabase<T>(

@@ -50,7 +50,6 @@ function changesAsText({ set, remove }: HeaderDiff): string[] {
   ]
 }
 
-/** Puts the title before the first row. */
 function rows(title: string, texts: readonly string[]): string[] {
   return texts.map((text, index) => `${(index === 0 ? title : '').padEnd(9)} ${text}`)
 }

@@ -130,11 +130,7 @@ function reseal(io: Io): Command {
     })
 }
 
-/**
- * Writes a new private key to a file that only its owner may read. Never overwrites an existing file.
- * @returns the key's `kid`
- * @throws Error with a message for the operator if the file cannot be created
- */
+/** Writes a new file that only its owner may read. @returns the `kid` @throws Error if the file cannot be created */
 async function writeKeyFile(io: Io, file: string, alg: SigningAlgorithm): Promise<string> {
   const { generatePrivateJwk } = await import('../../identity/keys/signing-key.ts')
   const { kid, text } = await generatePrivateJwk(alg)

@@ -17,11 +17,7 @@ import type { ListedKey } from './print-keys.ts'
 
 export type WithKeys = typeof withKeys
 
-/**
- * Runs `work` with the keys in the database.
- * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error with a message for
- *   the operator
- */
+/** @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error for the operator */
 export async function withKeys(
   io: Io,
   file: string,
@@ -66,10 +62,7 @@ export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
   return listed
 }
 
-/**
- * Re-encrypts the secrets in the database. Webhook secrets are in the database even if the signing keys are in files.
- * @throws the errors of `withKeys`
- */
+/** Webhook secrets are in the database even if the signing keys are in files. @throws the errors of `withKeys` */
 export async function resealAll(
   io: Io,
   file: string,

@@ -19,8 +19,6 @@ export class AdminUnavailable extends Error {
 /**
  * Administers users through the admin listener of the configuration. Each call uses the first token whose role allows
  * it.
- * @param file the configuration's name, for messages
- * @param tokenVariables the environment variables that `admin.token` uses, for messages
  * @throws AdminUnavailable here or from any method; an Error if the gateway itself fails
  */
 export function createAdminClient(
@@ -111,7 +109,6 @@ interface RequestParts {
   readonly id?: number
   /** With its question mark. */
   readonly query?: string
-  /** The members of the body. */
   readonly fields?: object
 }
 

@@ -14,7 +14,6 @@ import { createUserDirectory } from '../../users/user-directory.ts'
 import type { UserPatch } from '../../users/user-record-store.ts'
 import { createUserStore } from '../../users/user-store.ts'
 
-/** Identifies a user by id or by normalized email. */
 export type UserRef = { readonly id: number } | { readonly email: string }
 
 export interface UserFilter {
@@ -36,11 +35,9 @@ export interface UserAdministration {
   create(email: string, password: string, plan: Plan): Promise<User | 'email_in_use'>
   /** Sets the password and revokes every session of the user. @returns whether the user exists */
   setPassword(id: number, password: string): Promise<boolean>
-  /** @returns undefined if the user does not exist */
   resetUsage(id: number): Promise<User | undefined>
   /** Returns all data stored about the user, for JSON. Undefined if the user does not exist. */
   export(id: number): Promise<object | undefined>
-  /** @returns whether the user existed */
   delete(id: number): Promise<boolean>
 }
 

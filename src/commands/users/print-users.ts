@@ -76,10 +76,7 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
   return last_usage_date === null ? '-' : `${daily_usage} on ${last_usage_date}`
 }
 
-/**
- * Escapes invisible and bidirectional characters, because users choose their emails and could alter an operator's
- * screen.
- */
+/** Users choose their emails, and invisible or bidirectional characters could alter an operator's screen. */
 function escapeInvisible(email: string): string {
   const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
   return email.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)

@@ -4,10 +4,7 @@ import { Writable } from 'node:stream'
 import { passwordRefusal } from '../../accounts/password.ts'
 import type { Io } from '../io.ts'
 
-/**
- * Reads a new password, from a hidden prompt (twice) or from all of standard input.
- * @throws Error if the password is invalid, or if the two entries differ
- */
+/** Prompts twice, or reads all of standard input. @throws Error if the password is invalid, or the entries differ */
 export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<string> {
   if (from === 'stdin') return validPassword(await readAll(io))
   return prompt(io, { hidden: true }, async ask => {

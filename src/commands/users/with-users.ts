@@ -15,10 +15,8 @@ import { createDatabaseUsers, type UserAdministration } from './administration.t
 export type WithUsers = typeof withUsers
 
 /**
- * Runs `work` with the database. If a running gateway has locked the data folder, uses its admin listener
- * instead.
- * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error with a message for
- *   the operator
+ * If a running gateway has locked the data folder, uses its admin listener instead.
+ * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error for the operator
  */
 export async function withUsers(
   io: Io,
