@@ -88,10 +88,7 @@ interface Dependencies {
   clock: Clock
 }
 
-/**
- * Each endpoint throws StorageError when the store fails, and Refusal `user_not_found` if the user has been deleted
- * since the guards ran.
- */
+/** Each endpoint throws StorageError, and Refusal `user_not_found` if the user was deleted after the guards ran. */
 export function createOwnAccountEndpoints({
   users,
   exports,

@@ -19,10 +19,7 @@ export interface LocalPath {
  */
 export type FindLocalPath = (segments: readonly string[]) => LocalPath | 'unknown' | undefined
 
-/**
- * @param replaceable endpoints that a declared route may replace
- * @param switchedOff operations of `endpoints` that are switched off in the configuration
- */
+/** @param replaceable endpoints that a declared route may replace */
 export function createEndpointTable(
   endpoints: readonly LocalEndpoint[],
   replaceable: readonly LocalEndpoint[],

@@ -7,7 +7,6 @@ import { limitNames, type RateLimiter, type RateLimiters } from '../storage/rate
 interface FailedLoginLimit {
   readonly names: LimitNames
   readonly limiter: RateLimiter
-  /** The key that the limiter counts. */
   readonly key: string
 }
 
@@ -20,11 +19,7 @@ export interface FailedLoginLimiter {
   attempt<T>(limits: readonly FailedLoginLimit[], attempt: () => Promise<T>): Promise<T>
 }
 
-/**
- * Runs an attempt to guess the password or a code of an account.
- * @param email normalized
- * @throws the errors of `FailedLoginLimiter`
- */
+/** @param email normalized @throws the errors of `FailedLoginLimiter` */
 export type AttemptGuess = <T>(client: string, email: string, attempt: () => Promise<T>) => Promise<T>
 
 export function createAttemptGuess(
@@ -74,10 +69,7 @@ function limitKey({ names, key }: FailedLoginLimit): string {
   return `${names.policy} ${key}`
 }
 
-/**
- * Waits while no slot is free but attempts are running. Only failures count, so each running attempt may give its slot
- * back.
- */
+/** Waits while attempts are running, because each of them may give its slot back. */
 async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): Promise<EndAttempt> {
   const key = limitKey(limit)
   for (;;) {

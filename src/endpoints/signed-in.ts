@@ -13,14 +13,9 @@ import {
   guardRefusals,
 } from './local-endpoint.ts'
 
-/**
- * Checks that the caller is signed in.
- * @throws Refusal `bearer_required`, `token_invalid`
- * @throws StorageError
- */
+/** @throws StorageError; Refusal `bearer_required`, `token_invalid` */
 export type RequireSignedIn = (request: AuthenticatedRequest) => Promise<void>
 
-/** Creates an endpoint for signed-in callers. */
 export type SignedInEndpoint = (operation: Operation, handle: GuardedEndpoint['handle']) => GuardedEndpoint
 
 export const signedInRefusals: Refusals = mergeRefusals(guardRefusals, { 403: ['bearer_required'] })
@@ -35,8 +30,7 @@ interface Dependencies {
  * Checks that the session of the access token has not ended, or that the API token is not revoked. An access token is
  * valid until it expires, even if its session has ended.
  * @param tx a transaction that has locked the user, so that the session cannot end during it
- * @throws Refusal `token_invalid`
- * @throws StorageError
+ * @throws StorageError; Refusal `token_invalid`
  */
 export type RequireLiveCredential = (request: AuthenticatedRequest, tx?: Queryable) => Promise<void>
 

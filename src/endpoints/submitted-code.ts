@@ -19,8 +19,7 @@ interface CodeClaim {
 }
 
 /**
- * Runs `redeem` with the code or token of the request. Wrong codes count as failed logins. Wrong tokens do not count,
- * because 256 bits cannot be guessed.
+ * Wrong codes count as failed logins. Wrong tokens do not count, because 256 bits cannot be guessed.
  * @throws Refusal `rate_limited`; errors of `redeem`
  */
 export type RedeemSubmitted = <T>(

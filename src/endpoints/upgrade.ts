@@ -48,8 +48,7 @@ export const upgradeOperations = {
 
 /**
  * The POST endpoint throws Refusal `plan_invalid` or `payment_not_configured`.
- * @param upgradeUrl `subscription.upgrade_url`, with the placeholders `{user_id}` and `{plan}`; empty for no
- *   payment page
+ * @param upgradeUrl with the placeholders `{user_id}` and `{plan}`; empty for no payment page
  */
 export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
   const checkout = (user: User, plan: Plan) => fillIn(upgradeUrl, { user_id: String(user.id), plan })

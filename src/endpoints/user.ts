@@ -89,10 +89,7 @@ interface Dependencies {
    * token outlives its session, and an API token may be revoked before the body of its request arrives.
    */
   requireLiveCredential: RequireLiveCredential
-  /**
-   * Resolves when the change is visible in this process, so that the previous token is invalid when the response is
-   * sent.
-   */
+  /** Resolves when the change is visible in this process, so that the previous token is then invalid. */
   changesVisible(): Promise<void>
 }
 
