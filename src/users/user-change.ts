@@ -19,10 +19,7 @@ export type UserChange =
 /** Stores the events and notices of changes in the transaction of the changes. */
 export type RecordUserChanges = (tx: Queryable, changes: readonly UserChange[]) => Promise<void>
 
-/**
- * Returns the differences between two records of a user, except the password. A plan that was set to its old value is
- * no change.
- */
+/** Ignores the password, and a plan that was set to its old value. */
 export function changesBetween(before: User, user: User): UserChange[] {
   const changes: UserChange[] = []
   if (before.email !== user.email)

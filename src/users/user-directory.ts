@@ -8,10 +8,7 @@ export interface UserQuery {
   readonly email?: string | undefined
   readonly plan?: Plan | undefined
   readonly isActive?: 0 | 1 | undefined
-  /**
-   * The start of emails, normalized. Users are then ordered by the bytes of their emails. Without it, they are ordered
-   * by id.
-   */
+  /** The start of emails, normalized. Users are then ordered by the bytes of their emails, otherwise by id. */
   readonly prefix?: string | undefined
   /** With `prefix`, also finds the user with this id. */
   readonly id?: number | undefined
@@ -19,15 +16,11 @@ export interface UserQuery {
 
 export interface UserPage {
   readonly users: User[]
-  /** Whether another page follows. */
   readonly hasMore: boolean
 }
 
 export interface UserDirectory {
-  /**
-   * Returns active and inactive users.
-   * @param after the email (with a prefix) or the id (without a prefix) of the last user of the previous page
-   */
+  /** Includes inactive users. @param after the email (with a prefix) or the id of the last user of the previous page */
   page(query: UserQuery, after: string | number | undefined, limit: number): Promise<UserPage>
 }
 
@@ -86,10 +79,7 @@ function searchUsers(
   return `select * from ((${byEmail}) union (${byId})) u order by ${emailBytes} limit ${bound}`
 }
 
-/**
- * Returns the smallest text that is greater, by UTF-8 bytes, than all texts with the prefix. Undefined if there is
- * none.
- */
+/** The smallest text that is greater, by UTF-8 bytes, than all texts with the prefix. Undefined if there is none. */
 function successorOf(prefix: string): string | undefined {
   const points = Array.from(prefix, character => character.codePointAt(0) ?? 0)
   for (let last = points.pop(); last !== undefined; last = points.pop()) {

@@ -49,10 +49,7 @@ export async function insertUser(
   return user
 }
 
-/**
- * Locks the record until the transaction ends and returns it. Logins and rotations only share the key, so they are not
- * blocked.
- */
+/** Locks until the transaction ends. Logins and rotations only share the key, so they are not blocked. */
 export async function lockUser(tx: Queryable, id: number): Promise<User | undefined> {
   const [user] = await tx.query<User>(
     `select ${userColumns} from users u where u.id = $1 for no key update`,
@@ -63,7 +60,6 @@ export async function lockUser(tx: Queryable, id: number): Promise<User | undefi
 
 /**
  * Changes the given fields. A new plan is also stored in the subscription.
- * @returns undefined if the user does not exist
  * @throws StorageError for which `isEmailTaken` is true if an active or inactive user has the email
  */
 export async function updateUser(
@@ -94,10 +90,7 @@ export async function updateUser(
   return user
 }
 
-/**
- * Changes something that belongs to a user. With `inTransaction`, both happen in one transaction.
- * @returns whether the user exists; without `inTransaction` always true, because the user is not checked
- */
+/** @returns whether the user exists; without `inTransaction` always true, because the user is not checked */
 export async function changeOfUser(
   database: Database,
   userId: number,

@@ -10,10 +10,7 @@ export interface UserStatus {
 }
 
 export interface UserStatusStore {
-  /**
-   * Reads any number of users in one statement. Inactive and deleted users are missing from the result.
-   * @throws StorageError
-   */
+  /** Inactive and deleted users are missing from the result. @throws StorageError */
   read(userIds: readonly number[]): Promise<Map<number, UserStatus>>
 }
 

@@ -26,11 +26,7 @@ export interface UserWithEpoch extends User {
 }
 
 export interface UserStore {
-  /**
-   * Creates the user and the subscription with the same plan, or neither.
-   * @param start values that differ from plan `free` and an unverified email
-   * @param inTransaction stores its changes together with the user
-   */
+  /** Creates the user and the subscription with the same plan, or neither. */
   create(
     email: string,
     passwordHash: string,
@@ -48,10 +44,8 @@ export interface UserStore {
   findByEmail(email: string): Promise<User | undefined>
   /**
    * Changes the given fields. A new plan is also stored in the subscription. A new email ends every session.
-   * @param inTransaction stores its changes together with this change; `before` is the locked record before
-   *   the change
-   * @returns undefined if the user does not exist; `email_taken`, with nothing changed, if another user has
-   *   the email
+   * @param inTransaction `before` is the locked record before the change
+   * @returns undefined if the user does not exist; `email_taken`, with nothing changed, if another user has the email
    */
   update(
     id: number,
@@ -72,12 +66,7 @@ export interface UserStore {
   ): Promise<User | undefined>
   /** Resets the day's usage to zero. @returns undefined if the user does not exist */
   resetUsage(id: number, inTransaction?: TransactionStep): Promise<User | undefined>
-  /**
-   * Deletes the user with all dependent records.
-   * @param also with `checkedHash`, deletes only an active user whose password has this hash; `inTransaction`
-   *   stores its changes together with the deletion
-   * @returns whether a user was deleted
-   */
+  /** Deletes dependent records too. With `checkedHash`, deletes only an active user whose password has this hash. */
   delete(id: number, also?: { checkedHash?: string; inTransaction?: TransactionStep }): Promise<boolean>
 }
 
@@ -87,7 +76,6 @@ export interface UserStore {
  *   are therefore in commit order. Without it, most changes are one statement.
  */
 export function createUserStore(database: Database, recordChanges?: RecordUserChanges): UserStore {
-  /** Runs a change in a transaction if other changes must be stored with it. */
   function change<T>(work: (queryable: Queryable) => Promise<T>, hasMore: boolean): Promise<T> {
     return recordChanges === undefined && !hasMore ? work(database) : database.transaction(work)
   }
@@ -203,10 +191,7 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
 
 const FIND_WITH_EPOCH = prepared(`select ${userColumns}, u.session_epoch from users u where u.id = $1`)
 
-/**
- * Ends every session of a user, in the caller's transaction. The raised epoch invalidates them.
- * @returns whether the user exists
- */
+/** The raised epoch invalidates every session. @returns whether the user exists */
 export async function endSessions(tx: Queryable, userId: number): Promise<boolean> {
   const users = await tx.query(
     'update users set session_epoch = session_epoch + 1 where id = $1 returning id',
