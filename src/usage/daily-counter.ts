@@ -5,20 +5,14 @@ import type { UsageHint } from './usage-hint.ts'
 import { batchBounds, type Count, type UsageRecord, type UsageStore, type UserIds } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 
-/**
- * The result of one use. `used` is the number of uses today, including this one. With `no_user`, the user does not
- * exist and nothing was counted.
- */
+/** `used` includes this use. With `no_user`, the user does not exist and nothing was counted. */
 type UseResult =
   | { counted: true; used: number }
   /** `day` is the day for which the use was checked. */
   | { counted: false; used: number; reason: 'spent' | 'no_user'; day: string }
 
 export interface DailyCounter {
-  /**
-   * Counts one use of a free user today. A counted use is stored when the promise resolves.
-   * @throws StorageError if the record cannot be reached; the request must then be refused
-   */
+  /** A counted use is stored when the promise resolves. @throws StorageError; the request must then be refused */
   use(userId: number): Promise<UseResult>
   /** Call it when a record changed. Later callers then do not share reads that began before the change. */
   onChange(): void
@@ -82,10 +76,7 @@ export function createDailyCounter({
     }
   }
 
-  /**
-   * Decides uses of one day. A use that needs a second statement gets a promise, so that the next batch does not wait
-   * for it.
-   */
+  /** A use that needs a second statement gets a promise, so that the next batch does not wait for it. */
   async function decideTogether(uses: readonly [Use, ...Use[]]) {
     const [{ day }] = uses
     const userIds = idsOf(uses)

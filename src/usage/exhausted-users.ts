@@ -5,10 +5,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts'
 export interface ExhaustedUsers {
   /** Whether the record showed no uses left on that day. @param day `YYYY-MM-DD` */
   has(userId: number, day: string): boolean
-  /**
-   * Call it before the record is read.
-   * @returns a callback that caches a refusal, except if a record changed during the read
-   */
+  /** Call it before the record is read. The callback caches a refusal, except if a record changed during the read. */
   beginRead(): (userId: number, day: string) => void
 }
 
@@ -19,14 +16,10 @@ interface ExhaustedCache extends ExhaustedUsers {
 
 interface Dependencies {
   feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
-  /** When the cache is full, it removes the least recently used user. */
   maxUsers: number
 }
 
-/**
- * Each cache is for one daily limit, because a user without uses under one limit may have uses left under a higher
- * limit.
- */
+/** Each cache is for one daily limit, because a user may have uses left under a higher limit. */
 export function createExhaustedUsers({ feed, maxUsers }: Dependencies): ExhaustedCache {
   /** The day on which the user has no uses left. */
   const exhausted = new LRUCache<number, string>({ max: maxUsers })

@@ -29,10 +29,7 @@ export function createUsageHint(keyValue: ScriptRunner): UsageHint {
   }
 }
 
-/**
- * A key may occur several times. A key of another type fails by itself, and a value that is not a number counts as
- * full.
- */
+/** A key of another type fails by itself, and a value that is not a number counts as full. */
 const RESERVE = defineScript(
   'reserve_uses',
   `

@@ -139,10 +139,7 @@ const HAS_USE_LEFT = `$3::int > 0
   and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
     or (last_usage_date = $2::date and daily_usage < $3::int))`
 
-/**
- * The statement returns every row that it locked. `(select …)` hides the length of the arrays, because Postgres would
- * make a new plan for each length.
- */
+/** `(select …)` hides the length of the arrays, because Postgres would make a new plan for each length. */
 const countStatement = (locking: string) =>
   prepared(`
 with locked as materialized (
@@ -162,10 +159,7 @@ const COUNT_UNLOCKED = countStatement('skip locked')
 /** For one user at a time. */
 const COUNT_WAITING = countStatement('')
 
-/**
- * The statement returns no row if it counted nothing. It joins no arrays, so a single use takes little longer than a
- * plain update.
- */
+/** Returns no row if it counted nothing. Without arrays, a single use takes little longer than a plain update. */
 const COUNT_ONE_UNLOCKED = prepared(`
 update users set daily_usage = ${USED_AFTER}, last_usage_date = $2::date
 from (

@@ -2,10 +2,7 @@
 
 const DAY_MS = 86_400_000
 
-/**
- * @param nowMs since the epoch
- * @returns `YYYY-MM-DD`
- */
+/** @param nowMs since the epoch @returns `YYYY-MM-DD` */
 export function utcDay(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 10)
 }
