@@ -21,7 +21,6 @@ interface Options {
   probe: IncomingMessage
   /** Headers of the upstream's response. */
   upstreamHeaders: HeaderList
-  /** Calls the listener with each request that is dispatched to an upstream. */
   onDispatch(listener: (dispatched: Dispatched) => void): void
 }
 

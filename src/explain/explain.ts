@@ -26,13 +26,11 @@ export interface ExplainRequest {
   readonly method: string
   /** The request target, as in a request line. */
   readonly path: string
-  /** The value of the `Host` header. */
   readonly host: string
   /** The plan of the caller, who has a valid access token. An `anonymous` caller has no token. */
   readonly as: Plan | 'anonymous'
   /** The uses already counted today. */
   readonly usedToday: number
-  /** Whether the caller's email is verified. */
   readonly verified: boolean
   /** A specific user, whose id selects the target with `split_by: user`. */
   readonly user?: ExplainedUser
@@ -54,7 +52,6 @@ export interface GuardOutcome {
 
 export interface Explanation {
   readonly request: ExplainRequest
-  /** The name of the matching route. */
   readonly route: string | null
   /** The path of the local endpoint that serves the request. */
   readonly own: string | null

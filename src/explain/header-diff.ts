@@ -18,7 +18,6 @@ export function probeRequestHeaders({ requestRules }: Route, headers: HeaderList
   return withoutDuplicates([...headers, ...probeClientHeaders, ...withProbeValue(requestRules?.remove)])
 }
 
-/** Returns the probe headers for the upstream's response. */
 export function probeResponseHeaders({ responseRules }: Route): HeaderList {
   return withoutDuplicates([
     ...withProbeValue([...replacedHeaders, 'x-peage-error']),

@@ -7,7 +7,6 @@ export type HeaderList = readonly (readonly [name: string, value: string])[]
 
 interface StubRequestOptions {
   method: string
-  /** The request target, as in a request line. */
   path: string
   fields: HeaderList
   /** Whether the request counts as received over TLS. */

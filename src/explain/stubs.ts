@@ -21,10 +21,7 @@ import { utcDay } from '../usage/utc-day.ts'
 import { type Plan, plans } from '../users/user.ts'
 import type { UserWithEpoch } from '../users/user-store.ts'
 
-/**
- * Returns the access token of the plan's stub user. It has the form of a real token, so that the gateway recognizes it
- * and removes it from upstream requests.
- */
+/** It has the form of a real token, so that the gateway recognizes it and removes it from upstream requests. */
 export function stubToken(plan: Plan): string {
   const header = Buffer.from('{"alg":"ES256","typ":"at+jwt"}').toString('base64url')
   return `${header}.${plan}.explained`
