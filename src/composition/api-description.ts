@@ -101,7 +101,6 @@ export const operationGroups: readonly OperationGroup[] = [
   },
 ]
 
-/** @param version the version of the program */
 export function createDocumentation(version: string): string {
   return `${JSON.stringify(describeOperations(version, operationGroups), null, 2)}\n`
 }

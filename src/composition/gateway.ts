@@ -17,7 +17,6 @@ export interface PreparedChange {
   rollback(): Promise<void>
 }
 
-/** The result of a change in the serving processes. */
 export interface Activation {
   /** The pids of the processes that did not activate the configuration in time. They are replaced. */
   readonly late: readonly number[]
@@ -28,12 +27,8 @@ export interface Activation {
 export interface Gateway {
   /** The client listener, not yet listening. */
   readonly app: FastifyInstance
-  /**
-   * Builds the snapshot of another configuration, without using it for requests yet.
-   * @throws as `createGateway`; nothing is left open
-   */
+  /** The snapshot is not used for requests yet. @throws as `createGateway`; nothing is left open */
   prepare(config: Config): Promise<PreparedChange>
-  /** The status of all upstreams' targets. */
   targetStatus(): TargetStatus[]
   /** Resolves when every database change that is already committed is visible in this process. */
   changesVisible(): Promise<void>
@@ -48,10 +43,7 @@ export interface Gateway {
 /** Resolves when changes are visible in every process. @param here does the same for this process only */
 export type ChangesVisibleEverywhere = (here: () => Promise<void>) => Promise<void>
 
-/**
- * @throws KeyError if the signing keys cannot be read
- * @throws CertificateError if the files of `server.tls` are unusable
- */
+/** @throws KeyError if the signing keys cannot be read; CertificateError if the files of `server.tls` are unusable */
 export async function createGateway(
   gatewayProcess: GatewayProcess,
   changesVisibleEverywhere: ChangesVisibleEverywhere,

@@ -1,5 +1,4 @@
-// Opens the services that exist as long as the process: configuration, clock, log, metrics and stores. Serving
-// processes have more.
+// Opens the services that exist as long as the process. Serving processes have more.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type CodeDerivation, createCodeDerivation } from '../accounts/codes/code-derivation.ts'
@@ -37,7 +36,6 @@ export interface GatewayProcess {
   /** Undefined if `auth.key_secret` is not set. */
   readonly sealer: Sealer | undefined
   readonly codeDerivation: CodeDerivation
-  /** Stores mails for sending. */
   readonly mailQueue: MailQueue
   readonly clock: Clock
   readonly logger: Logger

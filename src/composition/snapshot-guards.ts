@@ -124,10 +124,7 @@ function openSessionCache(
   })
 }
 
-/**
- * Reads the files in `auth.keys`. Without files, uses the keys that the replicas share in the database.
- * @returns the keys, with a name that is unique to them
- */
+/** Without files, the replicas share keys in the database. @returns the keys, with a name that is unique to them */
 async function openKeys(
   files: readonly string[],
   serving: ServingProcess,

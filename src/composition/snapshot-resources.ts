@@ -38,13 +38,9 @@ function createKinds() {
   }
 }
 
-/** The resources of one snapshot. */
 export interface ResourceScope {
   readonly kinds: ReturnType<typeof createKinds>
-  /**
-   * Returns the reusable resource with this name, or a new one.
-   * @param name contains everything that the resource depends on, so another name is another resource
-   */
+  /** `name` contains everything that the resource depends on, so another name is another resource. */
   getOrCreate<T>(kind: Reusable<T>, name: string, make: () => Resource<T>): T
   /** Call this when the snapshot is no longer active. */
   quiesce(): void

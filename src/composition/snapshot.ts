@@ -35,17 +35,10 @@ import type { ResourceScope } from './snapshot-resources.ts'
 export interface Snapshot extends RequestSnapshot {
   /** Undefined for plain HTTP. */
   readonly tlsCertificate: TlsCertificate | undefined
-  /** The status of all upstreams' targets. */
   targetStatus(): TargetStatus[]
-  /**
-   * Call this when the snapshot becomes current. It applies its settings to the resources that it shares with the
-   * previous one.
-   */
+  /** Call this when the snapshot becomes current. It applies its settings to the resources that it shares. */
   activate(): void
-  /**
-   * Call this when the snapshot is replaced or discarded. After its last request, the resources that only this snapshot
-   * used are closed.
-   */
+  /** Call this when the snapshot is replaced or discarded. Its own resources are closed after its last request. */
   retire(): void
 }
 
@@ -58,8 +51,7 @@ interface Dependencies {
 }
 
 /**
- * @throws KeyError if the signing keys cannot be read
- * @throws CertificateError, CertificateAuthorityError if a TLS file is unusable
+ * @throws KeyError for unreadable signing keys; CertificateError, CertificateAuthorityError for an unusable TLS file
  */
 export async function createSnapshot(config: Config, dependencies: Dependencies): Promise<Snapshot> {
   try {
