@@ -44,10 +44,7 @@ export interface OperationOfOperators extends BaseOperation {
 
 export interface DescribedResponse {
   readonly description: string
-  /**
-   * Schema and serializer of the JSON body. Members that it does not describe are never sent. Undefined without JSON
-   * body.
-   */
+  /** Members that it does not describe are never sent. Undefined without JSON body. */
   readonly body?: Schema
   /** The media type of a body that is not JSON. */
   readonly mediaType?: string

@@ -2,10 +2,7 @@
 import { type Keywords, type Properties, type Schema, Type } from '../schema/type.ts'
 import { plans } from '../users/user.ts'
 
-/**
- * Builds an object with these members and no others.
- * @param options with a `title`, the object becomes a component of the document
- */
+/** @param options with a `title`, the object becomes a component of the document */
 export function record<Of extends Properties>(properties: Of, options: Omit<Keywords, 'properties'> = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
@@ -19,7 +16,6 @@ export function nullable<Of extends Schema>(schema: Of) {
   return Type.Union([schema, Type.Null()])
 }
 
-/** Builds a schema for one of these strings. */
 export function oneOf<const Values extends string[]>(values: readonly [...Values], description?: string) {
   return Type.Unsafe<Values[number]>({
     type: 'string',
