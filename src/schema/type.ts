@@ -16,7 +16,6 @@ export interface Schema<Written = unknown, Decoded = unknown> extends Keywords {
   readonly [converter]?: (value: never) => Decoded
 }
 
-/** The JSON Schema keywords that the program uses. */
 export interface Keywords {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean' | 'null'
   readonly title?: string
@@ -117,7 +116,6 @@ export const Type = {
 
   Optional: <Of extends Schema>(schema: Of): Of & Optional => ({ ...schema, [isOptional]: true }),
 
-  /** @param parse decodes the text of the value */
   Decode<Was, Value>(schema: Schema<Was>, parse: (text: string) => Value): Schema<Was, Value> {
     const keywords: Keywords = schema
     return { ...keywords, [decoder]: value => parse(String(value)) }
