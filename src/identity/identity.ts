@@ -13,7 +13,6 @@ export interface AuthenticatedUser {
   readonly credential: 'access_token' | 'api_token'
   /** The session of the access token. Undefined for a token of version 0.1. */
   readonly sessionId?: string | undefined
-  /** The id of the API token, if that was the credential. */
   readonly apiTokenId?: number
 }
 

@@ -1,5 +1,4 @@
-// Reads a column of sealed or plain secrets row by row, and replaces a secret only if it has not changed since its
-// read.
+// Reads a column of sealed or plain secrets row by row, and replaces only secrets that have not changed since.
 import type { Database } from '../storage/database.ts'
 
 /** Contains only constants of the program, because the names are inserted into SQL unescaped. */
@@ -9,7 +8,6 @@ export interface Column {
   readonly key: string
   readonly type: 'text' | 'bigint'
   readonly column: string
-  /** Returns the context for which the secret of this key is sealed. */
   context(key: string): string
 }
 

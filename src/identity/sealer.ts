@@ -13,9 +13,7 @@ import type { Config } from '../config/sections/schema.ts'
 export interface Sealer {
   /** @param context the owner of the secret; it can be opened only with the same context */
   seal(plain: string, context: string): string
-  /**
-   * Returns the plain text. Undefined if the text was altered, or sealed with another secret or for another context.
-   */
+  /** Undefined if the text was altered, or sealed with another secret or for another context. */
   open(sealed: string, context: string): string | undefined
   /** Whether the text is sealed with the current secret, not with the old one. */
   isCurrent(sealed: string, context: string): boolean
@@ -23,10 +21,7 @@ export interface Sealer {
   keysFor(purpose: string): readonly Buffer[]
 }
 
-/**
- * Creates a sealer that seals with `auth.key_secret` and also opens with `auth.key_secret_old`. Undefined if
- * `auth.key_secret` is not set.
- */
+/** Undefined if `auth.key_secret` is not set. */
 export async function openSealer({
   key_secret: secret,
   key_secret_old: old,

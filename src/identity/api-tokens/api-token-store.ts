@@ -11,7 +11,6 @@ export interface ActiveApiToken {
 
 export interface ApiTokenStore {
   findActive(tokenHash: string): Promise<ActiveApiToken | undefined>
-  /** @param tx a transaction of the caller */
   isActive(apiTokenId: number, tx?: Queryable): Promise<boolean>
   /**
    * Records the time of a use, except if a later time is recorded. A recorded time that is more than a minute later
@@ -32,11 +31,7 @@ export interface ApiTokenStore {
     now: Date,
     precondition?: TransactionStep,
   ): Promise<{ created_at: Date } | 'user_gone'>
-  /**
-   * Revokes the user's active API token, if there is one.
-   * @param inTransaction stores its changes together with the revocation
-   * @returns whether the user exists; without `inTransaction` always true
-   */
+  /** @returns whether the user exists; without `inTransaction` always true */
   revoke(userId: number, inTransaction?: TransactionStep): Promise<boolean>
 }
 

@@ -2,7 +2,6 @@
 import { crc32 } from 'node:zlib'
 import { sha256Hex } from '../token-hash.ts'
 
-/** Returns `size` random bytes, as `node:crypto` does. */
 export type RandomBytes = (size: number) => Uint8Array
 
 /**
@@ -15,10 +14,7 @@ export function makeApiToken(randomBytes: RandomBytes): string {
   return `peage_${random}${base62(crc32(Buffer.from(random, 'ascii')), 6)}`
 }
 
-/**
- * Returns the hash of an `X-API-Key` value, of the received bytes without white space at the ends.
- * @param headerValue as Node decodes it, one character per byte
- */
+/** @param headerValue as Node decodes it, one character per byte */
 export function hashApiToken(headerValue: string): string {
   return sha256Hex(Buffer.from(stripSpace(headerValue), 'latin1'))
 }

@@ -3,10 +3,7 @@ import type { Clock } from '../../clock.ts'
 import type { ApiTokenStore } from './api-token-store.ts'
 
 export interface LastUsed {
-  /**
-   * Records a use. The first use is written at once. The last use of the following second is written at its end. Never
-   * fails.
-   */
+  /** Never fails. The first use is written at once, the last use of the following second at its end. */
   record(apiTokenId: number): void
   /** Writes pending uses. Resolves when every write has ended, even if some failed. */
   flush(): Promise<void>

@@ -16,14 +16,12 @@ interface RecordCache<K, V extends object> {
 
 interface Options<K, V> {
   feed: Pick<ChangeFeed, 'isFresh'>
-  /** When the cache is full, it removes the least recently used record. */
   maxRecords: number
   /**
    * The number of keys without a record that are cached. They have their own limit, because a client can invent any
    * number of keys. Must be 0 if the database does not notify insertions.
    */
   maxAbsent: number
-  /** Counts lookups by their outcome. */
   results: CacheResults
   read(key: K): Promise<V | undefined>
 }

@@ -6,7 +6,6 @@ import type { ChangeFeed } from '../../storage/change-feed.ts'
 import type { UserWithEpoch } from '../../users/user-store.ts'
 import { createRecordCache } from './record-cache.ts'
 
-/** The active record of a session. */
 export interface ActiveSession {
   /** The user's session epoch when the session was opened. If the user's epoch is higher, the session has ended. */
   readonly epoch: number
@@ -20,25 +19,20 @@ export interface SessionCache {
    * @throws StorageError, synchronously or in the promise
    */
   isLive(user: Pick<UserWithEpoch, 'id' | 'session_epoch'>, sessionId: string): MaybePromise<boolean>
-  /** Unsubscribes from the change feed. The cache must not be used afterwards. */
   close(): void
 }
 
 interface Dependencies {
-  /** @throws StorageError */
   read(userId: number, sessionId: string): Promise<ActiveSession | undefined>
   /** Whether a session was ended in this process but the store does not have the change yet. */
   isEnding(sessionId: string): boolean
   feed: ChangeFeed
   clock: Clock
-  /** When the cache is full, it removes the least recently used session. */
   maxSessions: number
   results: CacheResults
 }
 
-/**
- * The number of ended sessions that are cached. If an ended session became active again, that would be notified too.
- */
+/** Ended sessions can be cached, because a session that becomes active again is notified too. */
 const maxEnded = 1_000
 
 export function createSessionCache({

@@ -18,7 +18,6 @@ export interface UserCache {
   find(userId: number): MaybePromise<UserWithEpoch | undefined>
   /** Returns the active user of an active API token, by the token's hash. */
   findOwner(tokenHash: string): MaybePromise<ApiTokenOwner | undefined>
-  /** Unsubscribes from the change feed. The cache must not be used afterwards. */
   close(): void
 }
 
@@ -31,7 +30,6 @@ interface Dependencies {
   results: CacheResults
 }
 
-/** The number of unknown API tokens that are cached. */
 const maxUnknownTokens = 1_000
 
 export function createUserCache({ users, apiTokens, feed, maxUsers, results }: Dependencies): UserCache {

@@ -24,9 +24,7 @@ export interface KeyAdministration {
   generate(alg: SigningAlgorithm): Promise<string>
   /** Creates a key, or takes a stored key, and schedules it to sign after every replica has loaded it. */
   rotate(to: { alg: SigningAlgorithm } | { kid: string }): Promise<KeyRotation | 'unknown' | 'signs'>
-  /**
-   * Deletes a key, which invalidates its signatures. With `force`, deletes it even if some signatures are still valid.
-   */
+  /** Deletes a key, which invalidates its signatures. Without `force`, only if none of them is still valid. */
   retire(kid: string, options: { force: boolean }): Promise<Retirement>
 }
 

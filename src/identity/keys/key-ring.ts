@@ -15,10 +15,7 @@ export interface KeyRing {
   jwks(): { keys: PublicJwk[] }
 }
 
-/**
- * @param keys the first key signs
- * @throws KeyError if empty
- */
+/** The first key signs. @throws KeyError if empty */
 export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   const [first] = keys
   if (first === undefined) throw new KeyError('auth.keys: no key that signs')

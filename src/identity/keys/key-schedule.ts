@@ -19,7 +19,6 @@ export const jwksMaxAgeSeconds = 300
 /** The delay after which every cached copy of the JWKS contains a stored key. */
 const publicationDelayMs = jwksMaxAgeSeconds * 1000 + 2 * propagationDelayMs
 
-/** The time for which an assertion is valid. */
 export const assertionTtlMs = 60_000
 
 /**
@@ -30,9 +29,7 @@ export function signerAt<K extends KeyTimes>(keys: readonly K[], now: number): K
   return latest(keys, now, 0)
 }
 
-/**
- * Returns the key that signs assertions. Upstreams verify assertions with a JWKS that may be `jwksMaxAgeSeconds` old.
- */
+/** Upstreams verify assertions with a JWKS that may be `jwksMaxAgeSeconds` old. */
 export function assertionSignerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, publicationDelayMs) ?? signerAt(keys, now)
 }
@@ -47,7 +44,6 @@ function latest<K extends KeyTimes>(keys: readonly K[], now: number, minAgeMs: n
 export interface Lifetimes {
   /** The lifetime of the tokens that live longest. */
   readonly maxTokenTtlMs: number
-  /** Whether any route requests assertions. */
   readonly usesAssertions: boolean
 }
 

@@ -16,18 +16,14 @@ export interface SigningKey {
 export type PublicJwk = Readonly<Record<'kty' | 'kid' | 'alg' | 'use', string>> &
   Readonly<Partial<Record<'crv' | 'x' | 'y' | 'n' | 'e', string>>>
 
-/**
- * The error for a key that cannot be used. The message is a clause for the operator and contains no part of the key.
- */
+/** The message is a clause for the operator and contains no part of the key. */
 export class KeyError extends Error {
   override readonly name = 'KeyError'
 }
 
 /**
  * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 to 8,192 bits.
- * @param text the JWK as JSON
- * @param kid the name under which the key is stored; by default the JWK's own `kid`, or its RFC 7638
- *   thumbprint
+ * @param kid the name under which the key is stored; by default the JWK's own `kid`, or its RFC 7638 thumbprint
  * @throws KeyError
  */
 export async function readPrivateJwk(text: string, kid?: string): Promise<SigningKey> {

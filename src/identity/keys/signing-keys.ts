@@ -14,18 +14,11 @@ export interface SigningKeys extends KeyRing {
    * @throws StorageError if they cannot be read, because the token may be valid
    */
   find(kid: string): Promise<SigningKey | undefined>
-  /**
-   * Reads the stored keys again. Files are not read again, because a configuration reload creates a new set.
-   * @throws StorageError
-   * @throws KeyError
-   */
+  /** Files are not read again, because a configuration reload creates a new set. @throws StorageError, KeyError */
   reload(): Promise<void>
 }
 
-/**
- * Reads the keys of `auth.keys`. The first key signs, and all keys verify.
- * @throws KeyError with a message that names the file
- */
+/** The first key signs, and all keys verify. @throws KeyError with a message that names the file */
 export async function readSigningKeys(files: readonly string[]): Promise<SigningKeys> {
   const ring = keyRingFromFiles(await readKeyFiles(files))
   return { ...ring, find: async kid => ring.getLoaded(kid), reload: async () => {} }
@@ -109,13 +102,9 @@ export async function openSigningKeys({
   }
 }
 
-/** The minimum time between two reads of the store for unknown key ids. */
 const minReadIntervalMs = 1000
 
-/**
- * Reads the keys of `auth.keys` in the order of the configuration. The first key signs.
- * @throws KeyError with a message that names the file
- */
+/** @throws KeyError with a message that names the file */
 export async function readKeyFiles(files: readonly string[]): Promise<SigningKey[]> {
   const keys: SigningKey[] = []
   for (const file of files) {
@@ -141,14 +130,10 @@ async function readKeyFile(file: string): Promise<SigningKey> {
 interface WatchDependencies {
   keys: Pick<SigningKeys, 'reload'>
   feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
-  /** Called if keys in the store have become unreadable. The loaded keys stay in use. */
   onError: (error: KeyError) => void
 }
 
-/**
- * Reloads the stored keys when the database reports a change, so that every replica has a new key in time.
- * @returns a function that stops the watch
- */
+/** Reloads the stored keys when the database reports a change, so that every replica has a new key in time. */
 export function watchKeys({ keys, feed, onError }: WatchDependencies): () => void {
   let isStale = false
   let isReading = false

@@ -9,8 +9,7 @@ export interface DecryptedKey {
 }
 
 /**
- * Returns all stored keys, the latest to sign first. At least one signs now. With a sealer, keys in plain text are
- * sealed.
+ * Returns all stored keys, the latest to sign first. At least one signs now.
  * @throws StorageError
  * @throws KeyError with a message for the operator if `auth.key_secret` is missing or different
  */

@@ -5,10 +5,7 @@ import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Tokens } from './tokens.ts'
 
 export interface Assertions {
-  /**
-   * Returns a token about the user that is valid for at least another 30 seconds.
-   * @param upstream the name of the upstream, which is the token's audience
-   */
+  /** The token is valid for at least another 30 s. @param upstream its name, which is the audience */
   tokenFor(user: { id: number; plan: Plan }, upstream: string): Promise<string>
 }
 
@@ -41,7 +38,6 @@ export function createAssertions({ tokens, keys, clock }: Dependencies): Asserti
   }
 }
 
-/** An assertion is valid for a minute, so the upstream has at least half a minute left. */
 const reuseMs = 30_000
 
 const maxRemembered = 10_000

@@ -20,7 +20,6 @@ export interface VerifiedToken {
   sessionId: string | undefined
 }
 
-/** The reason why a token is invalid. */
 export type TokenProblem =
   | 'malformed'
   | 'type'
@@ -60,9 +59,7 @@ interface Options {
   clock: Clock
   issuer: string
   audience: string
-  /**
-   * Tokens use whole seconds, so both lifetimes are rounded up to a second. The end of the session is still the limit.
-   */
+  /** Both lifetimes are rounded up to whole seconds. The end of the session is still the limit. */
   accessTokenTtlMs: number
   refreshTokenTtlMs: number
 }
