@@ -1,5 +1,4 @@
-// Builds the gate of one configuration. The gate parses requests, finds their route, and has the compiled guards of
-// each route.
+// Builds the gate of one configuration, which parses requests and finds their route and its compiled guards.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
@@ -36,7 +35,6 @@ export interface Gate {
   endpointGuards(plans: readonly Plan[] | undefined): GuardChain<EndpointAdmission>
 }
 
-/** The dependencies of the guards, in addition to the configuration. */
 export interface GuardDependencies {
   readonly identity: AuthenticationDependencies
   /** Limiters with the same name share their counts across all replicas. */

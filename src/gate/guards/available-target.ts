@@ -10,7 +10,6 @@ import type { BodyAllowed } from './limit-body.ts'
 
 declare const targeted: unique symbol
 
-/** An identity whose request has an available target that accepts one more connection of the client. */
 export type TargetAvailable = Identity & { readonly [targeted]: true }
 
 export type CheckedUpstream = Pick<Upstream, 'isAvailable' | 'endpointFor' | 'connectionLimit'>

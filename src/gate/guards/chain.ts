@@ -20,13 +20,11 @@ interface NotAdmitted {
   readonly thrown: unknown
 }
 
-/** A request that the guards of a local endpoint allow. */
 export interface EndpointAdmission {
   readonly allowed: true
   readonly identity: AuthenticatedUser
 }
 
-/** The result of the guards of a route or of an endpoint. */
 export type ChainResult<Allowed = Admission> = Allowed | NotAdmitted
 
 /** Never throws. Runs before the body is read. A refused request uses up no daily use, because the count comes last. */

@@ -40,10 +40,7 @@ interface Options {
   clock: Clock
 }
 
-/**
- * Creates the guard. It is synchronous if nothing is counted, or if the user has no uses left today according to the
- * cache.
- */
+/** Synchronous if nothing is counted, or if the user has no uses left today according to the cache. */
 export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)
   /** @param day a day without uses left; it may have ended, if the count started just before midnight */

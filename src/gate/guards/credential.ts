@@ -7,18 +7,12 @@ export interface Credentials {
   readonly bearer: string | undefined
   /** Without white space at both ends; undefined if empty or absent. */
   readonly apiKey: string | undefined
-  /**
-   * Whether the request has an `Authorization` header of any kind, or an API key. The request then cannot be anonymous.
-   */
+  /** Whether there is an `Authorization` header of any kind, or an API key. The request then cannot be anonymous. */
   readonly isPresented: boolean
   /** Whether the request has an `Authorization` header. A 401 then contains `error="invalid_token"` (RFC 6750 §3.1). */
   readonly isTokenPresented: boolean
 }
 
-/**
- * @param authorization the header's value as received
- * @param apiKey the header's value as received
- */
 export function readCredentials(authorization: string | undefined, apiKey: string | undefined): Credentials {
   const key = stripped(apiKey)
   const isTokenPresented = stripped(authorization) !== undefined
@@ -33,7 +27,6 @@ export function readCredentials(authorization: string | undefined, apiKey: strin
 /**
  * Returns the text after `Bearer ` in its most common spelling, without a syntax check. Use it only to look up a token
  * in the cache, whose tokens passed the check when they were first received.
- * @param authorization the header's value as received
  */
 export function bearerUnchecked(authorization: string): string | undefined {
   return authorization.startsWith('Bearer ') ? authorization.slice(7) : undefined
@@ -47,7 +40,6 @@ export function carriesGatewayCredential(value: string): boolean {
   return value.split(/[\s,]+/).some(part => isGatewayToken(part) || part.startsWith('peage_'))
 }
 
-/** Returns whether an API key has the format of this gateway. */
 export function isGatewayApiKey(apiKey: string): boolean {
   return stripped(apiKey)?.startsWith('peage_') ?? false
 }
@@ -55,7 +47,6 @@ export function isGatewayApiKey(apiKey: string): boolean {
 // RFC 6750 §2.1, with the scheme in any letter case (RFC 9110 §11.1).
 const bearerSyntax = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i
 
-/** Returns undefined if there is only white space. */
 function stripped(value: string | undefined): string | undefined {
   const bare = value === undefined ? '' : stripSpace(value)
   return bare === '' ? undefined : bare

@@ -13,10 +13,7 @@ export interface GuardedRequest {
   readonly trace: Pick<RequestTrace, 'onGuard' | 'onGuardFailed'> | undefined
   /** Set by the authentication guard. If a later guard refuses the request, the log still contains the user. */
   identity: Identity
-  /**
-   * Returns whether the client has disconnected, or the parser rejected its body. No use is counted then, because the
-   * response cannot be delivered.
-   */
+  /** The client has disconnected, or the parser rejected its body. No use is counted then. */
   isGone(): boolean
   /**
    * Reserves a connection for the request, because no use may be counted without one. The caller passes the reservation
@@ -27,7 +24,6 @@ export interface GuardedRequest {
    * @throws ClientDisconnected if the client leaves during the wait
    */
   reserveConnection(): Reservation | Promise<Reservation>
-  /** Adds headers to the response of the upstream or the gateway. */
   addHeaders(headers: Readonly<Record<string, string>>): void
 }
 

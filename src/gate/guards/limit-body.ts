@@ -7,7 +7,6 @@ import type { EmailVerified } from './require-verified.ts'
 
 declare const sized: unique symbol
 
-/** An identity whose request declares no body that is too large. */
 export type BodyAllowed = Identity & { readonly [sized]: true }
 
 /** @param maxBytes `undefined` for no limit */

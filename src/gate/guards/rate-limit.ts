@@ -8,7 +8,6 @@ import type { Guard } from './guard.ts'
 
 declare const limited: unique symbol
 
-/** An identity that is within the route's limit. */
 export type WithinLimit = Identity & { readonly [limited]: true }
 
 /** Refuses with 429 `rate_limited`. If the store is unreachable, requests are counted in memory instead. */

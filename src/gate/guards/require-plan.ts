@@ -8,7 +8,6 @@ import type { WithinLimit } from './rate-limit.ts'
 
 declare const admitted: unique symbol
 
-/** An identity that the plan guard allowed. */
 export type PlanAllowed = Identity & { readonly [admitted]: true }
 
 export function anonymousRefusal(): Refusal {

@@ -6,7 +6,6 @@ import { anonymousRefusal, type PlanAllowed } from './require-plan.ts'
 
 declare const verified: unique symbol
 
-/** An identity with a verified email, if the route requires one. */
 export type EmailVerified = Identity & { readonly [verified]: true }
 
 /** Refuses anonymous requests as the plan guard does, and unverified users with 403 `email_unverified`. */

@@ -34,8 +34,7 @@ export function ambiguitiesOf(segment: string): number | undefined {
 }
 
 /**
- * Returns the segments that laxer servers may see in a path, with one interpretation for each time that they may decode
- * it.
+ * Returns the segments that laxer servers may see, with one interpretation for each time that they may decode.
  * @param segments decoded once and folded, without a dot segment in any interpretation
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {
@@ -59,9 +58,7 @@ const dotSegment = /(?:^|[/\\])\s*\.[.\s]*(?:$|[/\\;?#])/
 /** No legitimate path is encoded more often, and each layer needs a pass over the whole path. */
 const maxDecodings = 4
 
-/**
- * Decodes escapes and keeps a stray `%`. Returns undefined if the result is invalid UTF-8 or has a control character.
- */
+/** Keeps a stray `%`. Undefined if the result is invalid UTF-8 or has a control character. */
 function decodeAgain(text: string): string | undefined {
   if (!escaped.test(text)) return text
   try {

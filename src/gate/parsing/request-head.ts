@@ -15,7 +15,6 @@ export interface RequestHead {
   readonly peer: string
   /** The client's address, according to the trusted proxies. */
   readonly client: string
-  /** Whether the peer is a trusted proxy. */
   readonly peerIsTrusted: boolean
   /** The private peer that forwarded the request and is not trusted. All its clients share one rate limit. */
   readonly untrustedForwarder: string | undefined

@@ -12,10 +12,7 @@ export function asksForWebSocket(request: IncomingMessage): boolean {
   )
 }
 
-/**
- * Returns whether the handshake is valid. A body makes it invalid, because only one side would read the body as frames.
- * @param request a request for which `asksForWebSocket` returns true
- */
+/** A body makes a handshake invalid, because only one side would read the body as frames. */
 export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedRequest): boolean {
   const options = listOf((headers.connection ?? '').toLowerCase())
   return (
@@ -33,7 +30,6 @@ export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedR
   )
 }
 
-/** The parsed `Sec-WebSocket-Protocol`. */
 interface OfferedProtocols {
   /** The tokens of `peage.bearer.<token>` entries, which are not forwarded. */
   readonly bearers: readonly string[]

@@ -22,10 +22,7 @@ export interface GuardedRoute extends Route {
 export type RoutingDecision = ToLocalEndpoint | ToRoute | ToPreflight | Refused
 
 interface Common {
-  /**
-   * CORS headers of every response, including refusals and responses of the upstream; undefined if CORS is not
-   * configured.
-   */
+  /** CORS headers of every response, including refusals and upstream responses; undefined without CORS. */
   readonly cors: CorsHeaders | undefined
 }
 
@@ -42,7 +39,6 @@ export interface ToRoute extends Common {
   readonly isWebSocket: boolean
 }
 
-/** A preflight request of a browser. `cors` contains the response headers. */
 interface ToPreflight extends Common {
   readonly kind: 'preflight'
   /** The name of the route or the path of the local endpoint; undefined if nothing is served at the path. */
@@ -53,7 +49,6 @@ interface ToPreflight extends Common {
 interface Refused extends Common {
   readonly kind: 'refused'
   readonly refusal: Refusal
-  /** The route at the path, if there is one. */
   readonly route: GuardedRoute | undefined
   /** Whether the request has `Upgrade: websocket`, on a route that allows WebSockets. */
   readonly isWebSocket: boolean
@@ -63,7 +58,6 @@ interface Options {
   findLocalPath: FindLocalPath
   routes: RouteTable<GuardedRoute>
   allowAmbiguous: AllowAmbiguous
-  /** Undefined if CORS is not configured. */
   policies: CorsPolicies | undefined
 }
 
@@ -127,8 +121,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
     host: string,
     route: GuardedRoute,
   ): RoutingDecision {
-    // If the authority and Host differ, one of them may be forged. This is accepted only on a route that lists its
-    // hosts.
+    // If the authority and Host differ, one may be forged. Only a route that lists its hosts accepts this.
     const isContradicted = target.authority !== undefined && normalizeHost(head.host) !== host
     if (isContradicted && route.hosts.length === 0) return refuse(request, malformed(), route)
     const isWebSocket = route.websocket && asksForWebSocket(request)
@@ -136,8 +129,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
       if (!isHandshake(request)) return refuse(request, malformed(), route, true)
       takeBearer(request, head)
     }
-    // The gateway and the upstream might use different credentials, so every route refuses the request, even without
-    // guards.
+    // The gateway and the upstream might use different credentials, so even a route without guards refuses.
     if (head.hasAmbiguousCredentials) {
       return refuse(request, new Refusal('credentials_ambiguous'), route, isWebSocket)
     }

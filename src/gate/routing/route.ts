@@ -93,13 +93,10 @@ function compileRewrite(rewrite: string, pattern: PathPattern): (target: Request
   }
 }
 
-/** The headers that a route sets and removes (`routes[].headers`). */
 interface HeaderRules {
   /** The Host for the upstream, if it differs from the target's. */
   readonly upstreamHost: string | undefined
-  /** All other changes to the request's headers. */
   readonly requestRules: RequestHeaderRules | undefined
-  /** Changes to the headers of the upstream's responses. */
   readonly responseRules: ResponseHeaderRules | undefined
 }
 
