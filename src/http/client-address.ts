@@ -12,7 +12,6 @@ export interface TrustedProxies {
   trusts(address: string): boolean
   /**
    * Returns the address of the client behind a trusted peer.
-   * @param peer the address of the socket
    * @param forwardedFor the `X-Forwarded-For` values as received, in order
    */
   clientOf(peer: string, forwardedFor: string): string
@@ -44,10 +43,7 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
   }
 }
 
-/**
- * Returns a function that checks whether an address is in one of the networks. Invalid text is in no network.
- * @param cidrs CIDRs or single addresses
- */
+/** Invalid text is in no network. @param cidrs CIDRs or single addresses */
 export function createNetworks(cidrs: readonly string[]): (address: string) => boolean {
   const ranges = cidrs.map(readRange)
   return text => {
@@ -113,10 +109,7 @@ function readRange(cidr: string): Range {
   return [address, address.kind() === 'ipv4' ? 32 : 128]
 }
 
-/**
- * Counts every request from a load balancer that is missing from `trusted_proxies`, and logs the first.
- * @returns a function to call with the peer of each of these requests
- */
+/** Counts every request from a load balancer that is missing from `trusted_proxies`, and logs the first. */
 export function createForwarderNotice(
   counters: Pick<Counters, 'untrustedForwarders'>,
   logger: Logger,

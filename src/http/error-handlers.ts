@@ -1,5 +1,4 @@
-// Installs error handlers, so that the gateway sends its own refusals instead of the English errors of Fastify and
-// node:http.
+// Installs error handlers, so that the gateway sends its own refusals instead of the errors of Fastify and Node.
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -59,10 +58,7 @@ export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal
   endDeferred(response.writeHead(refusal.status, STATUS_CODES[refusal.status], allFields), body)
 }
 
-/**
- * For Fastify's `clientErrorHandler`. Handles what the HTTP parser rejected. @param ownFields alternating header names
- * and values
- */
+/** For Fastify's `clientErrorHandler`. @param ownFields alternating header names and values */
 export function onClientError(
   error: Error & { code?: string },
   socket: Duplex,
@@ -95,8 +91,7 @@ function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: r
 }
 
 /**
- * Refuses a request for which Node handed over the connection. Earlier requests get their responses first. Otherwise
- * the refusal would be read as a response to one of them.
+ * Refuses a request for which Node handed over the connection, after the responses to earlier requests.
  * @param head the bytes that followed the request
  */
 export function refuseHandedOver(

@@ -5,9 +5,7 @@ import type { Socket } from 'node:net'
 import { type SecureContextOptions, Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 
-/**
- * 16 KiB. The gate also checks this limit, because Node does not count separators. A thousand headers could exceed it.
- */
+/** 16 KiB. The gate also checks this limit, because Node does not count separators. */
 export const maxHeaderBytes = 16_384
 
 interface HttpServerOptions {

@@ -43,7 +43,6 @@ function responseOpened(response: ServerResponse): number {
   return connection[pending].push(response) - 1
 }
 
-/** Call this when the response closes. */
 export function responseClosed({ req: request }: ServerResponse): void {
   const connection: Connection = request.socket
   connection[pending]?.shift()
@@ -114,7 +113,6 @@ const maxEarlyBytes = 65_536
 /**
  * Takes over from Node's listeners, which Node removes from the connection before `upgrade` and `connect`. Without
  * these, a pending response gets no `drain`. The gateway would also not notice a client that disconnects or does not
- * read.
  * @param head bytes already received
  * @param onFull called when more than 64 KiB have been received
  * @returns a function that stops buffering and returns the received bytes

@@ -9,7 +9,6 @@ interface ReadAheadOptions {
   idleTimeoutMs: number
 }
 
-/** The bytes of a body, and whether they are all of it. */
 export interface ReadAhead {
   readonly isWhole: boolean
   readonly chunks: readonly Buffer[]
@@ -21,7 +20,6 @@ const smallBytes = 65_536
 /** A chunked body may be a dialogue, in which the client waits for a response before it sends more. */
 const chunkedWaitMs = 1_000
 
-/** @param contentLength undefined for a chunked body, whose size is unknown before the read */
 export function mayBeSmall(contentLength: number | undefined): boolean {
   return contentLength === undefined || contentLength <= smallBytes
 }

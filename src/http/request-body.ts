@@ -14,9 +14,7 @@ interface BodyLimits {
   begun?: readonly Buffer[] | undefined
 }
 
-/**
- * The minimum that a client must send in each period, so that it does not keep a connection busy for almost nothing.
- */
+/** A client must send this much per period, so that it does not keep a connection busy for almost nothing. */
 const slowestBytes = 1_024
 const periodMs = 30_000
 
@@ -54,10 +52,7 @@ export class RequestBody extends Readable {
     request.pause()
   }
 
-  /**
-   * Returns whether nothing has been read. If so, another stream can read the body from its beginning after this one is
-   * destroyed.
-   */
+  /** If nothing has been read, another stream can read the body after this stream is destroyed. */
   get isUnread(): boolean {
     return !this.#wasRead && !this.readableDidRead
   }

@@ -8,7 +8,6 @@ import { readLimited, reportingFailures } from '../config/read-file.ts'
 import { type CertificatePair, pairErrors, readPair } from '../config/rules/tls.ts'
 
 export interface TlsCertificate {
-  /** The TLS context with which the listener starts. */
   readonly initial: SecureContextOptions
   /** Polls the files until `stop`, and reports each new valid certificate. */
   watch(onChange: (context: SecureContextOptions) => void): void
@@ -25,10 +24,7 @@ class CertificateError extends Error {
   override name = 'CertificateError'
 }
 
-/**
- * @param files `server.tls`
- * @throws CertificateError
- */
+/** @throws CertificateError */
 export function openTlsCertificate(files: CertificatePair, { clock, logger }: Dependencies): TlsCertificate {
   const initialPair = readCertificate(files)
   if ('error' in initialPair) throw new CertificateError(initialPair.error)

@@ -23,8 +23,7 @@ export function routeUpgrades(
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', destroySocket)
     if (isUnanswered(socket)) refuseHandedOver(server, socket, head, ownFields)
-    // A client may receive the whole previous response before Node has registered that it was sent. This mostly happens
-    // over TLS.
+    // A client may receive the whole previous response before Node has registered that it was sent.
     else
       whenAnswered(server, socket, head, received => {
         if (mayUpgrade(request)) dispatchUpgrade(server, request, socket, received)

@@ -27,7 +27,6 @@ export class FrameTracker {
   /**
    * Processes the next bytes, in order.
    * @param untilBoundary whether to stop at the end of the current frame
-   * @returns how many bytes were processed
    */
   follow(chunk: Buffer, untilBoundary: boolean): number {
     let offset = 0
