@@ -22,15 +22,12 @@ export interface MailQueue {
    * @throws StorageError
    */
   add(tx: Queryable, mail: NewMail): Promise<void>
-  /**
-   * Call this after mails were committed. This process sends them now, or another process sends them within one second.
-   */
+  /** Call this after the commit. This process sends the mails now, or another process within one second. */
   wake(): void
   /** Makes `wake` call `listener`. @returns a function that removes the listener */
   onWake(listener: () => void): () => void
 }
 
-/** A mail is given up after this time. */
 const maxAgeMs = 24 * 60 * 60_000
 
 export function createMailQueue(clock: Clock): MailQueue {

@@ -35,10 +35,7 @@ interface Dependencies {
 /** How long the log of mails is kept. */
 const retentionMs = 30 * 24 * 60 * 60_000
 
-/**
- * @param settings returns the current settings; while it returns undefined, no mail is sent and due mails wait
- * @param outcomes counts attempts
- */
+/** @param settings returns the current settings; while it returns undefined, no mail is sent and due mails wait */
 export function createMailService(
   settings: () => MailConfig | undefined,
   { storage, readCode, mailQueue, clock, logger, failureLog }: Dependencies,

@@ -56,10 +56,7 @@ export interface MailStore extends AttemptStore<'sent'> {
   lease(request: { limit: number; now: Date; leaseUntil: Date }): Promise<LeasedMail[]>
   /** Returns the mails, newest first. */
   list(filter: LogFilter<MailStatus>): Promise<Mail[]>
-  /**
-   * Examines the oldest `limit` mails, and deletes those that were created before `before`.
-   * @returns how many were deleted
-   */
+  /** Examines the oldest `limit` mails, and deletes those that were created before `before`. Returns how many. */
   prune(before: Date, limit: number): Promise<number>
 }
 

@@ -40,10 +40,7 @@ interface Dependencies {
   onFailure(mail: LeasedMail, failure: SmtpFailure): void
 }
 
-/**
- * The maximum number of leased mails. It is higher than the number of connections, so that no connection waits for the
- * next poll.
- */
+/** Higher than the number of connections, so that no connection waits for the next poll. */
 const maxLeased = 64
 
 /**
@@ -79,10 +76,7 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     await record(mail, outcome, now, stopping)
   }
 
-  /**
-   * Stores the outcome. A mail that was sent without a stored outcome would be sent again, so this waits for a store
-   * that is down for a short time.
-   */
+  /** Retries for some seconds, because a mail that was sent without a stored outcome would be sent again. */
   async function record(
     mail: LeasedMail,
     outcome: AttemptOutcome<'sent'>,

@@ -24,9 +24,7 @@ export interface CodeAndToken {
 
 interface MailContent {
   readonly kind: MailKind
-  /** The only recipient. */
   readonly address: string
-  /** Set for a mail with a code. */
   readonly code?: (CodeAndToken & { readonly goodForMs: number }) | undefined
 }
 

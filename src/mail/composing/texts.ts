@@ -3,13 +3,11 @@
 import type { MailConfig } from '../../config/sections/schema.ts'
 import type { CodeKind, MailKind, NoticeKind } from '../mail-kind.ts'
 
-/** The values for the placeholders of a text. */
 export interface Values {
   readonly code: string
   readonly token: string
   /** Empty if no link is configured. */
   readonly link: string
-  /** The address of the recipient. */
   readonly email: string
   readonly minutes: string
   /** The text of a notice; empty in mails with a code. */

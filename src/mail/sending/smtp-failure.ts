@@ -1,5 +1,4 @@
-// Describes why a mail was not sent. It has the step of the conversation, the server's reply, and whether a retry can
-// help.
+// Describes why a mail was not sent: the step, the server's reply, and whether a retry can help.
 
 /** In the order of the conversation. `connection` means that the connection ended or stalled at any step. */
 export type SmtpStep =
@@ -37,7 +36,6 @@ export class SmtpFailure extends Error {
   }
 }
 
-/** The properties of errors of nodemailer and node:net. */
 interface ConnectionError extends NodeJS.ErrnoException {
   readonly command?: string
   readonly response?: string

@@ -1,5 +1,4 @@
-// A session is one connection to an SMTP server. It is encrypted, verified and logged in, and can send many mails one
-// after another.
+// Opens an encrypted, verified and logged-in connection to an SMTP server, which sends mails one after another.
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
@@ -7,17 +6,12 @@ import type { SmtpServer } from '../../config/formats/mail.ts'
 import { SmtpFailure, toSmtpFailure } from './smtp-failure.ts'
 
 export interface SmtpSession {
-  /**
-   * @param to the only recipient
-   * @throws SmtpFailure; the session is still usable if `isOpen` is true
-   */
+  /** @throws SmtpFailure; the session is still usable if `isOpen` is true */
   send(from: string, to: string, message: Buffer, signal: AbortSignal): Promise<void>
   /** Checks whether the server still responds. */
   isAlive(signal: AbortSignal): Promise<boolean>
   readonly isOpen: boolean
-  /** Ends the session with QUIT. */
   quit(): void
-  /** Closes the connection immediately. */
   destroy(): void
 }
 
