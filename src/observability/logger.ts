@@ -7,13 +7,9 @@ export interface Output {
   write(text: string): unknown
 }
 
-/** The output of each logger. */
 const destinations = new WeakMap<Logger, Output>()
 
-/**
- * @param output standard output
- * @param base fields of every line, except lines of requests
- */
+/** @param base fields of every line, except lines of requests */
 export async function createLogger(
   { level }: Config['server']['log'],
   output: Output,
@@ -50,10 +46,7 @@ let latestText = ''
 let secondMs = 0
 let secondText = ''
 
-/**
- * Returns the current time in RFC 3339 and UTC. The text is cached, because most lines share the second of the previous
- * line.
- */
+/** RFC 3339 in UTC. The text is cached, because most lines share the second of the previous line. */
 function now(): string {
   const nowMs = Date.now()
   if (nowMs === latestMs) return latestText

@@ -5,7 +5,6 @@ const intervalMs = 10_000
 export interface StateLog {
   /** @param reason why the state is down */
   report(isUp: boolean, reason?: string): void
-  /** Stops all logging. */
   stop(): void
 }
 

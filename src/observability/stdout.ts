@@ -50,9 +50,7 @@ const maxWaitMs = 100
 
 const maxBufferBytes = 64 * 1024
 
-/**
- * The limit for lines that wait for a stalled reader. The gateway continues, and must not fill its memory with lines.
- */
+/** The limit for lines that wait for a stalled reader. The gateway must not fill its memory with lines. */
 const maxWaitingBytes = 32 * 1024 * 1024
 
 /**

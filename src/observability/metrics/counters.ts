@@ -34,7 +34,6 @@ export interface DeliveryOutcomes {
 export interface MailOutcomes {
   /** Exposes all outcomes of these kinds from now on, even with the value 0. The first failure is then an increase. */
   expose(kinds: readonly string[]): void
-  /** @param outcome `retried` if another attempt follows */
   count(kind: string, outcome: 'sent' | 'retried' | 'failed'): void
 }
 
@@ -57,7 +56,6 @@ export interface Counters {
   untrustedForwarders: number
   /** @param outcome `success`, an error code, or `client_gone` */
   countAuth(endpoint: string, outcome: string): void
-  /** Counts an attempt to reload the configuration. A rejected reload leaves the previous configuration active. */
   countReload(outcome: ReloadResult): void
   /** Call this when the last reload is active in every process. The reload stays counted as a failure. */
   completeReload(): void

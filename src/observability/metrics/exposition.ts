@@ -25,18 +25,12 @@ export function createExposition(families: readonly Family[]): Exposition {
   }
 }
 
-/**
- * Returns one page for several processes. Each metric is merged by its aggregator. @param gathered the metrics of each
- * process
- */
+/** Each metric is merged by its aggregator. @param gathered the metrics of each process */
 export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {
   return AggregatorRegistry.aggregate(gathered as object[]).metrics()
 }
 
-/**
- * Returns the metrics that only increase, merged as if one process had counted them. @param gathered the metrics of
- * each process
- */
+/** Returns the metrics that only increase, merged as if one process had counted them. */
 export async function mergedCounters(
   gathered: readonly (readonly FamilyJson[])[],
 ): Promise<readonly FamilyJson[]> {
@@ -50,10 +44,7 @@ export async function mergedCounters(
 
 let processRegistry: Registry | undefined
 
-/**
- * Returns the metrics of the process, for example CPU, memory and event-loop delay. Created once, because each creation
- * leaves observers that cannot be removed.
- */
+/** Created once, because each creation leaves observers that cannot be removed. */
 function processMetrics(): Registry {
   if (processRegistry !== undefined) return processRegistry
   processRegistry = new Registry()

@@ -44,7 +44,6 @@ export function gauge(
   return family({ name, help, type: 'gauge', aggregator }, read)
 }
 
-/** Returns the only sample of a metric without labels. */
 export function unlabeledSample(value: number): readonly Sample[] {
   return [{ labels: {}, value }]
 }

@@ -23,7 +23,6 @@ interface GatewayGauges {
   /** Returns the number of open WebSockets and event streams, by kind. */
   openStreams(): Readonly<Record<'web_socket' | 'event_stream', number>>
   pendingRevocations(): number
-  /** Returns whether changes of users and keys are received. */
   isChangeFeedFresh(): boolean
 }
 
@@ -34,10 +33,7 @@ interface TargetState {
 }
 
 export interface Gauges {
-  /**
-   * Also reads this gateway. A previous gateway may still have open streams.
-   * @returns a function that unregisters the gateway
-   */
+  /** Also reads this gateway, until the returned function is called. A previous gateway may still have streams. */
   register(gateway: GatewayGauges): () => void
   readonly families: readonly Family[]
 }

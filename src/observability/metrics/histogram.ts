@@ -1,5 +1,4 @@
-// Implements histograms of durations. An observation costs two additions. Prometheus's cumulative form is calculated at
-// a scrape.
+// Implements histograms of durations. Prometheus's cumulative form is calculated at a scrape.
 import { type Family, family, type Sample } from './families.ts'
 
 export interface Histogram {

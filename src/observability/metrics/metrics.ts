@@ -1,5 +1,4 @@
-// Creates all metrics of this process. They exist as long as the process, and a reload of the configuration does not
-// reset them.
+// Creates all metrics of this process. A reload of the configuration does not reset them.
 import { type Counters, createCounters } from './counters.ts'
 import { createExposition, type Exposition } from './exposition.ts'
 import { gauge } from './families.ts'
@@ -10,7 +9,6 @@ import { createRequestCounts, type RequestCounts } from './requests.ts'
 export interface Metrics extends Exposition {
   readonly requests: Pick<RequestCounts, 'count'>
   readonly counters: Omit<Counters, 'families'>
-  /** Returns the response times of an upstream, by its name. */
   upstream(name: string): Histogram
   readonly register: Gauges['register']
 }

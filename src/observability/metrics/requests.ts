@@ -77,10 +77,7 @@ function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): {
   return cell
 }
 
-/**
- * Returns whether the status is registered. An upstream may invent 900, or let its clients do so, and unregistered
- * statuses are counted by class.
- */
+/** Unregistered statuses are counted by class, because an upstream may invent them. */
 function isKnown(status: number): boolean {
   return status === clientGone || status in STATUS_CODES
 }

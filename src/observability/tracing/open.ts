@@ -29,10 +29,7 @@ interface TracingSettings {
 }
 
 interface ReadSettings {
-  /**
-   * Undefined if traces are disabled or cannot work. They are disabled without an endpoint and without
-   * `OTEL_TRACES_EXPORTER=otlp`.
-   */
+  /** Undefined if traces cannot work, or without an endpoint and without `OTEL_TRACES_EXPORTER=otlp`. */
   readonly traces?: TracingSettings
   /** A sentence for each setting that cannot work. */
   readonly problems: readonly string[]
@@ -119,10 +116,7 @@ function isValidAttributes(attributes = ''): boolean {
 const ratios = ['traceidratio', 'parentbased_traceidratio']
 const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbased_always_off', ...ratios]
 
-/**
- * Returns problems of the sampler. After an error, the SDK would sample every request, which the operator does not
- * want.
- */
+/** After an error, the SDK would sample every request, which the operator does not want. */
 function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {
   if (sampler === undefined) return []
   if (!samplers.includes(sampler)) {

@@ -113,9 +113,7 @@ function* compressionFindings(get: Get): Generator<Finding> {
   }
 }
 
-/**
- * Checks the certificate files. If one is unreadable, the SDK would use Node's authorities and no client certificate.
- */
+/** If a file is unreadable, the SDK would use Node's authorities and no client certificate. */
 function* fileFindings(get: Get, readFile: ReadFile): Generator<Finding> {
   for (const kind of ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY']) {
     const specific = `OTEL_EXPORTER_OTLP_TRACES_${kind}`

@@ -5,22 +5,18 @@ import type { IncomingMessage } from 'node:http'
 export interface Tracing {
   /** Begins the span of a received request. Its `traceparent`, if valid, is the parent. */
   begin(request: IncomingMessage, received: ReceivedRequest): RequestTrace
-  /** Creates spans of storage queries for a request. */
   readonly stores: StoreSpans
   /** Sends the remaining spans. @param timeoutMs spans that the collector has not accepted by then are dropped */
   close(timeoutMs: number): Promise<void>
 }
 
-/** The values of a request that are available before any guard. */
 export interface ReceivedRequest {
   readonly requestId: string
-  /** The client's address. */
   readonly client: string
   /** The requested authority, as received. */
   readonly host: string
   /** The declared path of the route or of the gateway's endpoint, never the client's path. */
   readonly template: string | undefined
-  /** The name of the route, if a route handles the request. */
   readonly route: string | undefined
 }
 
@@ -32,9 +28,7 @@ export interface RequestTrace {
   readonly isContinued: boolean
   /** Assigns the storage queries of `work`, and of everything that it starts, to this request. */
   run(work: () => void): void
-  /**
-   * The previous guard has allowed the request. The guard with this name decides next; undefined after the last guard.
-   */
+  /** The previous guard has allowed the request. The next guard has this name; undefined after the last. */
   onGuard(name: string | undefined): void
   /** The current guard has not allowed the request. */
   onGuardFailed(decision: GuardFailure, thrown: unknown): void
@@ -57,7 +51,6 @@ export interface RequestResult {
   readonly outcome: string | undefined
 }
 
-/** Creates the spans of the upstream attempts of one request. */
 export interface UpstreamTrace {
   begin(attempt: Attempt): AttemptSpan
 }
@@ -84,6 +77,5 @@ export interface AttemptSpan {
 export interface StoreSpans {
   /** @param text without values, which are in the parameters */
   statement<T>(text: string, run: () => Promise<T>): Promise<T>
-  /** @param name the name of the script */
   script<T>(name: string, run: () => Promise<T>): Promise<T>
 }

@@ -7,7 +7,6 @@ import type { Attempt, AttemptSpan, UpstreamTrace } from './tracing.ts'
 
 interface Options {
   tracer: Tracer
-  /** The context of the request's span. */
   context: Context
   upstream: string
   propagates: boolean
