@@ -10,7 +10,6 @@ export interface Lease {
 
 /** How an attempt ended. `Done` is the status of a row that was sent. `retryAt` is set if another attempt follows. */
 export interface AttemptOutcome<Done extends string> {
-  /** The status code of the response, if there was one. */
   responseStatus: number | null
   /** One line for operators, without secrets. */
   error: string | null
@@ -24,7 +23,6 @@ export interface AttemptStore<Done extends string> {
   release(lease: Lease, now: Date): Promise<void>
 }
 
-/** A filter for the rows in the log of an outbox. */
 export interface LogFilter<Status extends string> {
   userId?: number | undefined
   status?: Status | undefined

@@ -84,7 +84,6 @@ export function startOutboxWorker<Leased>({
     isFailing = true
   }
 
-  /** @returns how many rows were leased */
   async function leaseDue(): Promise<number> {
     let count = 0
     for (const leaseClass of lease) {
