@@ -26,10 +26,7 @@ interface LoggedRequest {
   readonly client: string
   /** The Host header, as received. */
   readonly host: string
-  /**
-   * The target of the last attempt, and the time until its response head. Without a response head, the time until the
-   * end of the attempt.
-   */
+  /** The target of the last attempt, and the time until its response head or the end of the attempt. */
   readonly upstreamTarget: string | undefined
   readonly upstreamDurationMs: number
   /** Since the arrival of the request. */
@@ -40,7 +37,6 @@ export type LogRequest = (logged: LoggedRequest) => void
 
 /**
  * Builds the line itself, because the logger would need a tenth of a request's time for it.
- * @param settings `server.log`
  * @returns `undefined` if requests are not logged
  */
 export function createAccessLog(

@@ -24,7 +24,6 @@ interface Options {
   current(): RequestSnapshot
   /** Initial values in milliseconds. A reload changes them with `setTimeouts`. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
-  /** Undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
   tracing: Tracing | undefined
   /** Used if a request has no valid ID. */
@@ -88,7 +87,6 @@ export function createClientListener(options: Options): FastifyInstance {
   }
 }
 
-/** Returns the attributes of the request's span. */
 function receivedRequest(
   requestId: string,
   { client, host }: RequestHead,

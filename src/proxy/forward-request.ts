@@ -120,8 +120,7 @@ export function createForwardRequest(
 }
 
 /**
- * Returns the header changes to the upstream's response: the rules of the route, then the headers that the gateway
- * adds.
+ * Returns the rules of the route, followed by the headers that the gateway adds.
  * @param fields CORS and rate-limit headers for this request
  * @param isCors whether `fields` contains CORS headers; they then replace the CORS headers of the upstream and of the
  *   route

@@ -9,7 +9,6 @@ import { readBodyless } from '../http/node-internals.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** Serves a request at one of the gateway's own endpoints. */
 export type ServeEndpoint = (context: RequestContext, endpoint: LocalEndpoint) => void
 
 export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpoint): void {

@@ -19,7 +19,6 @@ interface OpenStream {
   readonly identity: Identity
   /** Whether the stream ends with the session of its access token (`auth.logout_ends_access`). */
   readonly endsWithSession: boolean
-  /** The requirements of the route for users. */
   readonly route: AdmittedBy
   end(reason: EndReason): void
 }
@@ -27,7 +26,6 @@ interface OpenStream {
 export interface OpenStreams {
   /** @returns a function that removes the stream */
   add(stream: OpenStream): () => void
-  /** Returns the number of open streams of each kind. */
   count(): Record<StreamKind, number>
   /** Ends all open streams, and every new stream when it opens. */
   endAll(): void
@@ -56,10 +54,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
   const open = new Set<OpenStream>()
   /** The streams of users, with the identity that opened each. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
-  /**
-   * The streams that end with a session, by the changes that may end it. The keys match the texts of the database
-   * trigger.
-   */
+  /** The streams that end with a session, by the changes that may end it, as text of the database trigger. */
   const byChange = new Map<string, Set<OpenStream>>()
   const notified = new Set<OpenStream>()
   let timer: NodeJS.Timeout | undefined
@@ -120,10 +115,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
     scheduleCheck(Math.max(0, checkIntervalMs - (now() - startedMs)))
   }
 
-  /**
-   * Also handles streams that are notified during the check. If a check fails, the next regular check includes these
-   * streams.
-   */
+  /** Also handles streams that are notified during the check. The next regular check repeats a failed check. */
   async function checkNotified(): Promise<void> {
     if (isCheckingNotified || isStopped) return
     isCheckingNotified = true

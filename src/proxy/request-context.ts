@@ -31,7 +31,6 @@ export interface RequestSnapshot {
   readonly logRequest: LogRequest | undefined
   /** Called with every refusal, including a 500, before it is sent. */
   onRefusal(requestId: string, refusal: Refusal): void
-  /** Call this when a request begins with this snapshot. */
   acquire(): void
   /** Call this once per `acquire`, when the request completes. */
   release(): void
@@ -58,24 +57,17 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   headers: Readonly<Record<string, string>> | undefined
   /** `forwarded`, `answered`, or the error code; undefined if the client disconnected before a decision. */
   decision: string | undefined = undefined
-  /** Why the gateway responded 401, 403 or 429. */
   reason: string | undefined = undefined
-  /** How a forwarded exchange ended. */
   outcome: Outcome | undefined = undefined
 
-  /**
-   * The target of the last attempt (`scheme://host:port`), and the time until its response head or the end of the
-   * attempt.
-   */
+  /** The last attempt's `scheme://host:port`, and the time until its response head or its end. */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
   /** Set while the request waits for its upstream. Completion calls it when the response closes. */
   waiter: Waiter | undefined = undefined
   /** The user whom a local endpoint has just registered, signed in or signed out. */
   userId: number | undefined = undefined
-  /**
-   * Bytes written to the connection before this response, and for this response. Counted only if requests are logged.
-   */
+  /** Bytes written to the connection before and for this response. Counted only if requests are logged. */
   bytesBefore = 0
   bytesSent = 0
 
@@ -118,9 +110,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     return reserveConnection({ upstream: routing.route.upstream, client, waiting: this })
   }
 
-  /**
-   * Sends a refusal. @param thrown a Refusal, or ClientDisconnected, which sends nothing; any other error becomes a 500
-   */
+  /** @param thrown a Refusal, or ClientDisconnected, which sends nothing; any other error becomes a 500 */
   refuse(thrown: unknown): void {
     sendRefusal(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))
   }

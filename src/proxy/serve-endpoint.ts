@@ -44,9 +44,7 @@ export function createServeEndpoint(serve: RequestListener): ServeEndpoint {
   }
 }
 
-/**
- * The gate has already found the endpoint. So Fastify has only one path, and receives it instead of the client's path.
- */
+/** Fastify's only path, because the gate has already found the endpoint. */
 export const servedPath = '/'
 
 export function registerEndpoints(app: FastifyInstance): void {

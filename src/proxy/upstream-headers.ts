@@ -67,9 +67,7 @@ export function buildUpstreamHeaders(
   return trace === undefined ? remaining : without(trace.isContinued ? ofParent : ofTrace, remaining, ours)
 }
 
-/**
- * Returns false if the rules of the route remove or set `traceparent`. A third-party service does not need the trace.
- */
+/** A third-party service does not need the trace, so a route can remove or set `traceparent`. */
 export function propagatesTrace({ requestRules }: Route): boolean {
   return requestRules?.remove.has('traceparent') !== true
 }
