@@ -72,7 +72,6 @@ export type CodeWithReasons = {
 /** The `upgrade_url` of plan and daily-limit refusals. */
 export const upgradePath = '/api/v1/subscription/upgrade'
 
-/** The `message` of successful responses. */
 export const messages = {
   registered: 'Compte créé',
   loggedOut: 'Déconnexion réussie',

@@ -13,7 +13,6 @@ export interface RateLimitState {
   resetSeconds: number
 }
 
-/** The names of a rate limit, for clients and for the log. */
 export interface LimitNames {
   /** The name of the limit in the response headers. */
   readonly policy: string
@@ -31,7 +30,6 @@ export function rateLimited({ policy, key }: LimitNames, state: RateLimitState):
   })
 }
 
-/** The number of connections to a service that one client may hold. */
 export interface ConnectionLimit {
   readonly limit: number
   /** The configuration key for the log, for example `upstreams.courses.connections_per_client`. */

@@ -11,9 +11,7 @@ interface Details {
   headers?: Readonly<Record<string, string>>
   /** For the log. The client never sees it. */
   cause?: unknown
-  /**
-   * For the log: why a request got 401, 403 or 429. A fixed word or a configuration key, never a text from the request.
-   */
+  /** For the log. A fixed word or a configuration key, never a text from the request. */
   reason?: string
 }
 
