@@ -118,7 +118,6 @@ export async function startAdminListener(
   }
 }
 
-/** The settings from the active configuration. */
 interface AdminSettings {
   operators: Operators
   isAllowedAddress: IsAllowedAddress

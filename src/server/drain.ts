@@ -55,10 +55,7 @@ export function createDrain(app: FastifyInstance): Drain {
   server.on('upgrade', trackUpgraded).on('connect', trackUpgraded)
 
   let accepted = 0
-  /**
-   * From `performance.now()`. It is well before connections are closed, so that the last accepted connections are
-   * closed too.
-   */
+  /** From `performance.now()`. Well before connections are closed, so that the last accepted connections close too. */
   let acceptUntilMs = 0
   server.on('connection', () => {
     accepted += 1
@@ -99,9 +96,7 @@ export function createDrain(app: FastifyInstance): Drain {
   }
 }
 
-/**
- * A new connection may have its request on the way, for example over a long distance or through a busy load balancer.
- */
+/** A new connection may have its request on the way, for example over a long distance. */
 const unusedGraceMs = 1_000
 
 function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {

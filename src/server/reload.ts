@@ -11,10 +11,7 @@ import { diffConfigs, keepImmutable } from '../config/reload-plan.ts'
 import type { DataPlane } from './serve.ts'
 
 export interface Reload {
-  /**
-   * Reads the file again, and all files that it refers to. Resolves when the result is active or rejected. Never
-   * rejects.
-   */
+  /** Also reads all files that the file refers to. Resolves when the result is active or rejected. Never rejects. */
   now(): Promise<void>
   /** Stops watching the file. A reload in progress is rolled back if it is not yet committed. */
   stop(): void
@@ -31,7 +28,6 @@ interface Options {
   /** Undefined if the configuration cannot be reloaded. */
   source: ReloadSource | undefined
   dataPlane: Pick<DataPlane, 'prepare'>
-  /** Receives the outcome for operators. */
   onOutcome(outcome: ReloadOutcome): void
 }
 

@@ -34,7 +34,6 @@ export interface DataPlane {
   /** Absent if this process serves clients itself. */
   readonly workers?: {
     health(): Promise<WorkerHealth[]>
-    /** Returns the metrics of each worker. */
     metrics(part: MetricsPart): Promise<(readonly FamilyJson[])[]>
   }
   /**

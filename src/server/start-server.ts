@@ -16,10 +16,7 @@ export interface RunningServer {
   readonly address: string
   /** Undefined without an admin listener. */
   readonly adminAddress: string | undefined
-  /**
-   * Accepts no more connections, finishes requests in flight, writes everything that is only in memory, and closes the
-   * stores. Requests that do not finish within `server.drain_timeout` are aborted.
-   */
+  /** Requests that do not finish within `server.drain_timeout` are aborted. */
   stop(): Promise<void>
   /** Reads the configuration again. Resolves when it is active or rejected. Never rejects. */
   reload(): Promise<void>

@@ -20,7 +20,6 @@ export interface WorkerProcess {
 export interface ExitStatus {
   readonly code?: number
   readonly signal?: string
-  /** Why the fork failed. */
   readonly reason?: string
 }
 

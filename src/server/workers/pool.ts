@@ -79,10 +79,7 @@ export async function serveByWorkers({ startConfig, config, logger }: GatewayPro
   }
 }
 
-/**
- * Prepares the configuration in every worker. Includes replacements that started in between, because they have the
- * active configuration. @returns the first failure
- */
+/** Includes replacements that started in between with the active configuration. @returns the first failure */
 async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promise<PrepareReply | undefined> {
   const prepared = new Map<WorkerSlot, number | undefined>()
   const unprepared = () => slots.filter(slot => slot.pid() !== undefined && slot.pid() !== prepared.get(slot))

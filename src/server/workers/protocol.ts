@@ -16,11 +16,8 @@ export type WorkerApi = {
   prepare(config: Config): Promise<PrepareReply>
   /** Activates the prepared configuration, or discards it. */
   finish(how: 'commit' | 'rollback'): Promise<true>
-  /** Replies with the stores that the worker can reach. */
   reach(): Promise<StoreReachability>
-  /** Replies with the worker's counters and gauges. */
   metrics(part: MetricsPart): Promise<readonly FamilyJson[]>
-  /** Replies with the status of every target in this worker. */
   targetStatus(): Promise<readonly TargetStatus[]>
   /** Replies when the worker has received every change that is already committed. */
   catch_up(): Promise<void>

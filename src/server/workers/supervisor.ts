@@ -26,7 +26,6 @@ export interface WorkerSlot {
 
 interface Options {
   fork: Fork
-  /** The active configuration. */
   config(): Config
   logger: Logger
 }
