@@ -56,10 +56,7 @@ export async function buildIndexesConcurrently(
   }
 }
 
-/**
- * Returns the names without a valid index, found by the search_path like the tables. A failed build leaves an invalid
- * index.
- */
+/** A failed build leaves an invalid index. Names are found by the search_path, like the tables. */
 async function missingOf(client: IndexClient, names: readonly string[]): Promise<string[]> {
   const { rows } = await client.query(
     `select name from unnest($1::text[]) with ordinality as named (name, position)

@@ -18,10 +18,7 @@ export function textOf(sql: string | Prepared): string {
 
 /** Runs one statement at a time. Returns timestamps as `Date`, `date` as `YYYY-MM-DD`, and bigint as number. */
 export interface Queryable {
-  /**
-   * Runs one parameterised statement and returns its rows.
-   * @throws StorageError for every failure: refused, timed out, or a violated constraint (see its `code`)
-   */
+  /** @throws StorageError for every failure: refused, timed out, or a violated constraint (see its `code`) */
   query<Row extends object>(sql: string | Prepared, values?: readonly unknown[]): Promise<Row[]>
 }
 

@@ -13,7 +13,6 @@ import { createPostgresState } from './postgres/postgres-state.ts'
 import { type CreateRateLimiter, createRateLimiter } from './rate-limiter.ts'
 import type { ScriptRunner } from './redis/redis-scripts.ts'
 
-/** The part of pino's interface that is used here. */
 interface Logger {
   info(fields: object, text: string): void
   warn(fields: object, text: string): void
@@ -51,11 +50,9 @@ interface Dependencies {
   logger: Logger
   failureLog: FailureLog
   clock: Clock
-  /** Adds a span to every query of the stores. */
   spans?: StoreSpans | undefined
 }
 
-/** Opens the embedded database of a data folder. */
 export type OpenFolder = (dir: string) => Promise<EmbeddedDatabase>
 
 /** How long a start waits for Redis before it continues without Redis. */

@@ -2,11 +2,7 @@
 import type { Clock } from '../clock.ts'
 
 interface Pruner {
-  /**
-   * Deletes everything that is expired now.
-   * @returns how many records were deleted
-   * @throws StorageError
-   */
+  /** Deletes everything that is expired now, and returns how many records. @throws StorageError */
   prune(): Promise<number>
   stop(): void
 }

@@ -48,7 +48,6 @@ export function createRateLimiters(
   }
 }
 
-/** The names of the limits of `auth.rate_limits`. */
 export const limitNames: Readonly<Record<RateLimiterName, LimitNames>> = {
   register: { policy: 'register', key: 'auth.rate_limits.register' },
   login: { policy: 'login', key: 'auth.rate_limits.login_failures' },

@@ -84,9 +84,7 @@ interface Opened {
   prepared: readonly string[]
 }
 
-/**
- * Creates the folder under another name and renames it, because a killed first start must not leave half a database.
- */
+/** Created under another name, because a killed first start must not leave half a database. */
 async function openFolder(dir: string): Promise<Opened> {
   const folder = join(dir, 'postgres')
   if (existsSync(folder)) {

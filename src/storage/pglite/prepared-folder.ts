@@ -6,14 +6,10 @@ import { brotliDecompressSync } from 'node:zlib'
 import { type MigrationFile, migrationFiles } from '../migrate.ts'
 import { pgliteDigest } from './wasm-module.ts'
 
-/**
- * The first line of the file, as JSON. After it come the contents of all files, one after another, compressed with
- * Brotli.
- */
+/** The first line of the file, as JSON. The contents of all files follow, one after another, in Brotli. */
 export interface PreparedHead {
   /** The digest of the PGlite that wrote the folder. Another PGlite may be unable to read it. */
   readonly pgliteDigest: string
-  /** The applied migrations. */
   readonly migrations: readonly MigrationFile[]
   /** Parents come before their children. */
   readonly folders: readonly string[]
@@ -56,10 +52,7 @@ export async function unpackPrepared(target: string, prepared = PREPARED): Promi
   return head.migrations.map(({ name }) => name)
 }
 
-/**
- * Returns whether PGlite and the migrations match. Newer migrations are applied later, but a changed migration would
- * never be applied.
- */
+/** Newer migrations are applied later, but a changed migration would never be applied. */
 function isOurs({ pgliteDigest: digest, migrations }: PreparedHead): boolean {
   const present = migrationFiles()
   return (

@@ -13,7 +13,6 @@ const reconnectDelayMs = 250
  */
 export function postgresListener(url: string, state?: PostgresState): Listen {
   return (channels, handlers) => {
-    /** The socket of the connection in use. */
     let current: Socket | undefined
     let timer: NodeJS.Timeout | undefined
     let isClosed = false

@@ -7,10 +7,7 @@ import { withTimeout } from './pg-internals.ts'
 /** Together with the connection timeout, a request gets its response within 2 s while storage is down. */
 export const STATEMENT_TIMEOUT_MS = 1_000
 
-/**
- * SQLSTATEs for a prepared statement that is missing, a duplicate, or older than a migration that changed its result
- * types.
- */
+/** SQLSTATEs for a prepared statement that is missing, a duplicate, or older than a migration of its types. */
 const UNPREPARED_STATES = new Set(['26000', '42P05', '0A000'])
 
 /** SQLSTATE read_only_sql_transaction. A session keeps the setting with which it began. */
@@ -43,8 +40,7 @@ export async function withClient<T>(pool: Pool, work: (client: CheckedOutClient)
     throw toStorageError(error)
   }
   const checkedOut: CheckedOutClient = { client, isLost: false }
-  // The pool handles errors of idle clients only. If the server ends a busy connection, the error would end the
-  // process.
+  // The pool handles errors of idle clients only. An error of a busy connection would end the process.
   const onLost = () => {
     checkedOut.isLost = true
   }

@@ -32,19 +32,13 @@ export interface PostgresDatabase extends Database {
   poolState(): PoolState
   /** Opens all connections in advance, as far as the server has room. Never rejects. */
   warmUp(): Promise<WarmupResult>
-  /**
-   * Applies pending migrations on a dedicated connection without timeouts. @returns the names of the applied migrations
-   */
+  /** Uses a dedicated connection without timeouts. @returns the names of the applied migrations */
   migrate(log?: MigrationLog): Promise<string[]>
 }
 
-/**
- * For a pool slot or a new connection. Together with the statement, it limits a request to 2 s while storage is down.
- */
+/** For a pool slot or a new connection. With the statement, it limits a request to 2 s while storage is down. */
 const CONNECT_TIMEOUT_MS = 500
-/**
- * The server times out earlier, if it responds at all. Its error shows that the server is up, and what it waited for.
- */
+/** The server times out earlier, if it responds at all. Its error shows that it is up, and what it waited for. */
 const SERVER_LEAD_MS = 100
 /** For the first statement of a new connection, between connecting and the query. */
 const VERIFY_TIMEOUT_MS = 400

@@ -1,10 +1,7 @@
 // Defines the Redis interface of the program: scripts that complete fast or fail.
 import { hash } from 'node:crypto'
 
-/**
- * A Lua script on one key (`KEYS[1]`), or on many keys that it treats equally. It therefore runs on a Redis Cluster
- * too.
- */
+/** A Lua script on one key (`KEYS[1]`), or on many keys that it treats equally, so it also runs on a Cluster. */
 export interface Script {
   /** The name in traces. */
   readonly name: string

@@ -1,5 +1,4 @@
-// Implements the ScriptRunner interface with Redis. It tracks whether Redis responds, so that no request waits while
-// Redis is down.
+// Implements ScriptRunner, and tracks whether Redis responds, so that no request waits while Redis is down.
 import { Redis, ReplyError } from 'ioredis'
 import { createBatches } from '../../async/batches.ts'
 import { connectRedis, type RedisAddress } from './connect-redis.ts'
