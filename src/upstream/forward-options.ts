@@ -19,10 +19,7 @@ export interface ForwardOptions {
   readonly reservation: Reservation | undefined
   /** Path and query as sent to the upstream. */
   readonly path: string
-  /**
-   * Names and values alternate. Host comes first. If `trace` propagates, `traceparent` comes second. Each attempt sets
-   * both values.
-   */
+  /** Alternating names and values. Host is first, then a propagated `traceparent`. Each attempt sets both values. */
   readonly fields: string[]
   /** Replaces the target's Host. */
   readonly host?: string | undefined
@@ -36,12 +33,8 @@ export interface ForwardOptions {
   /** Maximum time for the client to send or read something, whenever the gateway waits for the client. */
   readonly bodyIdleTimeoutMs: number
   readonly requestId: string
-  /** Changes to the headers of the upstream's response. */
   readonly responseHeaderRules: ResponseHeaderRules | undefined
-  /**
-   * Receives a function that ends a response without an end of its own. @returns a function to call when the response
-   * has ended
-   */
+  /** Receives a function that ends an endless response. @returns a function to call when it has ended */
   onEventStream(end: () => void): () => void
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean

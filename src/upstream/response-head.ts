@@ -11,7 +11,6 @@ export interface ResponseHeaderRules {
 }
 
 /**
- * Returns the response headers for the client.
  * @param status status code; responses with 204 and 1xx must not have `Content-Length`
  * @param rawHeaders alternating names and values, as undici passes them
  * @param requestId added if the upstream sends none
@@ -58,7 +57,6 @@ export function relayHeaders(
   return relayed
 }
 
-/** Filters trailers like headers. */
 export function relayTrailers(
   rawTrailers: readonly (string | Buffer)[],
   rules?: ResponseHeaderRules,
@@ -84,10 +82,7 @@ function unsupportedTransferCoding(): Refusal {
   return new Refusal('upstream_unreachable', { cause })
 }
 
-/**
- * Headers named in `Connection` are also hop-by-hop. Content-Length is an exception, because it must not change the
- * framing.
- */
+/** Headers named in `Connection` are also hop-by-hop, except Content-Length, which frames the body. */
 function addConnectionOptions(value: string, known: Set<string> | undefined): Set<string> | undefined {
   // The most frequent value. `keep-alive` is always dropped.
   if (value === 'keep-alive') return known

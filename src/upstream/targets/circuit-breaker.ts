@@ -4,10 +4,7 @@ import type { EndAttempt } from '../failures.ts'
 import type { CircuitState } from './target-status.ts'
 
 export interface CircuitBreaker {
-  /**
-   * Returns whether a request may be sent. A closed circuit allows every request. A half-open circuit allows one probe
-   * per `open_for`.
-   */
+  /** A closed circuit allows every request. A half-open circuit allows one probe per `open_for`. */
   allows(): boolean
   beginAttempt(): EndAttempt
   state(): CircuitState

@@ -12,10 +12,7 @@ export interface ConnectionPool {
   hasFree(): boolean
   /** Returns whether the client may take one more connection (`connections_per_client`). */
   admits(client: ClientKey): boolean
-  /**
-   * Counts a connection that the client takes later. Call `cancel` before the connection is taken, or if it is not
-   * needed.
-   */
+  /** Counts a connection that the client takes later. Call `cancel` before it is taken, or if it is not needed. */
   reserve(client: ClientKey): void
   cancel(client: ClientKey): void
   /** @returns undefined if no connection is free, or if the endpoint is retired */
@@ -54,10 +51,7 @@ export interface Wait {
 interface OpenPool extends ConnectionPool {
   /** Applies other limits to future connections and waits. */
   configure(settings: Settings): void
-  /**
-   * Stops accepting requests. Closes free connections now, and the others after their current response. Resolves when
-   * all are closed.
-   */
+  /** Closes free connections now, and the others after their response. Resolves when all are closed. */
   retire(): Promise<void>
   /** Closes all connections, even with requests in flight. Later requests fail. */
   close(): Promise<void>
@@ -70,10 +64,7 @@ export class EndpointRetired extends Error {
 
 type Settings = Pick<UpstreamConfig, 'connections' | 'connections_per_client' | 'connection_age' | 'timeouts'>
 
-/**
- * Returns `connections_per_client`, by default a quarter of `connections`. With fewer than four connections, a quarter
- * would be zero, so the default is all of them.
- */
+/** By default a quarter of `connections`, or all of them below four, because a quarter would be zero. */
 export function connectionsPerClient({
   connections,
   connections_per_client,

@@ -14,7 +14,6 @@ export interface Connection {
   release(): void
 }
 
-/** The handler of a request in progress. */
 export interface InFlight extends Dispatcher.DispatchHandler {
   readonly isOver: boolean
   /** The upstream ended its side. A response that is paused for a slow reader must now be read completely. */

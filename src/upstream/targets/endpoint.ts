@@ -37,9 +37,7 @@ export interface OpenEndpoint extends Endpoint {
   configure(config: UpstreamConfig): void
   /** Stops the health checks. The last state remains for requests that are still to be sent. */
   stopChecks(): void
-  /**
-   * The target no longer has this address. Closes free connections now, and the others after their current response.
-   */
+  /** The target no longer has this address. Busy connections close after their current response. */
   retire(): Promise<void>
   /** Closes the connections, even with requests in flight. */
   close(): Promise<void>
@@ -47,9 +45,7 @@ export interface OpenEndpoint extends Endpoint {
 
 interface Options {
   target: TargetAddress
-  /**
-   * An address of the target's name. Undefined for a literal address, or if the name is looked up for each connection.
-   */
+  /** Undefined for a literal address, or if the name is looked up for each connection. */
   address: string | undefined
   config: UpstreamConfig
   /** `passing` at the start; `unchecked` for an address that is found later. */

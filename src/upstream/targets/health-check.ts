@@ -105,10 +105,7 @@ function startCheck(connect: buildConnector.connector, { path, timeout, dial }: 
   return { problem, cancel: () => end('cancelled') }
 }
 
-/**
- * Returns a description and the code of the error. It contains nothing that the target sent. @param error an error of
- * undici or `node:net`
- */
+/** Contains nothing that the target sent. @param error an error of undici or `node:net` */
 function problemOf(error: unknown): string {
   const { name, code } = error as { name?: unknown; code?: unknown }
   if (name === 'TimeoutError') return 'timeout'

@@ -20,16 +20,11 @@ export interface NameWatch {
 }
 
 export interface LookupEvents {
-  /**
-   * The addresses have changed. @param addresses in numeric order; empty if the name has had no address for a long time
-   */
+  /** @param addresses in numeric order; empty if the name has had no address for a long time */
   onAddresses(addresses: readonly string[]): void
   /** Called once when lookups begin to fail. Called with `undefined` when a lookup succeeds again. */
   onState(problem: string | undefined): void
-  /**
-   * The name has more addresses than `most`. The extra addresses are not used. Called once until the number is below
-   * the limit again.
-   */
+  /** Extra addresses are not used. Called once until the number is below the limit again. */
   onTooMany(count: number): void
 }
 

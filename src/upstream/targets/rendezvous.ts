@@ -25,10 +25,7 @@ function mix(hash: number): number {
   return mixed ^ (mixed >>> 16)
 }
 
-/**
- * Returns a score; the highest score wins. Over all keys, each name wins in proportion to its weight. @param weight
- * positive
- */
+/** The highest score wins. Over all keys, each name wins in proportion to its positive weight. */
 export function score(key: number, name: number, weight: number): number {
   return weight / -Math.log(uniform(key, name))
 }

@@ -4,7 +4,6 @@ export interface TargetStatus {
   readonly upstream: string
   /** `scheme://host:port`. */
   readonly target: string
-  /** Whether requests go to it. */
   readonly isHealthy: boolean
   /** Result of the health checks; `null` if the target has none. */
   readonly checks: 'passing' | 'failing' | null

@@ -26,7 +26,6 @@ export interface OpenTarget extends Target {
 }
 
 export interface TargetEvents {
-  /** Called once when lookups begin to fail. Called with `undefined` when a lookup succeeds again. */
   onLookup(problem: string | undefined): void
   onTooMany(count: number): void
 }

@@ -34,10 +34,7 @@ export interface Upstream {
   readonly pickEndpoint: PickEndpoint
 }
 
-/**
- * Returns the target that is open under this name, or opens it. @param name contains everything that its connections
- * depend on
- */
+/** @param name contains everything that the connections of the target depend on */
 export type ReuseTarget = (name: string, open: () => OpenTarget) => OpenTarget
 
 export interface Upstreams {
@@ -51,7 +48,6 @@ export interface Upstreams {
 
 interface Dependencies {
   lookups: NameLookups
-  /** The histogram of an upstream's response times, by its name. */
   durationsOf(name: string): Histogram
   /** Keeps open targets, with their connections and health. */
   reuse: ReuseTarget

@@ -99,9 +99,7 @@ class OpenTunnel implements Tunnel {
     this.#timers.push(setTimeout(work, delayMs))
   }
 
-  /**
-   * One side has closed. Everything that it sent before an orderly end is still delivered. Replies to it are discarded.
-   */
+  /** Everything that the side sent before an orderly end is still delivered. Replies to it are discarded. */
   #onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
     if (!to.isOver) socket.destroy()
     if (socket.destroyed) {

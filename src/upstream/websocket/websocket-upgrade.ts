@@ -8,15 +8,11 @@ import type { Outcome } from '../failures.ts'
 import { type ResponseHeaderRules, relayHeaders } from '../response-head.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
-/** The values of the client's handshake. */
 export interface WebSocketHandshake {
   readonly key: string
   /** Subprotocols offered to the upstream. */
   readonly offeredProtocols: readonly string[]
-  /**
-   * Sent to the client if no subprotocol was offered to the upstream. Browsers fail the connection if the response
-   * selects none of their subprotocols.
-   */
+  /** Sent if no subprotocol was offered. Browsers fail if the response selects none of their subprotocols. */
   readonly fallbackProtocol: string | undefined
   /** Receives the open tunnel. @returns a function to call when the WebSocket has ended */
   onOpen(tunnel: Tunnel): () => void
