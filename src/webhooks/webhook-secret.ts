@@ -5,7 +5,6 @@ import type { Column } from '../identity/sealed-column-store.ts'
 import { isSealed, type Sealer } from '../identity/sealer.ts'
 
 export interface WebhookSecrets {
-  /** Returns the form to store. */
   seal(secret: string, userId: number): string
   /** Returns the form to sign with; undefined if it was encrypted with another `auth.key_secret`. */
   unseal(stored: string, userId: number): string | undefined

@@ -41,7 +41,6 @@ export interface AlertService {
 /**
  * Delivers alerts, and deletes old deliveries, alerts and replaced secrets.
  * @param settings returns the current settings; a delivery keeps the settings with which it begins
- * @param outcomes counts attempts
  */
 export function createAlertService(
   settings: () => AlertSettings,

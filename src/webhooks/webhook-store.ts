@@ -27,7 +27,6 @@ export interface WebhookStore {
   ): Promise<Date | 'user_gone'>
   /**
    * Removes the user's webhook, and drops its pending deliveries.
-   * @param inTransaction stored in the same transaction
    * @returns whether the user exists, if `inTransaction` is given
    */
   remove(userId: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>

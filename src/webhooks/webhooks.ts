@@ -21,17 +21,13 @@ interface RegisteredWebhook {
 export interface Webhooks {
   /**
    * Replaces the user's webhook, with a new secret.
-   * @param url the value in the body, of any type
    * @param precondition run after the user is locked; if it throws, nothing changes
    * @throws Refusal `webhook_url_invalid`
    * @throws Refusal `user_not_found` if the user was deleted or deactivated in between
    * @throws StorageError
    */
   register(userId: number, url: unknown, precondition: TransactionStep): Promise<RegisteredWebhook>
-  /**
-   * Removes the user's webhook and drops its pending deliveries. Does nothing if there is none.
-   * @throws StorageError
-   */
+  /** Does nothing if there is none. @throws StorageError */
   remove(userId: number): Promise<void>
 }
 

@@ -52,9 +52,7 @@ function isWithinMaxLength(raw: string): boolean {
   )
 }
 
-/**
- * Checked before parsing, because the parser removes the last dot of `8.8.8.8.`. IDNA has three more dots than ASCII.
- */
+/** Checked before parsing, because the parser removes the last dot. IDNA has three more dots than ASCII. */
 function endsInDot(authority: string): boolean {
   return /[.\u3002\uff0e\uff61](?::[0-9]*)?$/.test(authority)
 }

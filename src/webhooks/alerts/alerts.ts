@@ -15,7 +15,6 @@ interface NewAlert {
 
 export interface Alerts {
   /**
-   * @param inTransaction stored in the same transaction as the alert
    * @returns how many deliveries were queued; `user_unknown` if the user does not exist
    * @throws Refusal `request_invalid` if the data is nested too deeply to serialize
    * @throws StorageError
@@ -36,9 +35,7 @@ export function createAlerts(store: AlertStore, clock: Clock, onQueued: () => vo
   }
 }
 
-/**
- * Parsed data may be too deep to serialize, because `JSON.stringify` exhausts the stack long before `JSON.parse` does.
- */
+/** Parsed data may be too deep, because `JSON.stringify` exhausts the stack long before `JSON.parse` does. */
 function serialize(body: object): string {
   try {
     return JSON.stringify(body)

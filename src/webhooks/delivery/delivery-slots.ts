@@ -35,10 +35,7 @@ export interface SlotLimits {
   perReceiver: number
 }
 
-/**
- * The maximum number of slow receivers in memory. The oldest is dropped first. It uses a normal slot when it hangs
- * again.
- */
+/** The oldest is dropped first, and uses a normal slot when it hangs again. */
 const maxSlowReceivers = 10_000
 
 export function createDeliverySlots(limits: SlotLimits): DeliverySlots {

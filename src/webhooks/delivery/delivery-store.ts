@@ -46,10 +46,7 @@ export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   retryNow(id: number, now: Date, inTransaction: (userId: number) => TransactionStep): Promise<RetryOutcome>
   /** Returns the deliveries, newest first. */
   list(filter: LogFilter<DeliveryStatus>): Promise<Delivery[]>
-  /**
-   * Examines the oldest `limit` finished deliveries, and deletes those that were created before `before`.
-   * @returns how many were deleted
-   */
+  /** Examines the oldest `limit` finished deliveries, and deletes those created before `before`. Returns how many. */
   prune(before: Date, limit: number): Promise<number>
 }
 

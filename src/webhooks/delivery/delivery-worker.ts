@@ -23,9 +23,7 @@ interface Dependencies {
   clock: Clock
   /** A number from 0 to 1. */
   random(): number
-  /** Counts attempts when they end. */
   outcomes: DeliveryOutcomes
-  /** Called when the store fails. Leased deliveries are leased again after their lease expires. */
   onError(error: unknown): void
 }
 

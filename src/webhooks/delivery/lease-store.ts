@@ -30,7 +30,6 @@ export interface LeaseRequest {
   slowReceivers: readonly string[]
   slotClass: SlotClass
   now: Date
-  /** When the lease expires. */
   leaseUntil: Date
 }
 

@@ -29,7 +29,6 @@ interface Dependencies {
   clock: Clock
   /** A number from 0 to 1. */
   random(): number
-  /** Counts attempts when they end. */
   outcomes: DeliveryOutcomes
   /** @param what the action that failed */
   onError(what: string, error: unknown): void
@@ -46,10 +45,7 @@ interface Dependencies {
 /** Maximum number of running attempts. All go to one service, and each is for a different user. */
 const maxRunning = 32
 
-/**
- * How much longer a lease is than the attempt, as with alerts. After that, another replica sends what a dead replica
- * had leased.
- */
+/** How much longer a lease is than the attempt, as with alerts. */
 const leaseMarginMs = 15_000
 
 /** A leased event, with the settings at the time of the lease. */

@@ -38,10 +38,7 @@ export interface EventStore extends Pick<AttemptStore<'delivered'>, 'release'> {
   ): Promise<void>
   /** Deletes up to `limit` events that were finished before `before`. @returns how many were deleted */
   prune(before: Date, limit: number): Promise<number>
-  /**
-   * For a gateway that no longer sends events. Deletes up to `limit` pending events of users that have no event since
-   * `before`. @returns how many were deleted
-   */
+  /** For a gateway that sends no events. Deletes pending events of users without an event since `before`. */
   pruneUnsent(before: Date, limit: number): Promise<number>
 }
 

@@ -26,10 +26,7 @@ interface SendRequest {
 }
 
 export type SendOutcome =
-  /**
-   * The final status. Redirects are not followed. `retryAfter` is the raw header; undefined if the header was sent
-   * twice.
-   */
+  /** Redirects are not followed. `retryAfter` is the raw header; undefined if it was sent twice. */
   | { readonly kind: 'answered'; readonly status: number; readonly retryAfter?: string | undefined }
   /** `message` is one line of at most 200 characters, for operators. */
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string }
@@ -120,10 +117,7 @@ async function post(
   }
 }
 
-/**
- * Reads the body. An interrupted body changes nothing. If the body does not end in time, the receiver hangs, and the
- * result is `timeout`.
- */
+/** An interrupted body changes nothing. If the body does not end in time, the result is `timeout`. */
 async function drainResponse(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
   let readBytes = 0
   try {
@@ -148,10 +142,7 @@ function isInvalidResponse(error: unknown): boolean {
   return kinds.some(kind => error instanceof kind)
 }
 
-/**
- * Does not use `AbortSignal.any` and `.timeout`. Node 20 leaks the sources of `any`, and may collect `timeout` signals
- * too early.
- */
+/** Node 20 leaks the sources of `AbortSignal.any`, and may collect `timeout` signals too early. */
 function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined) {
   const controller = new AbortController()
   const abort = () => controller.abort(new SendFailure('aborted', 'ended by its sender'))
