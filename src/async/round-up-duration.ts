@@ -4,10 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** A few statements take less than this. */
 const stepMs = 100
 
-/**
- * Resolves or rejects like `work`, at the first multiple of 100 ms after the call. Different work takes the same time,
- * if all of it takes less than 100 ms.
- */
+/** Settles at the first multiple of 100 ms after the call, which hides differences of work below 100 ms. */
 export async function roundUpDuration<T>(work: () => Promise<T>): Promise<T> {
   const start = performance.now()
   try {

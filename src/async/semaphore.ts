@@ -1,7 +1,6 @@
 // Limits how many tasks run at once, how many wait, and how long they wait.
 
 export interface SemaphoreOptions {
-  /** The maximum number of running tasks. */
   concurrency: number
   /** The maximum number of waiting tasks. */
   queue: number
@@ -49,9 +48,7 @@ export interface WaitingLine<T> {
     share: Promise<T>
     leave(error: Error): void
   }
-  /**
-   * Gives a share directly to the first in line, so that no newcomer overtakes it. @returns false if the line is empty
-   */
+  /** Gives a share directly to the first in line, so no newcomer overtakes it. @returns false if the line is empty */
   serve(share: T): boolean
   /** Empties the line. Every member leaves with this error. */
   dismiss(error: Error): void

@@ -11,7 +11,6 @@ interface Options {
 /**
  * Polls instead of watching for events. An editor renames the file, Kubernetes replaces a symlink two folders up, and a
  * network file system sends no events. Two polls must agree, because a half-written file may look complete.
- * @returns a function that stops watching
  */
 export function watchContent({ read, inUse, intervalMs, onChange }: Options): () => void {
   let previous: string | undefined
