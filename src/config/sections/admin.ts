@@ -2,7 +2,7 @@
 import { Type } from '../../schema/type.ts'
 import { formatted, NAME_PATTERN, section } from './builders.ts'
 
-/** The roles of admin tokens. docs/reference/admin-api.md lists what each role may do. */
+/** The roles of admin tokens. docs/admin-api.md lists what each role may do. */
 export const operatorRoles = ['all', 'support', 'read', 'billing'] as const
 
 export type OperatorRole = (typeof operatorRoles)[number]
