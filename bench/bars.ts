@@ -50,8 +50,8 @@ export function barsOf(builds: readonly string[]): Bar[] {
     ...builds.map(
       (build): Bar => ({
         cost: 'p50 of one client',
-        row: mine('alone'),
-        against: rowName(build, kinds.alone),
+        row: mine('oneClient'),
+        against: rowName(build, kinds.oneClient),
         atMost: 1.05,
       }),
     ),

@@ -16,7 +16,7 @@ export const kinds = {
   apiKey: 'API key',
   plan: 'plan',
   admitted: 'free-daily admitted',
-  alone: 'free-daily admitted, alone',
+  oneClient: 'free-daily admitted, one client',
   refused: 'free-daily refused',
   inSession: 'bearer, logout_ends_access',
   manyAddresses: 'bearer, 32 addresses',

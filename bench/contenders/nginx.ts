@@ -2,11 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandLine } from '../../test/support/process-stat.ts'
-import { run, temporaryFolder } from '../../test/support/processes.ts'
-import { findProgram, freePort } from '../../test/support/servers.ts'
-import type { Contender } from '../contender.ts'
+import { run } from '../../test/support/processes.ts'
 import { peers, rememberSeconds } from '../row-names.ts'
-import { lacksPostgres, peerRow, startAuthService, startProxy } from './peer.ts'
+import { authServicePeer, type Places } from './peer.ts'
 
 export const nginx = contender(peers.nginx, {})
 export const nginxRemembering = contender(peers.nginxRemembering, { remember: rememberSeconds })
@@ -17,42 +15,25 @@ export const nginxCache = contender(peers.nginxCache, {
 })
 
 /** @param caching directives for the decisions; `remember` is the auth service's, in seconds */
-function contender(name: string, { caching = '', remember = 0 }): Contender {
-  const program = findProgram('nginx')
-  return {
-    rows: [name],
-    absence: stage => (program === undefined ? 'not installed' : lacksPostgres(stage)),
-    async start(stage) {
-      if (program === undefined) throw new Error('not installed')
-      const authService = await startAuthService(stage, remember)
-      const port = await freePort()
-      const folder = temporaryFolder()
-      const file = join(folder.path, 'nginx.conf')
-      const ports = { port, upstream: stage.upstream.port, decisions: authService.port }
-      writeFileSync(file, configuration({ ...ports, folder: folder.path, caching }))
-      const proxy = await startProxy({
-        program,
-        flags: ['-c', file, '-p', folder.path],
-        folder,
-        port,
+function contender(name: string, { caching = '', remember = 0 }) {
+  return authServicePeer({
+    name,
+    program: 'nginx',
+    remember,
+    configure(places) {
+      const file = join(places.folder, 'nginx.conf')
+      writeFileSync(file, configuration(places, caching))
+      return {
+        flags: ['-c', file, '-p', places.folder],
         // It reads the cache once and ends after a minute.
         counts: pid => !commandLine(pid).includes('cache loader'),
-      })
-      const version = (await run(program, ['-v'])).trim().replace('nginx version: ', '')
-      return [peerRow(stage, { name, version, proxy, authService })]
+      }
     },
-  }
+    versionOf: async program => (await run(program, ['-v'])).trim().replace('nginx version: ', ''),
+  })
 }
 
-interface Configuration {
-  readonly folder: string
-  readonly port: number
-  readonly upstream: number
-  readonly decisions: number
-  readonly caching: string
-}
-
-function configuration({ folder, port, upstream, decisions, caching }: Configuration): string {
+function configuration({ folder, port, upstream, decisions }: Places, caching: string): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
   const upstreamOf = (name: string, at: number) =>
     `upstream ${name} { server 127.0.0.1:${at}; keepalive 128; keepalive_requests 1000000000; }`

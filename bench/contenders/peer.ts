@@ -6,19 +6,17 @@ import {
   startMeasured,
   startProgram,
   type TemporaryFolder,
+  temporaryFolder,
 } from '../../test/support/processes.ts'
-import { canConnect } from '../../test/support/servers.ts'
+import { canConnect, findProgram, freePort } from '../../test/support/servers.ts'
 import { answersTheUpstreams, refuses, tellsWhoCalls, wantsToken } from '../checks.ts'
-import { bearer, coursePath, type Row, type Stage } from '../contender.ts'
+import { bearer, type Contender, coursePath, type Row, type Stage } from '../contender.ts'
 
 /** By what they remember. Peers share them: a Postgres may lack the connections for one auth service each. */
 const authServices = new Map<number, Promise<Running>>()
 
 /** @param remember seconds for which a verified token and its user are remembered; 0: each request is looked up */
-export function startAuthService(
-  { gateway: { running, database } }: Stage,
-  remember: number,
-): Promise<Running> {
+function startAuthService({ gateway: { running, database } }: Stage, remember: number): Promise<Running> {
   const program = fileURLToPath(new URL('./serve-auth.js', import.meta.url))
   const flags = ['--remember', String(remember), `http://127.0.0.1:${running.port}`, database]
   const service = authServices.get(remember) ?? startProgram(program, flags)
@@ -26,7 +24,7 @@ export function startAuthService(
   return service
 }
 
-export function lacksPostgres({ services }: Stage): string | undefined {
+function lacksPostgres({ services }: Stage): string | undefined {
   return services === undefined ? 'its auth service needs a Postgres, and there is none' : undefined
 }
 
@@ -82,6 +80,49 @@ export function peerRow(stage: Stage, { name, version, proxy, authService }: Pee
       ...(authService === undefined ? [] : [looksUp]),
       tellsWhoCalls('guarded', bearer(premium.token), premium),
     ],
+  }
+}
+
+interface AuthServicePeer {
+  readonly name: string
+  /** On the search path. */
+  readonly program: string
+  /** Seconds, of the auth service. */
+  readonly remember: number
+  /** Writes the configuration into the folder. */
+  configure(places: Places): Pick<ProxyPlan, 'flags' | 'env' | 'counts'>
+  versionOf(program: string): Promise<string>
+}
+
+export interface Places {
+  readonly folder: string
+  readonly port: number
+  /** Ports. */
+  readonly upstream: number
+  readonly decisions: number
+}
+
+/** A proxy that asks an auth service about each request. */
+export function authServicePeer({
+  name,
+  remember,
+  configure,
+  versionOf,
+  ...peer
+}: AuthServicePeer): Contender {
+  const program = findProgram(peer.program)
+  return {
+    rows: [name],
+    absence: stage => (program === undefined ? 'not installed' : lacksPostgres(stage)),
+    async start(stage) {
+      if (program === undefined) throw new Error('not installed')
+      const authService = await startAuthService(stage, remember)
+      const port = await freePort()
+      const folder = temporaryFolder()
+      const places = { folder: folder.path, port, upstream: stage.upstream.port, decisions: authService.port }
+      const proxy = await startProxy({ program, folder, port, ...configure(places) })
+      return [peerRow(stage, { name, version: await versionOf(program), proxy, authService })]
+    },
   }
 }
 
