@@ -1,4 +1,4 @@
-// The form of new passwords: CONTRACT §12, `auth.common_passwords`.
+// The rules for new passwords, with and without `auth.common_passwords`.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { newPasswordValidator } from '../../src/accounts/password-rules.ts'

@@ -1,4 +1,4 @@
-// What ends a session ends it for good, whatever rotation is under way (CONTRACT §12, "Sessions").
+// A session that has ended stays ended, even if a rotation runs at the same time.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SignedIn } from '../../src/accounts/sessions.ts'

@@ -160,7 +160,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await used(room, pair.refresh_token)).toBe('ok')
   })
 
-  it('the list holds the active sessions alone', async () => {
+  it('the list contains only active sessions', async () => {
     const { id, pair } = await newSession(room)
     const next = await room.sessions.refresh(pair.refresh_token)
     expect(await room.activeSessions(id)).toEqual([
@@ -176,7 +176,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('a login after revoke-all works, and revoking where there is no user is told', async () => {
+  it('a user can log in after all sessions are revoked, and an unknown user is reported', async () => {
     const { id } = await newSession(room)
     expect(await room.store.revokeAll(id)).toBe(true)
     const again = await room.accounts.login({ email: (await room.users.findById(id))?.email ?? '', password })

@@ -1,4 +1,4 @@
-// How `/readyz` reports the stores and the workers (CONTRACT §7).
+// `/readyz` reports the stores and the workers.
 import { describe, expect, it } from 'vitest'
 import { createHealth, type WorkerHealth } from '../../src/admin/health.ts'
 import type { ReloadResult } from '../../src/observability/metrics/counters.ts'

@@ -1,4 +1,4 @@
-// CONTRACT §13: the last 15 minutes in steps of 10 s, from the counters of all processes.
+// The overview shows the last 15 minutes in steps of 10 s, from the counters of all processes.
 import { expect, it } from 'vitest'
 import { createOverviewHistory } from '../../src/admin/overview.ts'
 import { createMetrics, type Metrics } from '../../src/observability/metrics/metrics.ts'

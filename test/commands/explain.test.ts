@@ -1,4 +1,4 @@
-// `peage explain`: the JSON of CONTRACT §1, the exit codes, and the text for people.
+// `peage explain`: its JSON, its exit codes and its text.
 import { describe, expect, it } from 'vitest'
 import { commandLine } from './peage.ts'
 
@@ -37,7 +37,7 @@ describe('peage explain --json', () => {
     expect([exit, said.request.method, said.route]).toEqual([0, 'GET', 'open'])
   })
 
-  it('has exactly the keys of the contract, of a request that is forwarded', async () => {
+  it('the JSON of a forwarded request has exactly these keys', async () => {
     const { exit, said } = await explain(
       'GET',
       '/api/v1/courses/7?page=2',

@@ -1,4 +1,4 @@
-// What `peage users` tells a service, and users by mail: the same as requests do (CONTRACT §12).
+// `peage users` sends the same events and mails as requests do.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'

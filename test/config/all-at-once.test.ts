@@ -1,4 +1,4 @@
-// CONTRACT §1: all errors of a file are reported at once. None waits until another one is fixed.
+// All errors of a file are reported at once. No error hides another.
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

@@ -53,7 +53,7 @@ const DEFAULTS = {
 }
 
 describe('defaults', () => {
-  it('are those of the contract, lifetimes and limits those of the spec (§8), and admin is off', () => {
+  it('have these values, and admin is off', () => {
     expect(configOf('routes: []')).toEqual(DEFAULTS)
     expect(configOf('routes: []')).not.toHaveProperty('admin')
   })

@@ -1,4 +1,4 @@
-// The values that each section of a valid file results in (CONTRACT §2, §12).
+// The values that each section of a valid file results in.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -151,7 +151,7 @@ describe('events', () => {
   const events = (url: string, secret = of(24)) =>
     configOf(`events: { url: ${JSON.stringify(url)}, secret: "\${SECRET}" }`, { SECRET: secret }).events
 
-  it('events without types are all events of the contract', () => {
+  it('events without types are all types of events', () => {
     expect(events('https://billing.internal/events')).toEqual({
       url: 'https://billing.internal/events',
       secret: of(24),
@@ -186,7 +186,7 @@ describe('mail', () => {
   const mail = (keys: string) =>
     configOf(`mail: { smtp: "smtp://mx", from: "A <a@mail.b.fr>", ${keys} }`).mail
 
-  it('mail has the defaults of the contract', () => {
+  it('mail has these defaults', () => {
     expect(configOf('mail: { smtp: log, from: a@b.fr }').mail).toEqual({
       smtp: 'log',
       from: { name: '', address: 'a@b.fr' },

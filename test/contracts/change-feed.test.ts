@@ -1,4 +1,4 @@
-// CONTRACT §8 and §12: which changes of users, keys and sessions are notified, whoever wrote them, over both databases.
+// Every change of users, keys and sessions is notified, whichever program makes it, in both kinds of databases.
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'

@@ -1,4 +1,4 @@
-// The delivery store over both databases: which are leased, how long, and what ends them (CONTRACT §5, §7).
+// The delivery store in both kinds of databases: leases, their duration, and the end of a delivery.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'

@@ -51,7 +51,7 @@ routes:
   - { path: /public/small, upstream: service }
   - { path: /public/digest, upstream: uploads }`,
     })
-    // With a hash as costly as that of a registered user.
+    // Their hashes cost as much as the hash of a registered user.
     const email = 'own@drill.test'
     await post(port, 'register', { email, password })
     const headers = bearer((await login(port, email)).access)

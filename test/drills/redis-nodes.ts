@@ -1,4 +1,4 @@
-// Redis servers of a drill's own: alone, with a replica, watched by Sentinels, or as a Cluster.
+// Starts Redis servers for a drill: a single server, a primary with a replica, with Sentinels, or a Cluster.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { atEnd } from '../support/cleanup.ts'

@@ -1,5 +1,4 @@
-// Everything at once for an hour. What a gateway keeps (heap, handles, sockets, connections to the database) does not
-// grow.
+// A gateway gets every kind of load for an hour. Its heap, handles, sockets and database connections do not grow.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'

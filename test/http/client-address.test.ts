@@ -1,4 +1,4 @@
-// Which client address a request is counted and logged under (CONTRACT §6; §2, `rate_limits`).
+// The client address that rate limits and logs use.
 import { describe, expect, it } from 'vitest'
 import { createTrustedProxies, normalizeAddress, rateLimitKey } from '../../src/http/client-address.ts'
 

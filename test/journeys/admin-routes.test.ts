@@ -1,4 +1,4 @@
-// CONTRACT §7: `GET /admin/v1/routes`, routes with their guards, upstream targets and their health.
+// `GET /admin/v1/routes` shows routes with their guards, upstream targets and the health of the targets.
 import { describe, expect, it } from 'vitest'
 import { worstOf } from '../../src/upstream/targets/target-status.ts'
 import { call } from '../support/client.ts'

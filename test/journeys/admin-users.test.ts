@@ -1,4 +1,4 @@
-// CONTRACT §13: operators do over HTTP what `peage users` does.
+// Operators can do over HTTP what `peage users` does.
 import { expect, it } from 'vitest'
 import { createAdminEndpoints } from '../../src/admin/api/serve-api.ts'
 import { call, newUser } from '../support/client.ts'

@@ -1,4 +1,4 @@
-// CONTRACT §7: health for probes, accounts for operators, and nobody else.
+// The admin listener serves health for probes and accounts for operators, and refuses other callers.
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// CONTRACT §7: alerts are emitted, and deliveries listed, over the admin listener.
+// Operators emit alerts and list deliveries on the admin listener.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'

@@ -1,4 +1,4 @@
-// CONTRACT §7: what operators change is written down with the change, under the name of their token.
+// Changes by operators are stored together with an audit entry that has the name of their token.
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { type Answer, call, newUser } from '../support/client.ts'
@@ -156,7 +156,7 @@ describeOverSetups('the audit', setup => {
     minutesLater()
     await ask('PATCH', '/users/99999999', { plan: 'pro' })
     await ask('POST', '/alerts', { type: 'x', user_id: 99_999_998 })
-    // An export is no change, and its refusal stands in the audit too.
+    // An export is not a change, but the audit contains its refusal.
     for (let i = 0; i < 2; i += 1) await ask('GET', '/users/99999997/export')
     expect(await entries(`?user_id=${user.id}`)).toMatchObject([
       { status: 413, changes: null },

@@ -11,7 +11,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
-/** A few seconds (CONTRACT §2). */
+/** A changed certificate is in use after a few seconds. */
 const soon = { timeout: 5_000, interval: 100 }
 
 let folder: string

@@ -1,4 +1,4 @@
-// CONTRACT §3: a change of a user or a key is in force at once where it was made, and everywhere within 50 ms.
+// A change of a user or a key applies at once on its replica, and within 50 ms on every other replica.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// CONTRACT §13: the running configuration and the last reload, with secrets planted wherever one may stand.
+// The running configuration and the last reload are shown without secrets. The tests plant secrets everywhere.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

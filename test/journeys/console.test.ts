@@ -1,4 +1,4 @@
-// The console's server side (CONTRACT §13): who is signed in, what a cookie is good for, and for whom.
+// The server side of the console: sign-in, cookies, and their limits.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'

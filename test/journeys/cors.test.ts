@@ -1,4 +1,4 @@
-// CONTRACT §6, CORS: what browsers of other origins are told, on every answer and before it.
+// Browsers of other origins get CORS headers on every response, and on preflights.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Answer, call, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'

@@ -1,4 +1,4 @@
-// CONTRACT §5 and §7 with the real program: an alert arrives, and a delivery outlives the process.
+// The real program delivers an alert, and a delivery survives the process.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'

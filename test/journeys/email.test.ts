@@ -1,4 +1,4 @@
-// Verified and changed emails (CONTRACT §12, "Email"): who proves what by which code, and which sessions it ends.
+// Users verify and change their email by code. A change ends the right sessions.
 import { describe, expect, it } from 'vitest'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'

@@ -1,4 +1,4 @@
-// CONTRACT §12, "Events for services": what one service is told of users, by a whole gateway, and what it is not.
+// A whole gateway sends the changes of users to one service.
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-// CONTRACT §3: a balancer that nobody declared as trusted is warned of once, and counted.
+// The gateway warns once of a load balancer that is not a trusted proxy, and counts its requests.
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// Spec §5 and §8, CONTRACT §4: what the guards let through, in which order they speak, and what is counted.
+// Guards allow or refuse real requests in their order, and count uses.
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'

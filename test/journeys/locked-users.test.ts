@@ -1,5 +1,4 @@
-// A user whose row another program has locked: no ended credential makes what outlasts it (CONTRACT §12), and the
-// calls that wait hold one connection.
+// Another program locks the row of a user. An ended credential creates nothing, and other users do not wait.
 import { readFile, writeFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-// CONTRACT §12, `auth.logout_ends_access`: what ends a session ends its access tokens and open streams too.
+// With `auth.logout_ends_access`, the end of a session also ends its access tokens and open streams.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { StorageError } from '../../src/storage/database.ts'

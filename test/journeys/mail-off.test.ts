@@ -1,4 +1,4 @@
-// What clients are answered where the operator has set no way to send mails (CONTRACT §12, "Mail").
+// Without a mail server, the endpoints that need a mail refuse requests.
 import { describe, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'

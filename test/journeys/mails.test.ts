@@ -1,4 +1,4 @@
-// CONTRACT §12, "Mail", through a whole gateway and a real SMTP server: what arrives, what waits, and what nobody is told.
+// A whole gateway sends mails through a real SMTP server.
 import { readFile, writeFile } from 'node:fs/promises'
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'

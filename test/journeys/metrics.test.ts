@@ -1,4 +1,4 @@
-// CONTRACT §7, `GET /metrics`: what a running gateway counts, under the exact names and labels.
+// `GET /metrics` of a running gateway has exact names and labels.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

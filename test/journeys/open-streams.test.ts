@@ -1,4 +1,4 @@
-// CONTRACT §4: an open WebSocket or event stream ends within 1 s when its user would not be let in any more.
+// An open WebSocket or event stream ends within 1 s after its user loses access.
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'

@@ -1,4 +1,4 @@
-// Users see, take away and delete what is kept of them: CONTRACT §12, "Account".
+// Users read, export and delete their own account.
 import { describe, expect, it } from 'vitest'
 import { accountOperations } from '../../src/endpoints/account.ts'
 import { emailOperations } from '../../src/endpoints/email.ts'

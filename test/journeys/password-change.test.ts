@@ -1,4 +1,4 @@
-// Users change their own password: CONTRACT §12, "Password".
+// Users change their own password.
 import { expect, it } from 'vitest'
 import { call, login, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'

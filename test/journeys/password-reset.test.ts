@@ -1,4 +1,4 @@
-// Forgotten passwords (CONTRACT §12, "Password" and "Mail"): who is told what, which code is right, and what a reset ends.
+// Users reset a forgotten password with a code. Responses do not show whether an account exists.
 import { describe, expect, it } from 'vitest'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'

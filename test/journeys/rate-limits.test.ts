@@ -1,4 +1,4 @@
-// CONTRACT §2 `rate_limits`, §3: what is limited, by what, and how the client is told.
+// The rate limits of `auth.rate_limits`: their keys, and the responses that clients get.
 import { expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { journey } from '../support/journey.ts'

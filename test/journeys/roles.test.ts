@@ -1,4 +1,4 @@
-// CONTRACT §13: what the role of an operator's token lets it do, and from where operators may call.
+// The role of an admin token limits its operations, and `admin.allow_from` limits its callers.
 import { describe, expect, it } from 'vitest'
 import { createAdminEndpoints } from '../../src/admin/api/serve-api.ts'
 import { documentation } from '../../src/admin/documentation.ts'

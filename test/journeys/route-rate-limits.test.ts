@@ -1,4 +1,4 @@
-// CONTRACT §2 `routes[].rate_limit`, §4: who is limited by what, in which place, and what the client is told.
+// The rate limit of a route: its keys, its place among the guards, and the responses that clients get.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'

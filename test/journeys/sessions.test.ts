@@ -1,4 +1,4 @@
-// What users see and end of their own sessions (CONTRACT §12, "Sessions").
+// Users list and end their own sessions.
 import { readFile, writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call, login, newUser, type TestUser } from '../support/client.ts'

@@ -1,4 +1,4 @@
-// CONTRACT §4, "Counting" and "Storage down": what a gateway answers while its stores fail, through real requests.
+// A gateway responds to real requests while its stores fail.
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { accountOperations } from '../../src/endpoints/account.ts'
 import { emailOperations } from '../../src/endpoints/email.ts'

@@ -1,4 +1,4 @@
-// HTTPS on the listener that clients reach: the same gateway, the same strictness (CONTRACT §2, `server.tls`).
+// The client listener behaves the same over HTTPS (`server.tls`).
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'

@@ -1,4 +1,4 @@
-// CONTRACT §5: the upgrade path through real requests, and the routes that take its place.
+// The upgrade endpoints through real requests, and declared routes that replace them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, requestBytes, value, values } from '../security/raw-client.ts'
 import { call, newUser } from '../support/client.ts'

@@ -1,4 +1,4 @@
-// CONTRACT §5: webhooks and API tokens are made and removed through real requests.
+// Webhooks and API keys are created and removed through real requests.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'

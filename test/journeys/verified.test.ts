@@ -1,4 +1,4 @@
-// Routes for users whose email is verified (CONTRACT §12, "Email"): who passes, and when a change is heard.
+// Routes with `verified: true`: which users pass, and when a change applies.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'

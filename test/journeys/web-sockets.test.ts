@@ -1,4 +1,4 @@
-// CONTRACT §4 and §6: a WebSocket passes the guards, the upstream is dialled, and only then is there a 101.
+// A WebSocket passes the guards, the gateway connects to the upstream, and only then sends the 101.
 import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:https'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'

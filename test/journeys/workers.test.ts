@@ -1,4 +1,4 @@
-// One port, several processes: served by all of them, kept up, and ended together (CONTRACT §2, `server.workers`).
+// Several processes serve one port. The gateway replaces and drains them (`server.workers`).
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'

@@ -1,4 +1,4 @@
-// Header kinds: no spelling of an identity header reaches the upstream, whatever accompanies it (CONTRACT §6).
+// No spelling of an identity header reaches the upstream.
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// How a refusal is answered, and what of it stays with the operator (CONTRACT §4).
+// The response to a refusal, and the details that only operators see.
 import { describe, expect, it } from 'vitest'
 import { catalog } from '../../src/refusals/catalog.ts'
 import { ClientDisconnected, Refusal, serviceUnavailable } from '../../src/refusals/refusal.ts'

@@ -209,7 +209,7 @@ const more: BodyAttack[] = [
   })),
 ]
 
-/** Where CONTRACT §3 overrules the corpus: 100,000 brackets are over 64 KiB. */
+/** Unlike in the corpus, 100,000 brackets are too large: a body may have 64 KiB. */
 const overruled = new Map<string, Expectation>([
   ['body-49', tooLarge],
   ['body-107', tooLarge],

@@ -33,7 +33,7 @@ export class BodySuite {
   async run(attack: BodyAttack, { storeIsGone = false } = {}): Promise<void> {
     if (attack.body?.startsWith('@parallel') === true) return this.#inParallel(attack)
     const answer = await this.send(attack, { storeIsGone })
-    // The one fault among them is the spec's own: an inactive account keeps its email (CONTRACT §3).
+    // One of them is a conflict: an inactive account keeps its email.
     const isExpectedFault = attack.expect.status === 500
     await this.#at.holds([answer], { mayFail: isExpectedFault, method: attack.method })
     expect(this.#at.upstream.seen).toEqual([])

@@ -1,4 +1,4 @@
-// `Expect`: the guards speak before any 100, and nobody waits for one in vain (RFC 9110 §10.1.1, CONTRACT §4).
+// Guards decide before the gateway sends 100, and no client waits in vain (RFC 9110 §10.1.1).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'

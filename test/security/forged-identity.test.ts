@@ -1,4 +1,4 @@
-// Header fields that claim an identity, move one, or take the gateway's away (CONTRACT §6; corpus `headers`).
+// Headers that claim an identity, move one, or remove the gateway's headers (corpus `headers`).
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { describeOverSetups } from '../support/setups.ts'

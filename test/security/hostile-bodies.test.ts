@@ -1,4 +1,4 @@
-// Bodies that are no JSON object, hold what no string should, or never end (spec §4, CONTRACT §3; corpus `bodies`).
+// Bodies that are not a JSON object, contain invalid strings, or never end (corpus `bodies`).
 import { describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { describeOverSetups } from '../support/setups.ts'

@@ -1,6 +1,6 @@
 // The fields that say who calls, in every spelling that an upstream may fold into one.
 
-/** What an upstream may take for who calls; only the gateway may say it (CONTRACT §6). */
+/** Headers that an upstream may take for the caller's identity. Only the gateway may set them. */
 export const identityNames = new Set(['x-user-id', 'x-user-plan', 'x-user-email', 'x-peage-assertion'])
 
 /** A field name as the laxest upstream reads it: CGI, WSGI and PHP fold what is between the words. */

@@ -31,7 +31,7 @@ export function expectRefusal(answer: RawAnswer | undefined, code?: string, meth
   return said
 }
 
-/** A malformed request's refusal (CONTRACT §4): 400 or 431, after which the connection is closed. */
+/** The refusal of a malformed request: 400 or 431. The connection closes after it. */
 export const closing = new Set(['request_invalid', 'headers_too_large'])
 
 export interface Watched {

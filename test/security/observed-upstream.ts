@@ -1,4 +1,4 @@
-// An upstream that keeps every request it takes for one, plain or as lax as any that CONTRACT §6 fears.
+// An upstream that records every request that it receives, in a strict or in a lenient way.
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { listen } from '../support/upstream.ts'
 import { isUnder, worstCase } from './readings.ts'

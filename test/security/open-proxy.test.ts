@@ -1,4 +1,4 @@
-// Requests that name another place to go: the gateway goes to its declared upstreams only (CONTRACT §2, §6).
+// Requests that name another server. The gateway sends requests to its declared upstreams only.
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'

@@ -1,4 +1,4 @@
-// Requests that are too large: refused in time, and the client really hears it (CONTRACT §3, §4; RFC 9112 §9.6).
+// Requests that are too large are refused in time, and the client receives the refusal (RFC 9112 §9.6).
 import { request as httpRequest } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'

@@ -1,4 +1,4 @@
-// How upstreams read a request target: as it stands, or with every leniency that CONTRACT §6 fears.
+// The ways in which upstreams interpret a request target, from exact to very lenient.
 
 /** Where the laxest upstream would take a request target: decoded three times, lower-cased, parameters cut, resolved. */
 export function worstCase(target: string): string {

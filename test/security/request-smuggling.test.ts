@@ -135,8 +135,8 @@ const more: RawAttack[] = [
 ]
 
 /**
- * What the corpus takes for malformed and CONTRACT §6 does not: this version treats a request to upgrade as a plain
- * one, without the hop-by-hop fields; on a public route it is forwarded.
+ * Accepted unlike in the corpus: a request with `Upgrade` is a plain request without its hop-by-hop headers, and is
+ * forwarded on a public route.
  */
 const attacks = [...corpus.raw_requests, ...more]
 

@@ -1,6 +1,6 @@
 // What the gateway says with each of its codes.
 
-/** CONTRACT §10, written down once more: the tests must not believe the code about its own sentences. */
+/** The French sentences of the refusals. The tests have their own copy, so that a change in the program fails them. */
 export const sentences: Record<string, [status: number, error: string]> = {
   email_invalid: [400, 'Email invalide'],
   password_too_short: [400, 'Mot de passe trop court (min 8 caractères)'],

@@ -1,4 +1,4 @@
-// Clients that take their time, to hold what others need (CONTRACT §2, `server.timeouts`).
+// Slow clients cannot keep what other clients need (`server.timeouts`).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'

@@ -1,4 +1,4 @@
-// What operators list that is rare in a long log is read by an index (CONTRACT §13).
+// Rare entries in a long log are found by an index.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMailStore } from '../../src/mail/mail-store.ts'

@@ -1,4 +1,4 @@
-// Once per run: the real Postgres, Redis, nginx, Chromium and others that suites may use, found or started (CONTRACT §1, `npm test`).
+// Finds or starts the real Postgres, Redis, nginx, Chromium and other programs once per run.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -66,7 +66,7 @@ export async function emptyRedisUrl(): Promise<string> {
   return url.href
 }
 
-/** What is skipped is said by name, whatever the reporter shows (CONTRACT §1, `npm test`). */
+/** Prints the name of each skipped suite, because some reporters do not. */
 function describeWhere(there: string, missing: string, title: string, suite: () => void): void {
   if (there === '') console.warn(`skipped: ${title}: ${missing}`)
   describe.skipIf(there === '')(there === '' ? `${title}: ${missing}` : title, suite)

@@ -1,4 +1,4 @@
-// A use of a free user and its connection to the upstream: what is counted is sent, what is refused spends nothing (CONTRACT §4).
+// A counted use is sent to the upstream. A refused use is not counted.
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'

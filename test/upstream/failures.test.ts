@@ -1,4 +1,4 @@
-// Upstream failures: one refusal in French, without an address or, if too late, a broken response (CONTRACT §6).
+// An upstream failure gets a refusal without an address. After the head of a response, the connection breaks.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, type RawAnswer, RawConnection, requestBytes } from '../security/raw-client.ts'

@@ -1,4 +1,4 @@
-// The path sent to an upstream: the client's own bytes, except what its route strips or rewrites (CONTRACT §2, §6).
+// The path for the upstream has the client's bytes, except for what the route strips or rewrites.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, requestBytes, value } from '../security/raw-client.ts'

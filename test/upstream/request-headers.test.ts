@@ -1,4 +1,4 @@
-// The headers that an upstream receives (CONTRACT §6): the client's unchanged, without those not meant for it.
+// The upstream receives the client's headers unchanged, except for headers of the gateway and of one hop.
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { newUser, type TestUser } from '../support/client.ts'

@@ -1,4 +1,4 @@
-// What the client receives of an upstream's response: everything unchanged, except what is hop-by-hop (CONTRACT §6).
+// The client receives the upstream's response unchanged, except for hop-by-hop headers.
 import { describe, expect, it } from 'vitest'
 import { ask, type RawAnswer, RawConnection, requestBytes, value, values } from '../security/raw-client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'

@@ -1,4 +1,4 @@
-// Request and response headers that a route sets and removes, and the signed identity assertion (CONTRACT §2, §6).
+// Headers that a route sets and removes, and the signed identity assertion.
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes, value } from '../security/raw-client.ts'

@@ -1,4 +1,4 @@
-// Bodies through the gateway: whole, unchanged, both ways at once, and never buffered in memory (CONTRACT §6).
+// Bodies stream through the gateway in both directions at once, and are never buffered in memory.
 import { createHash } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'

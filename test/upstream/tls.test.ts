@@ -1,4 +1,4 @@
-// Targets behind TLS: certificates are verified, against `tls.ca` and `tls.server_name` if set (CONTRACT §2, `tls`).
+// Certificates of targets are verified, with `tls.ca` and `tls.server_name` if set.
 import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'

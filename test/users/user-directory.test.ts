@@ -1,4 +1,4 @@
-// Finding users page by page: whole, in order, and by an index (CONTRACT §13).
+// Users are found page by page: complete, in order, and with an index.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'

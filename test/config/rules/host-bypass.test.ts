@@ -1,4 +1,4 @@
-// The bypasses that `check` finds, against the routing itself: every request, sent with each host (CONTRACT §2).
+// The bypasses that `check` finds are compared with the routing itself, for every request and host.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'

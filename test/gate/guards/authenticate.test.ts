@@ -1,4 +1,4 @@
-// Who a request is: the bearer first, then the key, and 401 for everything else that is presented (spec §5).
+// A request is authenticated by the bearer token first, then by the API key. Any other credential gets 401.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/gate/guards/authenticate.ts'

@@ -1,4 +1,4 @@
-// How guards are chained, recorded and traced, and what those refuse with that query no store (CONTRACT §4).
+// Guards are chained, recorded and traced. Guards without a store refuse by the request only.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { Authenticate } from '../../../src/gate/guards/authenticate.ts'

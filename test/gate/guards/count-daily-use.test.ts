@@ -1,4 +1,4 @@
-// The daily use: what is counted, when it is spent, and how a spent one is refused (CONTRACT §4, "Counting").
+// The daily use: when a use is counted, and how a request without uses is refused.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { TargetAvailable } from '../../../src/gate/guards/available-target.ts'
 import { createCountDailyUse } from '../../../src/gate/guards/count-daily-use.ts'

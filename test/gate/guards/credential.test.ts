@@ -1,4 +1,4 @@
-// Which credentials count as presented, and which must not leak (spec §5, RFC 6750, CONTRACT §6).
+// Which credentials a request presents, and which credentials the gateway removes (RFC 6750).
 import { describe, expect, it } from 'vitest'
 import {
   carriesGatewayCredential,

@@ -1,4 +1,4 @@
-// The order of refusals (CONTRACT §4): a request with several faults is refused for the first of them.
+// A request with several faults is refused for the first fault in the order of the guards.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'

@@ -1,4 +1,4 @@
-// What the gate reads of a request's headers, and which framing it refuses because an upstream may read another (CONTRACT §4).
+// The gate parses the headers of a request, and refuses framing that an upstream may parse differently.
 import { describe, expect, it } from 'vitest'
 import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
 import { createTrustedProxies } from '../../../src/http/client-address.ts'

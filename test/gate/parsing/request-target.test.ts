@@ -1,4 +1,4 @@
-// The path rules: an accepted path means the same to the laxest upstream as to the guards (CONTRACT §6).
+// An accepted path has the same meaning for the guards and for the most lenient upstream.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

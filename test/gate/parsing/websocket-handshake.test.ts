@@ -1,5 +1,4 @@
-// Which requests are handshakes (RFC 6455 §4.2.1), and what their sub-protocols carry: bearer tokens, ordinary protocols,
-// misspelt secrets (CONTRACT §4).
+// Which requests are handshakes (RFC 6455 §4.2.1), and which sub-protocols contain a bearer token.
 import { describe, expect, it } from 'vitest'
 import {
   asksForWebSocket,

@@ -1,4 +1,4 @@
-// `allow_in_path`: a route gets what it allows, and never a dot segment or a way around another route (CONTRACT §6).
+// `allow_in_path` allows single ambiguities, but never a dot segment or a bypass of another route.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

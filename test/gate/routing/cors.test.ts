@@ -1,4 +1,4 @@
-// Which pages may read answers: their origins alone, with credentials only where the route says so (CONTRACT §6).
+// Only listed origins may read responses, and credentials need the permission of the route.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import { createCorsPolicies, readPreflight, replacedHeaders } from '../../../src/gate/routing/cors.ts'

@@ -1,4 +1,4 @@
-// The route table against a reference matcher, simple enough to be compared with CONTRACT §2.
+// The route table is compared with a simple reference matcher.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Route } from '../../../src/gate/routing/route.ts'

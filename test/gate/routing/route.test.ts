@@ -1,4 +1,4 @@
-// A declared route, compiled: what it matches, and what it sends to the upstream (CONTRACT §2, `routes`).
+// A compiled route: the requests that it matches, and the path that it sends to the upstream.
 import { describe, expect, it } from 'vitest'
 import { parseRequestTarget, type RequestTarget } from '../../../src/gate/parsing/request-target.ts'
 import { routeWith } from '../a-route.ts'

@@ -1,4 +1,4 @@
-// Circuit breakers: an unresponsive target is spared, and its clients do not wait (CONTRACT §2, `circuit_breaker`).
+// A circuit breaker protects an unresponsive target, and its clients do not wait.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createCircuitBreaker } from '../../../src/upstream/targets/circuit-breaker.ts'
 import { expectRefusal } from '../../security/invariants.ts'

@@ -1,4 +1,4 @@
-// Health checks: a target that fails them receives nothing until it passes (CONTRACT §2, `health`; §4, order).
+// A target that fails its health checks receives no requests until it passes them again.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'

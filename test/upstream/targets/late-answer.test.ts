@@ -1,4 +1,4 @@
-// A name's first answer that a process, or a reload, has not waited for (CONTRACT §11).
+// The first addresses of a name can arrive after the start, or after a reload.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'

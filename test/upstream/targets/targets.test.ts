@@ -1,4 +1,4 @@
-// Several targets of one upstream: which gets what, and what a failing one costs (CONTRACT §2, `targets`, `retries`).
+// Several targets of one upstream: how requests are spread, and the cost of a failing target.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'

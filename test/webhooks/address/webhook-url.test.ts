@@ -1,4 +1,4 @@
-// Which URLs can be registered as webhooks (CONTRACT §5): decided from the text, before any name is resolved.
+// The URLs that can be registered as webhooks. The text decides, before any name is resolved.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseWebhookUrl } from '../../../src/webhooks/address/webhook-url.ts'

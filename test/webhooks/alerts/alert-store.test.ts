@@ -1,4 +1,4 @@
-// An alert to one user goes with that user, also where both come at once (CONTRACT §12).
+// The deletion of a user also deletes the alerts to this user, even if both happen at the same time.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { postgresDatabase } from '../../support/databases.ts'
 import { waitingForLocks } from '../../support/locks.ts'

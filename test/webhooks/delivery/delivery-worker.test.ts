@@ -1,4 +1,4 @@
-// Deliveries to real receivers over TLS, from a real store: sent, retried, abandoned, returned (CONTRACT §5).
+// Deliveries to real receivers over TLS, from a real store: sent, retried, abandoned, returned.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, RequestListener } from 'node:http'
 import { Webhook } from 'standardwebhooks'
@@ -364,7 +364,7 @@ describeOverSetups('delivering', setup => {
     start({ send: frozen, timeout }).wake()
     await becomes({ attempts: 1 })
     const [{ due_at: leaseEnds } = { due_at: new Date(0) }] = await stored.rows()
-    // CONTRACT §5; and never while the first process may still be sending.
+    // The second process must not send while the first one may still be sending.
     expect(leaseEnds.getTime() - time).toBeLessThanOrEqual(timeout + 29 * seconds)
     expect(leaseEnds.getTime() - time).toBeGreaterThan(timeout + 5 * seconds)
     time = leaseEnds.getTime()

@@ -1,4 +1,4 @@
-// An operator has a delivery tried once more: which can be, and what becomes of it (CONTRACT §13).
+// An operator retries a delivery.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'

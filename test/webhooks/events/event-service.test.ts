@@ -1,4 +1,4 @@
-// Events to a real service, over http and TLS, from a real store: signed, in order, tried again (CONTRACT §12).
+// Events reach a real service over HTTP and TLS: signed, in order, retried.
 
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-// The events' records over both databases: whose turn it is, and what ends one (CONTRACT §12).
+// The records of events in both kinds of databases: their order and their end.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'

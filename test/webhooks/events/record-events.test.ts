@@ -1,4 +1,4 @@
-// What stands in an event, and which changes become one (CONTRACT §12).
+// The content of an event, and the changes that create one.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { EventsConfig } from '../../../src/config/sections/schema.ts'
 import type { Database } from '../../../src/storage/database.ts'

@@ -91,7 +91,7 @@ export async function openAuthBody(): Promise<Target> {
   }
 }
 
-/** The strings of a body, the last of equal names (CONTRACT §3); none where it is no JSON object in UTF-8. */
+/** The strings of a body. Of equal names the last one counts. None if the body is not a JSON object in UTF-8. */
 function membersOf(body: Buffer): Map<string, string> {
   const members = new Map<string, string>()
   if (!Buffer.from(body.toString('utf8')).equals(body)) return members
@@ -123,7 +123,7 @@ function expectedOf(
     if (email === '' || password === '') return 'credentials_missing'
     return passwords.get(email) === password ? 'answered' : 'credentials_invalid'
   }
-  // CONTRACT §3: an `@`, 254 code points, no control character, nothing that no UTF-8 has.
+  // An email has an `@`, at most 254 code points, no control characters, and only valid Unicode.
   const isStorable =
     email.includes('@') && [...email].length <= 254 && !/\p{Cc}/u.test(email) && !/\p{Cs}/u.test(email)
   if (!isStorable) return 'email_invalid'
