@@ -70,9 +70,9 @@ routes:
  * @param program its command line, an absolute path
  */
 export function gateway(build: string, start: Start, program: string = cli): Contender {
-  const { public: open, bearer: token, apiKey, plan, admitted: counted, alone, refused: spent } = kinds
+  const { public: open, bearer: token, apiKey, plan, admitted: counted, oneClient, refused: spent } = kinds
   return {
-    rows: [open, token, apiKey, plan, counted, alone, spent].map(kind => rowName(build, kind)),
+    rows: [open, token, apiKey, plan, counted, oneClient, spent].map(kind => rowName(build, kind)),
     async start(stage) {
       const usual = await start(stage, { cli: program })
       // The uses of a free day are one number for all routes: admitted and refused need a gateway each.
@@ -80,7 +80,7 @@ export function gateway(build: string, start: Start, program: string = cli): Con
       const rows = [
         ...rowsOf(usual),
         admitted(generous),
-        { ...admitted(generous), name: alone, others: [], connections: 1 },
+        { ...admitted(generous), name: oneClient, others: [], connections: 1 },
         refused(usual),
       ]
       return rows.map(row => ({ ...row, name: rowName(build, row.name) }))
