@@ -46,9 +46,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await upstream?.close()
   })
 
-  /** What the pages of a test complained of. */
+  /** Messages of the pages of a test: errors of the console, of scripts and of the content security policy. */
   const complaints: string[][] = []
-  afterEach(() => {
+  afterEach(async () => {
+    // Open pages refresh their data every few seconds, which slows down the tests that follow.
+    await Promise.all(browser.contexts().map(context => context.close()))
     expect(complaints.splice(0).flat()).toEqual([])
   })
 
