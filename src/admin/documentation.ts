@@ -10,12 +10,12 @@ export const documentation = {
     method: 'GET',
     path: '/openapi.json',
     id: 'showDocument',
-    summary: 'This document',
+    summary: 'Shows this document',
     caller: 'operator',
     roles: ['read', 'support'],
     responses: {
       200: {
-        description: 'OpenAPI 3.1.',
+        description: 'The document, in OpenAPI 3.1.',
         body: Type.Unsafe<object>({ type: 'object', description: 'An OpenAPI document.' }),
       },
     },

@@ -3,14 +3,14 @@ import type { Operation } from '../openapi/operation.ts'
 import { oneOf, record, text } from '../openapi/schema-builders.ts'
 import { Type } from '../schema/type.ts'
 
-const mark = oneOf(['ok', 'degraded', 'down'], 'How it is.')
+const mark = oneOf(['ok', 'degraded', 'down'], 'The status.')
 
 const health = record(
   {
     status: mark,
     checks: Type.Record('^.*$', mark, {
       description:
-        'Of each store that is configured, of the workers, and of the `listener` while the gateway stops.',
+        'The status of each configured store, of the `workers`, and of the `listener` while the gateway stops.',
     }),
     configuration: Type.Optional(
       oneOf(
@@ -20,10 +20,12 @@ const health = record(
       ),
     ),
     warnings: Type.Optional(
-      Type.Array(Type.String(), { description: 'What works, but not as it should in production.' }),
+      Type.Array(Type.String(), {
+        description: 'Settings and states that work but are not suitable for production.',
+      }),
     ),
   },
-  { title: 'Health', description: 'Whether the gateway can do its work.' },
+  { title: 'Health', description: 'The readiness of the gateway.' },
 )
 
 export const probes = {
@@ -31,24 +33,31 @@ export const probes = {
     method: 'GET',
     path: '/healthz',
     id: 'isUp',
-    summary: 'Says that the process is up',
+    summary: 'Checks that the process is running',
     caller: 'anybody',
-    responses: { 200: { description: 'It is.', body: record({ status: oneOf(['ok'], 'Always.') }) } },
+    responses: {
+      200: {
+        description: 'The process is running.',
+        body: record({ status: oneOf(['ok'], 'Always `ok`.') }),
+      },
+    },
     refusals: {},
   },
   isReady: {
     method: 'GET',
     path: '/readyz',
     id: 'isReady',
-    summary: 'Says whether guards can decide',
-    description: 'Redis lost is `degraded`: the database alone is the record.',
+    summary: 'Checks whether the gateway is ready for requests',
+    description: 'Guards need the database. If only Redis is down, the status is `degraded`.',
     caller: 'anybody',
     query: record({
-      for: Type.Optional(text('`public` asks only whether unguarded routes can be served.')),
+      for: Type.Optional(
+        text('With `public`, the check is only whether the gateway can serve unguarded routes.'),
+      ),
     }),
     responses: {
-      200: { description: 'They can.', body: health },
-      503: { description: 'They cannot.', body: health },
+      200: { description: 'The gateway is ready. The status is `ok` or `degraded`.', body: health },
+      503: { description: 'The gateway is not ready. The status is `down`.', body: health },
     },
     refusals: {},
   },
@@ -56,9 +65,11 @@ export const probes = {
     method: 'GET',
     path: '/metrics',
     id: 'showMetrics',
-    summary: 'Shows the metrics, for Prometheus',
+    summary: 'Shows the metrics for Prometheus',
     caller: 'anybody',
-    responses: { 200: { description: 'In the text format of Prometheus.', mediaType: 'text/plain' } },
+    responses: {
+      200: { description: 'The metrics in the text format of Prometheus.', mediaType: 'text/plain' },
+    },
     refusals: {},
   },
 } as const satisfies Record<string, Operation>

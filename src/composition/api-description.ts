@@ -27,7 +27,7 @@ import { describeOperations, type OperationGroup } from '../openapi/document.ts'
 export const operationGroups: readonly OperationGroup[] = [
   {
     name: 'Accounts and sessions',
-    description: 'Signing up, in and out, where one is signed in, and what is kept of one.',
+    description: 'Registration, login, logout, sessions, and account data.',
     listener: 'clients',
     operations: [
       ...Object.values(authOperations),
@@ -37,7 +37,7 @@ export const operationGroups: readonly OperationGroup[] = [
   },
   {
     name: 'Password and email',
-    description: 'By the current password, or by codes that come by mail.',
+    description: 'Changes with the current password, or with a code sent by mail.',
     listener: 'clients',
     operations: [
       ...Object.values(passwordOperations),
@@ -47,25 +47,25 @@ export const operationGroups: readonly OperationGroup[] = [
   },
   {
     name: 'API keys and webhooks',
-    description: 'For users of plan pro.',
+    description: 'API keys and alert webhooks, for users of plan pro.',
     listener: 'clients',
     operations: Object.values(userOperations),
   },
   {
     name: 'Subscription',
-    description: 'The way to a higher plan.',
+    description: 'Current plan, and payment for a higher plan.',
     listener: 'clients',
     operations: Object.values(upgradeOperations),
   },
   {
     name: 'Keys',
-    description: 'For services that verify tokens themselves.',
+    description: 'Public keys, for services that verify tokens themselves.',
     listener: 'clients',
     operations: [showKeys],
   },
   {
     name: 'Administration',
-    description: 'For operators, on the admin listener. Requests of web pages are refused.',
+    description: 'For operators, on the admin listener. Cross-site requests from browsers are refused.',
     listener: 'operators',
     operations: [
       listRoutes,
@@ -83,7 +83,7 @@ export const operationGroups: readonly OperationGroup[] = [
   },
   {
     name: 'Console',
-    description: 'How operators sign in to the console of the admin listener.',
+    description: 'Login and logout of operators in the console, on the admin listener.',
     listener: 'operators',
     operations: Object.values(consoleOperations),
   },
@@ -95,7 +95,7 @@ export const operationGroups: readonly OperationGroup[] = [
   },
   {
     name: 'Documentation',
-    description: 'On the admin listener.',
+    description: 'This document, on the admin listener.',
     listener: 'operators',
     operations: Object.values(documentation),
   },

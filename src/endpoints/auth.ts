@@ -13,16 +13,21 @@ import { type PublicEndpoint, publicEndpoint } from './local-endpoint.ts'
 
 export const authPrefix = '/api/v1/auth'
 
-const credentials = openRecord({ email: text('An email.'), password: text('A password.') })
+const credentials = openRecord({
+  email: text('The email of the account.'),
+  password: text('The password of the account.'),
+})
 
 export const tokenPair = record(
   {
-    access_token: text('A JWT for `Authorization: Bearer`; good for 15 minutes unless configured otherwise.'),
-    refresh_token: text('A JWT that is exchanged once; good for 30 days unless configured otherwise.'),
+    access_token: text('A JWT for `Authorization: Bearer`. It is valid for 15 minutes by default.'),
+    refresh_token: text(
+      'A JWT that can be used once, to get new tokens. It is valid for 30 days by default.',
+    ),
     token_type: oneOf(['Bearer'], 'Always `Bearer`.'),
     plan: plan,
   },
-  { title: 'TokenPair', description: 'What a session is held with.' },
+  { title: 'TokenPair', description: 'The tokens of a session.' },
 )
 
 /** Refusals of endpoints without authentication. Requests with two credentials are refused on every path. */
@@ -41,13 +46,14 @@ export const authOperations = {
     path: `${authPrefix}/register`,
     id: 'register',
     summary: 'Creates an account on plan free',
-    description: 'The email is stripped and lower-cased; the password has 8 to 1,024 characters.',
+    description:
+      'The email is stored without surrounding white space and in lower case. The password must have 8 to 1,024 characters.',
     caller: 'anybody',
     body: credentials,
     responses: {
       201: {
-        description: 'Created.',
-        body: record({ message: text('A French sentence.'), user_id: id('The new user’s id.') }),
+        description: 'The account is created.',
+        body: record({ message: text('A French sentence.'), user_id: id('The ID of the new user.') }),
       },
     },
     refusals: mergeRefusals(openRefusals, limited, {
@@ -60,10 +66,10 @@ export const authOperations = {
     method: 'POST',
     path: `${authPrefix}/login`,
     id: 'login',
-    summary: 'Opens a session',
+    summary: 'Logs a user in and starts a session',
     caller: 'anybody',
     body: credentials,
-    responses: { 200: { description: 'The session’s first tokens.', body: tokenPair } },
+    responses: { 200: { description: 'The first tokens of the session.', body: tokenPair } },
     refusals: mergeRefusals(openRefusals, limited, {
       400: ['credentials_missing'],
       401: ['credentials_invalid'],
@@ -73,10 +79,12 @@ export const authOperations = {
     method: 'POST',
     path: `${authPrefix}/refresh`,
     id: 'refresh',
-    summary: 'Exchanges a refresh token for new tokens, once',
+    summary: 'Exchanges a refresh token for new tokens',
     caller: 'anybody',
-    body: openRecord({ refresh_token: text('The one that was given last.') }),
-    responses: { 200: { description: 'New tokens; the one that was sent is spent.', body: tokenPair } },
+    body: openRecord({ refresh_token: text('The latest refresh token of the session.') }),
+    responses: {
+      200: { description: 'New tokens. The sent refresh token cannot be used again.', body: tokenPair },
+    },
     refusals: mergeRefusals(openRefusals, limited, {
       400: ['refresh_token_missing'],
       401: ['refresh_token_invalid', 'refresh_token_inactive', 'user_not_found'],
@@ -87,11 +95,14 @@ export const authOperations = {
     path: `${authPrefix}/logout`,
     id: 'logout',
     summary: 'Ends a session',
-    description: 'The access token stays good until it expires.',
+    description: 'The access token stays valid until it expires.',
     caller: 'anybody',
-    body: openRecord({ refresh_token: Type.Optional(text('The session’s.')) }),
+    body: openRecord({ refresh_token: Type.Optional(text('A refresh token of the session.')) }),
     responses: {
-      200: { description: 'Always, whether or not there was such a session.', body: message },
+      200: {
+        description: 'The session has ended. The response is the same if there was no such session.',
+        body: message,
+      },
     },
     refusals: openRefusals,
   },

@@ -20,8 +20,8 @@ import { type RequireSignedIn, type SignedInEndpoint, signedInRefusals } from '.
 import { type RedeemSubmitted, tokenOf } from './submitted-code.ts'
 
 const codeOrToken = {
-  code: Type.Optional(text('The 8 digits of the mail.')),
-  token: Type.Optional(text('The token of the mail’s link, in the place of all else.')),
+  code: Type.Optional(text('The 8 digits from the mail.')),
+  token: Type.Optional(text('The token from the link in the mail. It replaces all other members.')),
 }
 
 export const emailOperations = {
@@ -29,11 +29,11 @@ export const emailOperations = {
     method: 'POST',
     path: `${authPrefix}/email/verify/request`,
     id: 'requestEmailVerification',
-    summary: 'Asks for a mail with a code to verify one’s email',
+    summary: 'Sends a code to verify the current user’s email',
     caller: 'user',
     responses: {
-      200: { description: 'It is verified already.', body: message },
-      202: { description: 'Sent, unless a limit is reached.', body: message },
+      200: { description: 'The email is already verified. No mail is sent.', body: message },
+      202: { description: 'The mail is sent, unless a rate limit is reached.', body: message },
     },
     refusals: mergeRefusals(signedInRefusals, { 501: ['mail_not_configured'] }),
   },
@@ -41,22 +41,28 @@ export const emailOperations = {
     method: 'POST',
     path: `${authPrefix}/email/verify`,
     id: 'verifyEmail',
-    summary: 'Verifies an email, by a mail’s code or token',
+    summary: 'Verifies an email with the code or token from a mail',
     caller: 'anybody',
-    body: openRecord({ email: Type.Optional(text('The account’s, with `code`.')), ...codeOrToken }),
-    responses: { 200: { description: 'Verified.', body: message } },
+    body: openRecord({
+      email: Type.Optional(text('The email of the account. Required with `code`.')),
+      ...codeOrToken,
+    }),
+    responses: { 200: { description: 'The email is verified.', body: message } },
     refusals: mergeRefusals(openRefusals, codeRefusals),
   },
   requestChange: {
     method: 'POST',
     path: `${authPrefix}/email`,
     id: 'requestEmailChange',
-    summary: 'Asks for a mail with a code to the address that one’s email is to be',
+    summary: 'Sends a confirmation code to the new email address',
     caller: 'user',
-    body: openRecord({ email: text('The new one.'), current_password: text('The account’s.') }),
+    body: openRecord({
+      email: text('The new email.'),
+      current_password: text('The current password of the account.'),
+    }),
     responses: {
       202: {
-        description: 'Sent, unless a limit is reached; also where the email is taken.',
+        description: 'The mail is sent, unless a rate limit is reached or another account has the email.',
         body: message,
       },
     },
@@ -70,15 +76,15 @@ export const emailOperations = {
     method: 'POST',
     path: `${authPrefix}/email/confirm`,
     id: 'confirmEmailChange',
-    summary: 'Changes one’s email, by the mail’s code, or by its token without signing in',
+    summary: 'Changes the email with the code or token from the mail',
     caller: 'user',
     endsSessions: true,
     body: openRecord(codeOrToken),
     responses: {
       200: {
         description:
-          'Changed. All other sessions are over; by token, all. The email of before is only verified, and no session ends.',
-        body: record({ message: text('A French sentence.'), email: text('The new one.') }),
+          'The email is changed. With a code, all other sessions end. With a token, all sessions end. If the new email is the current one, it is only verified, and no session ends.',
+        body: record({ message: text('A French sentence.'), email: text('The new email.') }),
       },
     },
     refusals: mergeRefusals(signedInRefusals, codeRefusals, { 409: ['email_taken'] }),

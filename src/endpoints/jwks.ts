@@ -5,13 +5,15 @@ import { record, text } from '../openapi/schema-builders.ts'
 import { Type } from '../schema/type.ts'
 import type { DocumentEndpoint } from './local-endpoint.ts'
 
-const member = Type.Optional(text('Of the key itself, by its type.'))
+const member = Type.Optional(
+  text('A parameter of the key. The key type determines which parameters are present.'),
+)
 
 const key = record(
   {
-    kty: text('The type.'),
-    kid: text('As tokens name it.'),
-    alg: text('What it signs with.'),
+    kty: text('The key type.'),
+    kid: text('The key ID in the header of tokens.'),
+    alg: text('The signature algorithm.'),
     use: text('Always `sig`.'),
     crv: member,
     x: member,
@@ -26,11 +28,11 @@ export const showKeys = {
   method: 'GET',
   path: '/.well-known/jwks.json',
   id: 'showKeys',
-  summary: 'Shows the public keys that tokens and identity assertions are signed with',
+  summary: 'Shows the public keys that verify tokens and identity assertions',
   caller: 'anybody',
   responses: {
     200: {
-      description: 'All that verify. It may be kept for five minutes.',
+      description: 'All keys that verify tokens. The response may be cached for five minutes.',
       body: record({ keys: Type.Array(key) }),
     },
   },

@@ -12,14 +12,14 @@ import { type SignedInEndpoint, signedInRefusals } from './signed-in.ts'
 
 const session = record(
   {
-    id: text('A UUID.'),
-    created_at: instant('When the user signed in.'),
-    last_used_at: instant('When its tokens were last exchanged, or the user signed in.'),
-    expires_at: instant('When it ends if its tokens are not exchanged.'),
-    user_agent: nullable(text('Of the sign-in, cut to 200 characters.')),
-    current: Type.Boolean({ description: 'Whether the access token that was sent is of this session.' }),
+    id: text('The session ID, a UUID.'),
+    created_at: instant('The time of the login.'),
+    last_used_at: instant('The time of the last token refresh, or of the login if there was no refresh.'),
+    expires_at: instant('The expiry time of the session, unless its tokens are refreshed.'),
+    user_agent: nullable(text('The `User-Agent` of the login, cut to 200 characters.')),
+    current: Type.Boolean({ description: '`true` if the sent access token belongs to this session.' }),
   },
-  { title: 'OwnSession', description: 'Where the user is signed in.' },
+  { title: 'OwnSession', description: 'An active session of the current user.' },
 )
 
 export const sessionOperations = {
@@ -27,10 +27,10 @@ export const sessionOperations = {
     method: 'GET',
     path: `${authPrefix}/sessions`,
     id: 'listOwnSessions',
-    summary: 'Lists where the user is signed in, the newest use first',
+    summary: 'Lists the current user’s active sessions, most recently used first',
     caller: 'user',
     responses: {
-      200: { description: 'The 100 newest.', body: record({ sessions: Type.Array(session) }) },
+      200: { description: 'At most 100 sessions.', body: record({ sessions: Type.Array(session) }) },
     },
     refusals: signedInRefusals,
   },
@@ -38,12 +38,15 @@ export const sessionOperations = {
     method: 'DELETE',
     path: `${authPrefix}/sessions/:id`,
     id: 'endOwnSession',
-    summary: 'Ends one session',
+    summary: 'Ends one session of the current user',
     caller: 'user',
     endsSessions: true,
-    params: record({ id: text('The session’s id.') }),
+    params: record({ id: text('The session ID.') }),
     responses: {
-      200: { description: 'Also where the user has no such session.', body: message },
+      200: {
+        description: 'The session has ended. The response is the same if the user has no such session.',
+        body: message,
+      },
     },
     refusals: signedInRefusals,
   },
@@ -51,18 +54,18 @@ export const sessionOperations = {
     method: 'DELETE',
     path: `${authPrefix}/sessions`,
     id: 'endOwnSessions',
-    summary: 'Ends all sessions but the current one',
+    summary: 'Ends all sessions of the current user except the current session',
     caller: 'user',
     endsSessions: true,
     body: openRecord({
-      all: Type.Optional(Type.Boolean({ description: '`true` ends the current one too.' })),
+      all: Type.Optional(Type.Boolean({ description: '`true` also ends the current session.' })),
     }),
     responses: {
       200: {
-        description: 'Ended.',
+        description: 'The sessions have ended.',
         body: record({
           message: text('A French sentence.'),
-          closed: count('Sessions that were active.'),
+          closed: count('The number of ended sessions.'),
         }),
       },
     },

@@ -15,11 +15,14 @@ export const resetOperations = {
     method: 'POST',
     path: `${authPrefix}/password/forgot`,
     id: 'forgotPassword',
-    summary: 'Asks for a mail with a code to reset the password',
+    summary: 'Sends a code to reset a forgotten password',
     caller: 'anybody',
-    body: openRecord({ email: text('An email.') }),
+    body: openRecord({ email: text('The email of the account.') }),
     responses: {
-      202: { description: 'Whether or not there is such an account.', body: message },
+      202: {
+        description: 'The mail is sent if the account exists. The response is the same if it does not.',
+        body: message,
+      },
     },
     refusals: mergeRefusals(openRefusals, {
       400: ['email_invalid'],
@@ -31,18 +34,18 @@ export const resetOperations = {
     method: 'POST',
     path: `${authPrefix}/password/reset`,
     id: 'resetPassword',
-    summary: 'Sets a new password, by a mail’s code or token',
+    summary: 'Sets a new password with the code or token from the mail',
     caller: 'anybody',
     endsSessions: true,
     body: openRecord({
-      email: Type.Optional(text('The account’s, with `code`.')),
-      code: Type.Optional(text('The 8 digits of the mail.')),
-      token: Type.Optional(text('The token of the mail’s link, in the place of email and code.')),
-      new_password: text('8 to 1,024 characters.'),
+      email: Type.Optional(text('The email of the account. Required with `code`.')),
+      code: Type.Optional(text('The 8 digits from the mail.')),
+      token: Type.Optional(text('The token from the link in the mail. It replaces `email` and `code`.')),
+      new_password: text('The new password, 8 to 1,024 characters.'),
     }),
     responses: {
       200: {
-        description: 'Set. Every session is over, and the email is verified.',
+        description: 'The password is set. All sessions have ended, and the email is verified.',
         body: message,
       },
     },

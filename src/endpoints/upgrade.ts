@@ -12,17 +12,19 @@ export const upgradeOperations = {
     method: 'GET',
     path: upgradePath,
     id: 'showUpgrade',
-    summary: 'Says which plan the user is on, and where the next one is paid for',
-    description: 'A route that is declared at this path answers instead.',
+    summary: 'Shows the user’s plan and the payment page of the next plan',
+    description: 'A declared route with this path replaces this endpoint.',
     caller: 'user',
     responses: {
       200: {
-        description: 'The plans, and the way up.',
+        description: 'The current plan, all plans, and the payment page.',
         body: terms.record({
           current_plan: terms.plan,
-          plans: Type.Array(terms.plan, { description: 'In rising order.' }),
+          plans: Type.Array(terms.plan, { description: 'All plans, from the lowest to the highest.' }),
           checkout_url: terms.nullable(
-            terms.text('`null` on the highest plan, or where none is configured.'),
+            terms.text(
+              'The URL of the payment page. `null` on the highest plan, or if no payment page is configured.',
+            ),
           ),
         }),
       },
@@ -33,14 +35,19 @@ export const upgradeOperations = {
     method: 'POST',
     path: upgradePath,
     id: 'upgrade',
-    summary: 'Sends the user to where a higher plan is paid for',
-    description: 'A route that is declared at this path answers instead.',
+    summary: 'Redirects the user to the payment page of a higher plan',
+    description: 'A declared route with this path replaces this endpoint.',
     caller: 'user',
     body: terms.openRecord({
-      plan: Type.Optional(terms.oneOf(['premium', 'pro'], 'Left out: the next one up.')),
+      plan: Type.Optional(
+        terms.oneOf(['premium', 'pro'], 'The plan to buy. By default, the next higher plan.'),
+      ),
     }),
     responses: {
-      303: { description: 'To there.', headers: { location: 'Where the plan is paid for.' } },
+      303: {
+        description: 'A redirect to the payment page.',
+        headers: { location: 'The URL of the payment page.' },
+      },
     },
     refusals: mergeRefusals(guardRefusals, { 400: ['plan_invalid'], 501: ['payment_not_configured'] }),
   },

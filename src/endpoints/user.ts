@@ -20,14 +20,14 @@ export const userOperations = {
     method: 'POST',
     path: apiTokenPath,
     id: 'makeApiToken',
-    summary: 'Makes an API key for programs, in place of the one before',
+    summary: 'Creates an API key, and revokes the previous key',
     caller: 'user',
     responses: {
       201: {
-        description: 'Made. The key is shown only here.',
+        description: 'The key is created. Only this response shows it.',
         body: record({
-          api_token: text('For `X-API-Key`.', { pattern: '^peage_[0-9A-Za-z]{36}$' }),
-          created_at: instant('Now.'),
+          api_token: text('The API key, for the header `X-API-Key`.', { pattern: '^peage_[0-9A-Za-z]{36}$' }),
+          created_at: instant('The creation time of the key.'),
         }),
       },
     },
@@ -39,30 +39,30 @@ export const userOperations = {
     id: 'revokeApiToken',
     summary: 'Revokes the API key',
     caller: 'user',
-    responses: { 200: { description: 'There is none now.', body: message } },
+    responses: { 200: { description: 'The user has no API key.', body: message } },
     refusals: forPro,
   },
   registerWebhook: {
     method: 'POST',
     path: webhookPath,
     id: 'registerWebhook',
-    summary: 'Registers the address that alerts are sent to, in place of the one before',
+    summary: 'Registers the webhook for alerts, and replaces the previous webhook',
     description:
-      'The secret is another each time. With the same URL as before, deliveries carry a second signature by the secret before for 24 hours.',
+      'Each registration creates a new secret. If the URL does not change, deliveries also have a signature with the previous secret for 24 hours.',
     caller: 'user',
     body: openRecord({
-      url: text('Absolute, `https`, of a public host, without user info.', {
+      url: text('An absolute `https` URL of a public host, without user name or password.', {
         format: 'uri',
         maxLength: 2048,
       }),
     }),
     responses: {
       201: {
-        description: 'Registered. The secret is shown only here.',
+        description: 'The webhook is registered. Only this response shows the secret.',
         body: record({
-          url: text('As sent.'),
-          secret: text('What deliveries are signed with (Standard Webhooks).', { pattern: '^whsec_' }),
-          created_at: instant('Now.'),
+          url: text('The URL as sent.'),
+          secret: text('The secret that signs deliveries (Standard Webhooks).', { pattern: '^whsec_' }),
+          created_at: instant('The registration time of the webhook.'),
         }),
       },
     },
@@ -72,9 +72,9 @@ export const userOperations = {
     method: 'DELETE',
     path: webhookPath,
     id: 'removeWebhook',
-    summary: 'Removes the webhook, and drops what is pending for it',
+    summary: 'Removes the webhook and drops its pending deliveries',
     caller: 'user',
-    responses: { 200: { description: 'There is none now.', body: message } },
+    responses: { 200: { description: 'The user has no webhook.', body: message } },
     refusals: forPro,
   },
 } as const satisfies Record<string, Operation>

@@ -5,30 +5,30 @@ import * as terms from './schema-builders.ts'
 const { record, text, instant, nullable } = terms
 
 const session = record({
-  id: text('A UUID.'),
-  created_at: instant('When the user signed in.'),
-  last_used_at: instant('When its tokens were last exchanged, or the user signed in.'),
-  expires_at: instant('When it ends if its tokens are not exchanged.'),
-  user_agent: nullable(text('Of the sign-in, cut to 200 characters.')),
+  id: text('The session ID, a UUID.'),
+  created_at: instant('The time of the login.'),
+  last_used_at: instant('The time of the last token refresh, or of the login if there was no refresh.'),
+  expires_at: instant('The expiry time of the session, unless its tokens are refreshed.'),
+  user_agent: nullable(text('The `User-Agent` of the login, cut to 200 characters.')),
 })
 
 const delivery = record({
-  id: terms.id('The delivery’s id.'),
-  alert_id: text('The alert’s: the `webhook-id` is `msg_`, this without its dashes, `_` and the user’s id.'),
-  type: nullable(text('The alert’s; `null` once the alert is no longer kept.')),
+  id: terms.id('The delivery ID.'),
+  alert_id: text('The alert ID. The `webhook-id` is `msg_`, this ID without dashes, `_`, and the user ID.'),
+  type: nullable(text('The type of the alert. `null` if the alert is deleted.')),
   status: text('`pending`, `delivered`, `failed` or `dropped`.'),
-  attempts: terms.count('So far.'),
-  response_status: nullable(terms.count('Of the last attempt’s answer.')),
-  error: nullable(text('What went wrong with the last attempt.')),
-  created_at: instant('When the alert was emitted.'),
-  finished_at: nullable(instant('When it ended.')),
+  attempts: terms.count('The number of attempts so far.'),
+  response_status: nullable(terms.count('The status code of the response to the last attempt.')),
+  error: nullable(text('The error of the last attempt, if there was no response.')),
+  created_at: instant('The time at which the gateway received the alert.'),
+  finished_at: nullable(instant('The time at which the delivery ended. `null` if it is pending.')),
 })
 
 const mail = record({
-  kind: text('What it was about.'),
+  kind: text('The kind of mail.'),
   status: text('`pending`, `sent` or `failed`.'),
-  created_at: instant('When it was stored.'),
-  sent_at: nullable(instant('When it was sent.')),
+  created_at: instant('The time at which the mail was queued.'),
+  sent_at: nullable(instant('The time at which the SMTP server accepted the mail. `null` if it did not.')),
 })
 
 export const accountExport = record(
@@ -37,26 +37,29 @@ export const accountExport = record(
     subscription: nullable(
       record({
         plan: terms.plan,
-        created_at: instant('When it began.'),
-        updated_at: instant('When the plan last changed.'),
+        created_at: instant('The start time of the subscription.'),
+        updated_at: instant('The time of the last plan change.'),
       }),
     ),
-    sessions: Type.Array(session, { description: 'The active ones.' }),
+    sessions: Type.Array(session, { description: 'The active sessions.' }),
     api_token: nullable(
       record({
-        created_at: instant('When it was made.'),
-        last_used_at: nullable(instant('When it was last used.')),
+        created_at: instant('The creation time of the key.'),
+        last_used_at: nullable(instant('The approximate time of the last use.')),
       }),
     ),
     webhook: nullable(
-      record({ url: text('Where alerts go.'), created_at: instant('When it was registered.') }),
+      record({
+        url: text('The URL that receives alerts.'),
+        created_at: instant('The registration time of the webhook.'),
+      }),
     ),
-    deliveries: Type.Array(delivery, { description: 'Of alerts to the user’s webhook.' }),
-    mails: Type.Array(mail, { description: 'To the user’s address.' }),
+    deliveries: Type.Array(delivery, { description: 'Deliveries of alerts to the user’s webhook.' }),
+    mails: Type.Array(mail, { description: 'Mails to the user’s current email.' }),
   },
   {
     title: 'AccountExport',
     description:
-      'All that is kept of one user but for secrets, hashes and codes. Of lists the newest 1,000, newest first.',
+      'All data stored about one user, without secrets, hashes and codes. Each list has the newest 1,000 entries, newest first.',
   },
 )

@@ -37,11 +37,13 @@ export function describeOperations(version: string, groups: readonly OperationGr
 }
 
 const introduction = [
-  'The endpoints that the gateway answers itself. What it forwards is described by the services behind.',
-  'Refusals are JSON with a French sentence; programs branch on the code in `X-Peage-Error`.',
-  'Request bodies are JSON, whatever the `Content-Type`. One that is no JSON object counts as `{}` at the endpoints of',
-  'clients, and is refused at those of operators, as a member is there that is not described. `x-roles` of an operation',
-  'are the roles of `admin.tokens` that may call it, `x-fields-of-roles` the only members that a role may send.',
+  'This document describes the endpoints of the gateway itself, not the services that it forwards requests to.',
+  'A refusal is a JSON object with a French sentence. Programs use the error code in `X-Peage-Error`.',
+  'Request bodies are read as JSON, regardless of their `Content-Type`.',
+  'On the client listener, a body that is not a JSON object counts as `{}`, and unknown members are ignored.',
+  'On the admin listener, both are refused.',
+  '`x-roles` lists the roles of `admin.tokens` that may call an operation.',
+  '`x-fields-of-roles` lists the only body members that a role may send.',
 ].join(' ')
 
 const servers = {
@@ -58,15 +60,25 @@ const servers = {
 }
 
 const securitySchemes = {
-  accessToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From login or refresh.' },
+  accessToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'An access token from login or refresh.',
+  },
   apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'A personal API key.' },
   consoleCookie: {
     type: 'apiKey',
     in: 'cookie',
     name: 'peage-console',
-    description: 'Of the console, for its own page alone; over HTTPS it is called `__Host-peage-console`.',
+    description:
+      'The session cookie of the console. Only the console’s own page can use it. With HTTPS, its name is `__Host-peage-console`.',
   },
-  operatorToken: { type: 'http', scheme: 'bearer', description: '`admin.token`, or one of `admin.tokens`.' },
+  operatorToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The value of `admin.token`, or a token of `admin.tokens`.',
+  },
 }
 
 const callers = {
@@ -77,13 +89,18 @@ const callers = {
 
 const headers = {
   requestId: {
-    description: 'The request’s own where that was a plain one, else made here.',
+    description:
+      'The ID of the request. The gateway keeps a valid `X-Request-Id` of the request, and otherwise creates one.',
     required: true,
     schema: { type: 'string' },
   },
-  retryAfter: { description: 'Seconds.', required: true, schema: { type: 'string', pattern: '^[0-9]+$' } },
-  rateLimit: { description: 'draft-ietf-httpapi-ratelimit-headers.', schema: { type: 'string' } },
-  authenticate: { description: 'The scheme.', schema: { type: 'string' } },
+  retryAfter: {
+    description: 'Seconds to wait before the next attempt.',
+    required: true,
+    schema: { type: 'string', pattern: '^[0-9]+$' },
+  },
+  rateLimit: { description: 'See draft-ietf-httpapi-ratelimit-headers.', schema: { type: 'string' } },
+  authenticate: { description: 'The authentication scheme.', schema: { type: 'string' } },
 }
 
 const header = (name: keyof typeof headers): Json => ({ $ref: `#/components/headers/${name}` })
@@ -205,18 +222,18 @@ function refusalResponse(
 }
 
 const invalidField = text(
-  'Of `request_invalid`: the member of the body that is unknown, or has another type.',
+  'Only with `request_invalid`: the body member that is unknown or has an invalid value.',
 )
 
 /** The only refusal whose body always has members in addition to `error`. */
 const planInsufficient = record(
   {
     error: oneOf([catalog.plan_insufficient.error]),
-    required: Type.Array(plan, { description: 'The plans that are let through.' }),
+    required: Type.Array(plan, { description: 'The plans that may use the route.' }),
     current_plan: plan,
     upgrade_url: oneOf([upgradePath]),
   },
-  { title: 'PlanInsufficient', description: 'The user’s plan is not among those that are asked for.' },
+  { title: 'PlanInsufficient', description: 'The route does not allow the user’s plan.' },
 )
 
 type Components = ReturnType<typeof createComponents>

@@ -38,30 +38,32 @@ export const instant = (description: string) =>
 
 const flag = Type.Unsafe<0 | 1>({ type: 'integer', enum: [0, 1] })
 
-export const plan = oneOf(plans, 'The plan.')
+export const plan = oneOf(plans, 'The name of the plan.')
 
 export const user = record(
   {
-    id: id('The user’s id.'),
-    email: text('Stripped and in lower case.'),
+    id: id('The user ID.'),
+    email: text('The email, without surrounding white space and in lower case.'),
     plan,
     is_active: flag,
     daily_usage: count('Uses counted on `last_usage_date`.'),
     last_usage_date: nullable(
       Type.String({ format: 'date', description: 'The UTC day of the last counted use.' }),
     ),
-    created_at: instant('When the account was created.'),
-    email_verified_at: nullable(instant('When the user showed that the email is theirs.')),
+    created_at: instant('The creation time of the account.'),
+    email_verified_at: nullable(
+      instant('The time of the email verification. `null` if the email is not verified.'),
+    ),
   },
-  { title: 'User', description: 'A user record, without the hash of the password.' },
+  { title: 'User', description: 'A user record, without the password hash.' },
 )
 
 export const message = record(
   { message: text('A French sentence.') },
-  { title: 'Message', description: 'It is done.' },
+  { title: 'Message', description: 'A confirmation.' },
 )
 
 /** Selects the page to return. Without it, the first page is returned. */
-export const cursor = Type.Optional(text('`next_cursor` of the page before.'))
+export const cursor = Type.Optional(text('The `next_cursor` of the previous page.'))
 
-export const nextCursor = nullable(text('The `cursor` of the next page; `null` on the last.'))
+export const nextCursor = nullable(text('The `cursor` of the next page. `null` on the last page.'))

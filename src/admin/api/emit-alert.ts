@@ -15,28 +15,32 @@ export const emitAlert = {
   id: 'emitAlert',
   summary: 'Sends an alert to the webhook of a user, or of every active user of plan pro',
   description:
-    'The deliveries are stored when the answer comes, and sent behind it. Stands in the audit, without its data.',
+    'The gateway stores the deliveries before it responds, and sends them afterwards. The audit log records the call without `data`.',
   caller: 'operator',
   roles: [],
   body: terms.record({
-    type: terms.text('What happened, such as `course.done`; no control characters.', {
+    type: terms.text('The type of the alert, for example `course.done`. Control characters are refused.', {
       minLength: 1,
       maxLength: maxTypeLength,
     }),
-    data: Type.Optional(Type.Unsafe<unknown>({ description: 'Any JSON; `{}` where it is left out.' })),
+    data: Type.Optional(
+      Type.Unsafe<unknown>({ description: 'The data of the alert, any JSON value. Default: `{}`.' }),
+    ),
     user_id: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
-        description: 'Left out: every active user of plan pro.',
+        description: 'The user ID. By default, every active user of plan pro.',
       }),
     ),
   }),
   responses: {
     202: {
-      description: 'Queued.',
+      description: 'The deliveries are queued.',
       body: terms.record({
-        deliveries: terms.count('How many; 0 for a user without webhook, inactive or not pro.'),
+        deliveries: terms.count(
+          'The number of queued deliveries. It is 0 if the user has no webhook, is inactive, or is not on plan pro.',
+        ),
       }),
     },
   },

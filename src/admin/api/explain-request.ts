@@ -19,55 +19,63 @@ import { orNotFound } from './user-input.ts'
 
 const diff = terms.record({
   set: Type.Record('^.*$', Type.String(), {
-    description: 'Fields that the gateway sets; secrets are `***`.',
+    description: 'Headers that the gateway sets. Secret values are shown as `***`.',
   }),
-  remove: Type.Array(Type.String(), { description: 'Fields that it takes away.' }),
+  remove: Type.Array(Type.String(), { description: 'Headers that the gateway removes.' }),
 })
 
 export const explainRequest = {
   method: 'POST',
   path: '/admin/v1/explain',
   id: 'explainRequest',
-  summary: 'Says what would become of a request, by the running configuration',
-  description: 'Nothing is sent anywhere and nothing is counted. As `peage explain --json`.',
+  summary: 'Shows how the running configuration would handle a request',
+  description:
+    'The gateway sends nothing and counts nothing. The response has the format of `peage explain --json`.',
   caller: 'operator',
   roles: ['read', 'support'],
   body: terms.record({
-    method: terms.text('Such as `GET`.'),
-    path: terms.text('Such as `/api/v1/courses/1`, or a whole URL.'),
+    method: terms.text('The method, for example `GET`.'),
+    path: terms.text('The path, for example `/api/v1/courses/1`, or a full URL.'),
     host: Type.Optional(terms.text('The host of the request.')),
     as: Type.Optional(
       Type.Unsafe<unknown>({
         description:
-          'Who calls: `anonymous`, a plan, `{"plan", "verified"?, "used_today"?}`, or `{"user_id"}`: by that user’s record. Nobody in particular where it is left out.',
+          'The caller to simulate: `anonymous` (default), a plan, `{"plan", "verified"?, "used_today"?}`, or `{"user_id"}` for a stored user.',
       }),
     ),
     used_today: Type.Optional(
-      terms.count('Uses of the day that are spent; of a user by `user_id` the record says.'),
+      terms.count(
+        'Daily uses already spent. Not allowed with `user_id`, because the user record has the number.',
+      ),
     ),
   }),
   responses: {
     200: {
-      description: 'What becomes of it.',
+      description: 'The result.',
       body: terms.record({
         request: terms.record({
-          method: terms.text('As given.'),
-          path: terms.text('As given.'),
-          as: terms.text('`anonymous`, or the plan.'),
+          method: terms.text('The method of the request.'),
+          path: terms.text('The path of the request.'),
+          as: terms.text('The simulated caller: `anonymous` or the plan.'),
         }),
-        route: terms.nullable(terms.text('The route that matches.')),
+        route: terms.nullable(terms.text('The name of the matching route.')),
         guards: Type.Array(
           terms.record({
-            guard: terms.text('Its name.'),
-            outcome: terms.oneOf(['pass', 'refuse', 'skip'], 'What it decided.'),
-            status: Type.Optional(Type.Integer({ description: 'Of the refusal.' })),
-            error: Type.Optional(terms.text('The refusal’s code.')),
+            guard: terms.text('The name of the guard.'),
+            outcome: terms.oneOf(['pass', 'refuse', 'skip'], 'The decision of the guard.'),
+            status: Type.Optional(Type.Integer({ description: 'The status code of the refusal.' })),
+            error: Type.Optional(terms.text('The error code of the refusal.')),
           }),
-          { description: 'In the order in which they run.' },
+          { description: 'The guards, in the order in which they run.' },
         ),
-        status: terms.nullable(Type.Integer({ description: 'Of a refusal.' })),
+        status: terms.nullable(
+          Type.Integer({ description: 'The status code of the refusal. `null` if the request passes.' }),
+        ),
         upstream: terms.nullable(
-          terms.record({ name: terms.text('As declared.'), url: terms.text('What would be requested.') }),
+          terms.record({
+            name: terms.text('The name of the upstream.'),
+            url: terms.text('The URL that the gateway would request.'),
+          }),
         ),
         headers: terms.record({ request: diff, response: diff }),
       }),

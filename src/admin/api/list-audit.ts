@@ -31,27 +31,29 @@ const fields = (description: string) =>
 
 const entry = terms.record(
   {
-    id: terms.id('The entry’s id.'),
+    id: terms.id('The ID of the entry.'),
     at: terms.instant('The time of the call.'),
-    operator: terms.text('The name of the token: `token` for `admin.token`.'),
+    operator: terms.text('The name of the token. For `admin.token`, the name is `token`.'),
     channel: terms.nullable(
       terms.oneOf(
         auditChannels,
-        'How the call was made: in the console, on the admin API, or by `peage users`. `null` in old entries.',
+        'The origin of the call: the console, the admin API, or `peage users`. `null` in old entries.',
       ),
     ),
     action: terms.nullable(
-      terms.oneOf(auditedActions, 'The operation, by its `operationId`; `null` for a refused read.'),
+      terms.oneOf(auditedActions, 'The `operationId` of the operation. `null` for a refused read.'),
     ),
     method: terms.text('The method of the call.'),
     route: terms.text('The pattern of the path, for example `/admin/v1/users/:id`.'),
-    user_id: terms.nullable(terms.id('The user concerned; `null` if the call concerns no single user.')),
+    user_id: terms.nullable(
+      terms.id('The user concerned. `null` if the call does not concern a single user.'),
+    ),
     email: terms.nullable(
       terms.text('The current email of this user. The audit does not store it. `null` for a deleted user.'),
     ),
-    changes: fields('The changed fields with their new values; `null` if the call was refused.'),
+    changes: fields('The changed fields with their new values. `null` if the call was refused.'),
     previous: fields(
-      'The values of `plan`, `is_active` and `email_verified` before the change, if it set them.',
+      'The previous values of `plan`, `is_active` and `email_verified`, if the call changed them.',
     ),
     status: Type.Integer({ description: 'The status code of the response.' }),
     request_id: terms.text('`X-Request-Id` of the response.'),

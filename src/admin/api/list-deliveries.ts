@@ -9,34 +9,40 @@ import { readOneOf, readPage } from './input.ts'
 
 const statuses = ['pending', 'delivered', 'failed', 'dropped'] as const satisfies DeliveryStatus[]
 
-const status = terms.oneOf(statuses, 'How far it is.')
+const status = terms.oneOf(statuses, 'The status of the delivery.')
 
 const delivery = terms.record(
   {
-    id: terms.id('The delivery’s id.'),
-    user_id: terms.id('Whose webhook it is for.'),
-    type: terms.nullable(terms.text('The alert’s; `null` once that is deleted.')),
+    id: terms.id('The delivery ID.'),
+    user_id: terms.id('The user who owns the webhook.'),
+    type: terms.nullable(terms.text('The type of the alert. `null` if the alert is deleted.')),
     status,
-    attempts: terms.count('Made so far.'),
-    response_status: terms.nullable(Type.Integer({ description: 'The receiver’s answer to the last one.' })),
-    error: terms.nullable(terms.text('What went wrong with the last one, where there was no answer.')),
-    created_at: terms.instant('When the alert was emitted.'),
-    next_attempt_at: terms.nullable(terms.instant('While it is pending.')),
-    finished_at: terms.nullable(terms.instant('When it ended.')),
-    webhook_id: terms.text('`webhook-id`, as the receiver is sent it.'),
+    attempts: terms.count('The number of attempts so far.'),
+    response_status: terms.nullable(
+      Type.Integer({ description: 'The status code of the response to the last attempt.' }),
+    ),
+    error: terms.nullable(terms.text('The error of the last attempt, if there was no response.')),
+    created_at: terms.instant('The time at which the gateway received the alert.'),
+    next_attempt_at: terms.nullable(
+      terms.instant('The due time of the next attempt. `null` if the delivery has ended.'),
+    ),
+    finished_at: terms.nullable(
+      terms.instant('The time at which the delivery ended. `null` if it is pending.'),
+    ),
+    webhook_id: terms.text('The `webhook-id` that the receiver gets.'),
   },
-  { title: 'Delivery', description: 'An alert on its way to one user.' },
+  { title: 'Delivery', description: 'The delivery of an alert to the webhook of one user.' },
 )
 
 export const listDeliveries = {
   method: 'GET',
   path: '/admin/v1/deliveries',
   id: 'listDeliveries',
-  summary: 'Lists deliveries of alerts, the newest first',
+  summary: 'Lists deliveries of alerts, newest first',
   caller: 'operator',
   roles: ['read', 'support'],
   query: terms.record({
-    user_id: Type.Optional(terms.id('Only this user’s.')),
+    user_id: Type.Optional(terms.id('Only deliveries to this user.')),
     status: Type.Optional(status),
     cursor: terms.cursor,
   }),

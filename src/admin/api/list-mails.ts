@@ -9,19 +9,26 @@ import { readOneOf, readPage } from './input.ts'
 
 const statuses = ['pending', 'sent', 'failed'] as const satisfies MailStatus[]
 
-const status = terms.oneOf(statuses, 'How far it is.')
+const status = terms.oneOf(statuses, 'The status of the mail.')
 
 const mail = terms.record(
   {
-    id: terms.id('The mail’s id.'),
-    user_id: terms.id('Whom it is for.'),
-    kind: terms.oneOf(mailKinds, 'With a code: `reset`, `verify`, `email`; the others are notices.'),
-    address: terms.text('Where it goes.'),
+    id: terms.id('The ID of the mail.'),
+    user_id: terms.id('The user who receives the mail.'),
+    kind: terms.oneOf(
+      mailKinds,
+      'The kind of mail. `reset`, `verify` and `email` contain a code. All other kinds are notices.',
+    ),
+    address: terms.text('The email address of the receiver.'),
     status,
-    attempts: terms.count('Made so far.'),
-    created_at: terms.instant('When it was stored.'),
-    due_at: terms.nullable(terms.instant('While it is pending: the next attempt.')),
-    sent_at: terms.nullable(terms.instant('When the server took it.')),
+    attempts: terms.count('The number of attempts so far.'),
+    created_at: terms.instant('The time at which the mail was queued.'),
+    due_at: terms.nullable(
+      terms.instant('The due time of the next attempt. `null` if the mail is not pending.'),
+    ),
+    sent_at: terms.nullable(
+      terms.instant('The time at which the SMTP server accepted the mail. `null` if it did not.'),
+    ),
   },
   { title: 'Mail', description: 'A mail to one user.' },
 )
@@ -30,11 +37,11 @@ export const listMails = {
   method: 'GET',
   path: '/admin/v1/mails',
   id: 'listMails',
-  summary: 'Lists mails to users, the newest first',
+  summary: 'Lists mails to users, newest first',
   caller: 'operator',
   roles: ['read', 'support'],
   query: terms.record({
-    user_id: Type.Optional(terms.id('Only this user’s.')),
+    user_id: Type.Optional(terms.id('Only mails to this user.')),
     status: Type.Optional(status),
     cursor: terms.cursor,
   }),

@@ -9,50 +9,62 @@ import { type AdminDependencies, type AdminEndpoint, admissionRefusals } from '.
 
 export const target = terms.record(
   {
-    url: terms.text('Scheme, host and port.'),
-    healthy: Type.Boolean({ description: 'Whether requests go to it.' }),
+    url: terms.text('The scheme, host and port of the target.'),
+    healthy: Type.Boolean({ description: '`true` if the target receives requests.' }),
     checks: terms.nullable(
-      terms.oneOf(['passing', 'failing'], 'Of its health checks; `null` where there are none.'),
+      terms.oneOf(
+        ['passing', 'failing'],
+        'The result of the health checks. `null` if no health checks are configured.',
+      ),
     ),
     circuit: terms.nullable(
       terms.oneOf(
         ['closed', 'half_open', 'open'],
-        'Of its circuit breaker, `open` where it is sent nothing; `null` where there is none.',
+        'The state of the circuit breaker. With `open`, the target receives no requests. `null` if no circuit breaker is configured.',
       ),
     ),
     avoided: Type.Boolean({
-      description: 'Whether other targets are preferred, since it could not be connected to.',
+      description: '`true` if the gateway prefers other targets because requests to this target failed.',
     }),
   },
   {
     title: 'Target',
-    description: 'An address of an upstream; with several workers, as the worst-off sees it.',
+    description: 'A target of an upstream. With several workers, the worst state of all workers.',
   },
 )
 
 const route = terms.record(
   {
-    name: terms.text('As it stands in logs and metrics.'),
-    path: terms.text('As declared.'),
-    methods: terms.nullable(Type.Array(Type.String(), { description: '`null`: all.' })),
-    hosts: Type.Array(Type.String(), { description: 'Empty: every host.' }),
-    auth: terms.oneOf(['required', 'optional', 'none'], 'Whether a credential is asked for.'),
-    guards: Type.Array(terms.oneOf(guardNames, 'A guard.'), {
-      description: 'In the order in which they decide.',
+    name: terms.text('The name of the route in logs and metrics.'),
+    path: terms.text('The path pattern of the route.'),
+    methods: terms.nullable(
+      Type.Array(Type.String(), { description: 'The methods. `null` means all methods.' }),
+    ),
+    hosts: Type.Array(Type.String(), { description: 'The hosts. An empty list means every host.' }),
+    auth: terms.oneOf(
+      ['required', 'optional', 'none'],
+      '`required`, `optional` or `none`, as configured for the route.',
+    ),
+    guards: Type.Array(terms.oneOf(guardNames, 'The name of the guard.'), {
+      description: 'The active guards, in the order in which they run.',
     }),
-    plans: terms.nullable(Type.Array(terms.plan, { description: '`null`: every plan.' })),
-    free_daily: Type.Boolean({ description: 'Whether users of plan free spend one of `limits.free_daily`.' }),
+    plans: terms.nullable(
+      Type.Array(terms.plan, { description: 'The plans that may use the route. `null` means every plan.' }),
+    ),
+    free_daily: Type.Boolean({
+      description: '`true` if a request of a user of plan free counts as one daily use.',
+    }),
     rate_limit: terms.nullable(
       terms.record({
-        limit: terms.count('Requests a window.'),
-        window_seconds: Type.Number({ description: 'Its length.' }),
+        limit: terms.count('The maximum number of requests per window.'),
+        window_seconds: Type.Number({ description: 'The length of the window in seconds.' }),
       }),
     ),
-    max_body: terms.nullable(terms.count('Bytes.')),
-    websocket: Type.Boolean({ description: 'Whether WebSocket handshakes are let through.' }),
+    max_body: terms.nullable(terms.count('The maximum size of a request body in bytes.')),
+    websocket: Type.Boolean({ description: '`true` if the route accepts WebSocket handshakes.' }),
     upstream: terms.record({
-      name: terms.text('As declared.'),
-      healthy: Type.Boolean({ description: 'Whether any of its targets is.' }),
+      name: terms.text('The name of the upstream.'),
+      healthy: Type.Boolean({ description: '`true` if at least one target is healthy.' }),
       targets: Type.Array(target),
     }),
   },
@@ -63,11 +75,14 @@ export const listRoutes = {
   method: 'GET',
   path: '/admin/v1/routes',
   id: 'listRoutes',
-  summary: 'Lists the declared routes with their guards, upstream targets and their health',
+  summary: 'Lists the declared routes with their guards and the health of their targets',
   caller: 'operator',
   roles: ['read', 'support'],
   responses: {
-    200: { description: 'In the order of the file.', body: terms.record({ routes: Type.Array(route) }) },
+    200: {
+      description: 'The routes, in the order of the file.',
+      body: terms.record({ routes: Type.Array(route) }),
+    },
   },
   refusals: admissionRefusals,
 } as const satisfies Operation

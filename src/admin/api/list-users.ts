@@ -24,28 +24,35 @@ export const listUsers = {
   method: 'GET',
   path: '/admin/v1/users',
   id: 'listUsers',
-  summary: 'Lists users, inactive ones too',
-  description: 'In the order of their ids, or of their emails where `q` is there.',
+  summary: 'Lists users, including inactive users',
+  description: 'Users are ordered by ID. With `q`, they are ordered by email.',
   caller: 'operator',
   roles: ['read', 'support', 'billing'],
   query: terms.record({
     q: Type.Optional(
       terms.text(
-        'Only users whose email begins so, in any letter case; of digits alone also the user of that id.',
+        'Only users whose email begins with this text, in any letter case. A number also finds the user with this ID.',
       ),
     ),
     email: Type.Optional(terms.text('Only the user with this email, in any letter case.')),
     plan: Type.Optional(terms.plan),
     is_active: Type.Optional(
-      terms.oneOf(['0', '1', 'false', 'true'], 'Only those who are kept out, or those who are not.'),
+      terms.oneOf(
+        ['0', '1', 'false', 'true'],
+        '`0` or `false` lists only blocked users, `1` or `true` only active users.',
+      ),
     ),
-    cursor: Type.Optional(terms.text('`next_cursor` of the page before, with the same other parameters.')),
+    cursor: Type.Optional(
+      terms.text(
+        'The `next_cursor` of the previous page. All other parameters except `limit` must be the same.',
+      ),
+    ),
     limit: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: mostPerPage,
         default: defaultPerPage,
-        description: 'Users a page.',
+        description: 'The maximum number of users on a page.',
       }),
     ),
   }),

@@ -10,13 +10,13 @@ export const retryDelivery = {
   method: 'POST',
   path: '/admin/v1/deliveries/:id/retry',
   id: 'retryDelivery',
-  summary: 'Tries a delivery once more, now',
+  summary: 'Retries a delivery immediately',
   description:
-    'To the webhook that its user has now. One that waits goes on by its schedule afterwards, one that had failed is given this one attempt, and one that is being tried stays as it is. Stands in the audit.',
+    'The gateway sends the delivery to the user’s current webhook. A pending delivery keeps its schedule afterwards. A failed delivery gets only this attempt. If an attempt is already running, nothing changes. The audit log records the call.',
   caller: 'operator',
   roles: ['support'],
-  params: terms.record({ id: terms.id('The delivery’s id.') }),
-  responses: { 202: { description: 'It is due now.', body: terms.message } },
+  params: terms.record({ id: terms.id('The delivery ID.') }),
+  responses: { 202: { description: 'The delivery is due now.', body: terms.message } },
   refusals: mergeRefusals(bodilessRefusals, { 404: ['delivery_unknown'], 409: ['delivery_over'] }),
 } as const satisfies Operation
 

@@ -6,16 +6,18 @@ import { type AdminDependencies, type AdminEndpoint, admissionRefusals } from '.
 
 const value = terms.record(
   {
-    path: terms.text('Such as `routes[0].path`.'),
+    path: terms.text('The configuration key, for example `routes[0].path`.'),
     value: Type.Unsafe<unknown>({
       description:
-        'With `${…}` filled in; `***` in the place of a secret. A secret that is not set is empty.',
+        'The value, with `${…}` replaced. A secret is shown as `***`, or as an empty text if it is not set.',
     }),
-    line: terms.nullable(Type.Integer({ minimum: 1, description: 'In the file; `null` for a default.' })),
+    line: terms.nullable(
+      Type.Integer({ minimum: 1, description: 'The line in the file. `null` for a default value.' }),
+    ),
     waits_for_restart: Type.Optional(
       Type.Unsafe<true>({
         const: true,
-        description: 'The file has another value, which a reload cannot take.',
+        description: 'Present if the file has another value that needs a restart.',
       }),
     ),
   },
@@ -24,30 +26,30 @@ const value = terms.record(
 
 const problem = terms.record(
   {
-    line: Type.Integer({ description: 'In the file, from 1.' }),
-    column: Type.Integer({ description: 'From 1.' }),
-    path: terms.text('Empty for the file as a whole; `?` stands for a key that is not known.'),
-    text: terms.text('What is wrong, and what would be right.'),
+    line: Type.Integer({ description: 'The line in the file, from 1.' }),
+    column: Type.Integer({ description: 'The column in the line, from 1.' }),
+    path: terms.text('The configuration key. Empty for the whole file. `?` stands for an unknown key.'),
+    text: terms.text('The error, and how to fix it.'),
   },
-  { title: 'ConfigurationProblem', description: 'Why a file was refused.' },
+  { title: 'ConfigurationProblem', description: 'An error in a rejected file.' },
 )
 
 export const showConfiguration = {
   method: 'GET',
   path: '/admin/v1/configuration',
   id: 'showConfiguration',
-  summary: 'Shows the running configuration, without its secrets, and what came of the last reload',
+  summary: 'Shows the running configuration without secrets, and the result of the last reload',
   caller: 'operator',
   roles: ['read', 'support'],
   responses: {
     200: {
-      description: 'In the order of the file.',
+      description: 'The values, in the order of the file.',
       body: terms.record({
         values: Type.Array(value),
         last_reload: terms.nullable(
           terms.record({
-            at: terms.instant('When it was tried.'),
-            ok: Type.Boolean({ description: 'Whether it was taken.' }),
+            at: terms.instant('The time of the reload.'),
+            ok: Type.Boolean({ description: '`true` if the file was applied.' }),
             problems: Type.Array(problem),
           }),
         ),

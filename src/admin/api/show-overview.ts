@@ -7,52 +7,62 @@ import { stepSeconds } from '../overview.ts'
 import { type AdminDependencies, type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
 import { target, toTarget } from './list-routes.ts'
 
-const status = terms.oneOf(['ok', 'degraded', 'down'], 'How it is.')
+const status = terms.oneOf(['ok', 'degraded', 'down'], 'The status.')
 const counts = (description: string) =>
-  Type.Array(terms.nullable(terms.count('In the step.')), {
-    description: `${description} \`null\`: not known.`,
+  Type.Array(terms.nullable(terms.count('The number in the step.')), {
+    description: `${description} \`null\` if unknown.`,
   })
 const numbers = (description: string) =>
-  Type.Array(terms.nullable(Type.Number()), { description: `${description} \`null\`: nothing is known.` })
+  Type.Array(terms.nullable(Type.Number()), {
+    description: `${description} \`null\` if unknown or without requests.`,
+  })
 
 export const showOverview = {
   method: 'GET',
   path: '/admin/v1/overview',
   id: 'showOverview',
-  summary: 'Shows the last 15 minutes in steps of 10 s, of all workers together',
+  summary: 'Shows the state of the gateway and its last 15 minutes, in steps of 10 s',
   caller: 'operator',
   roles: ['read', 'support'],
   responses: {
     200: {
-      description: 'Each list has an entry for each of `at`.',
+      description: 'The totals of all workers. Each list of numbers has one entry for each entry of `at`.',
       body: terms.record({
-        step: Type.Integer({ description: 'Seconds.' }),
-        at: Type.Array(Type.Integer(), { description: 'Epoch seconds at which each step ended.' }),
-        requests: counts('Requests that ended.'),
-        errors: counts('Of these, answered 5xx.'),
-        refused: Type.Record('^.*$', counts('Refused by a guard.'), { description: 'By guard.' }),
-        p50_ms: numbers('Half of the requests took no longer.'),
-        p99_ms: numbers('99 of 100 requests took no longer.'),
-        cache_hit_rate: numbers('The part of look-ups of identities that memory answered.'),
+        step: Type.Integer({ description: 'The length of a step in seconds.' }),
+        at: Type.Array(Type.Integer(), { description: 'The end of each step, in epoch seconds.' }),
+        requests: counts('Completed requests.'),
+        errors: counts('Requests with a 5xx response.'),
+        refused: Type.Record('^.*$', counts('Requests that the guard refused.'), {
+          description: 'Refused requests by guard.',
+        }),
+        p50_ms: numbers('The median response time (p50) in milliseconds.'),
+        p99_ms: numbers('The 99th percentile of the response time (p99) in milliseconds.'),
+        cache_hit_rate: numbers('The hit rate of the user cache, from 0 to 1.'),
         upstreams: Type.Array(
           terms.record({
-            name: terms.text('As declared.'),
-            healthy: Type.Boolean({ description: 'Whether any of its targets is.' }),
+            name: terms.text('The name of the upstream.'),
+            healthy: Type.Boolean({ description: '`true` if at least one target is healthy.' }),
             targets: Type.Array(target),
           }),
         ),
-        stores: Type.Record('^.*$', status, { description: 'As in `/readyz`.' }),
-        warnings: Type.Array(Type.String(), { description: 'As in `/readyz`.' }),
-        workers: Type.Array(terms.record({ id: Type.Integer({ description: 'From 1.' }), state: status }), {
-          description: 'The processes that serve clients.',
-        }),
+        stores: Type.Record('^.*$', status, { description: 'The status of each store, as in `/readyz`.' }),
+        warnings: Type.Array(Type.String(), { description: 'The warnings of `/readyz`.' }),
+        workers: Type.Array(
+          terms.record({
+            id: Type.Integer({ description: 'The number of the process, from 1.' }),
+            state: status,
+          }),
+          {
+            description: 'The processes that serve clients.',
+          },
+        ),
         reloads: terms.record({
-          success: terms.count('Since the start.'),
-          failure: terms.count('Since the start.'),
+          success: terms.count('Successful reloads since the start.'),
+          failure: terms.count('Failed reloads since the start.'),
           last: terms.nullable(
             terms.record({
-              at: terms.instant('When.'),
-              ok: Type.Boolean({ description: 'Whether it was taken.' }),
+              at: terms.instant('The time of the reload.'),
+              ok: Type.Boolean({ description: '`true` if the file was applied.' }),
             }),
           ),
         }),

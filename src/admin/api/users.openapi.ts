@@ -7,7 +7,7 @@ import { bodilessRefusals, operatorRefusals } from './admin-endpoint.ts'
 
 const { record } = terms
 
-const params = record({ id: terms.id('The user’s id.') })
+const params = record({ id: terms.id('The user ID.') })
 const unknownUser = { 404: ['user_not_found'] } as const
 const readingOfUser = {
   caller: 'operator',
@@ -18,49 +18,57 @@ const readingOfUser = {
 const changeOfUser = { ...readingOfUser, refusals: mergeRefusals(bodilessRefusals, unknownUser) }
 const session = record(
   {
-    id: terms.text('A UUID, the `sid` of its tokens.'),
-    created_at: terms.instant('When the user signed in.'),
-    expires_at: terms.instant('When it ends if it is not refreshed.'),
+    id: terms.text('The session ID, a UUID. It is the `sid` of the session’s tokens.'),
+    created_at: terms.instant('The time of the login.'),
+    expires_at: terms.instant('The expiry time of the session, unless its tokens are refreshed.'),
   },
-  { title: 'Session', description: 'Where the user is signed in.' },
+  { title: 'Session', description: 'An active session.' },
 )
 const sessionWithDevice = record({
   ...session.properties,
-  user_agent: terms.nullable(terms.text('`User-Agent` of the login, cut to 200 characters.')),
+  user_agent: terms.nullable(terms.text('The `User-Agent` of the login, cut to 200 characters.')),
 })
-const email = terms.text('With an `@`, 254 characters at most; stripped, lower-cased and in Unicode NFC.')
-const password = terms.text('8 to 1024 characters.')
+const email = terms.text(
+  'An email of at most 254 characters. It is stored without surrounding white space, in lower case and in Unicode NFC.',
+)
+const password = terms.text('A password of 8 to 1,024 characters.')
 const details = record(
   {
     ...terms.user.properties,
     subscription: terms.nullable(
       record({
         plan: terms.plan,
-        created_at: terms.instant('When it began.'),
-        updated_at: terms.instant('When the plan was last changed.'),
+        created_at: terms.instant('The start time of the subscription.'),
+        updated_at: terms.instant('The time of the last plan change.'),
       }),
     ),
     sessions: Type.Optional(
-      Type.Array(sessionWithDevice, { description: 'The active ones. Not for role `billing`.' }),
+      Type.Array(sessionWithDevice, {
+        description:
+          'At most 100 active sessions, the newest, ordered from old to new. Absent for role `billing`.',
+      }),
     ),
     api_token: Type.Optional(
       terms.nullable(
         record({
-          created_at: terms.instant('When it was made.'),
-          last_used_at: terms.nullable(terms.instant('About when it was last used.')),
+          created_at: terms.instant('The creation time of the key.'),
+          last_used_at: terms.nullable(terms.instant('The approximate time of the last use.')),
         }),
       ),
     ),
     webhook: Type.Optional(
       terms.nullable(
         record({
-          url: terms.text('For role `read` the origin alone.'),
-          created_at: terms.instant('When it was registered.'),
+          url: terms.text('The webhook URL. Role `read` gets only its origin.'),
+          created_at: terms.instant('The registration time of the webhook.'),
         }),
       ),
     ),
   },
-  { title: 'UserDetails', description: 'A user, and what is stored with the record.' },
+  {
+    title: 'UserDetails',
+    description: 'A user record with the subscription, sessions, API key and webhook.',
+  },
 )
 
 export const userOperations = {
@@ -69,26 +77,30 @@ export const userOperations = {
     path: '/admin/v1/users/:id',
     id: 'showUser',
     summary: 'Shows one user',
-    description: 'Of the active sessions the 100 newest, the oldest first: the list of sessions has all.',
+    description:
+      'The response has the 100 newest active sessions, oldest first. Use the sessions endpoint for the full list.',
     ...readingOfUser,
     roles: ['read', 'support', 'billing'],
-    responses: { 200: { description: 'The record and all that is stored with it.', body: details } },
+    responses: { 200: { description: 'The user with all related data.', body: details } },
   },
   create: {
     method: 'POST',
     path: '/admin/v1/users',
     id: 'createUser',
     summary: 'Creates a user',
-    description: 'Without a password nobody can sign in until one is set or reset. Stands in the audit.',
+    description:
+      'Without a password, the user must reset the password before the first login. The audit log records the call.',
     caller: 'operator',
     roles: [],
     body: record({
       email,
       password: Type.Optional(password),
       plan: Type.Optional(terms.plan),
-      email_verified: Type.Optional(Type.Boolean({ description: 'Whether the email counts as verified.' })),
+      email_verified: Type.Optional(
+        Type.Boolean({ description: '`true` marks the email as verified. Default: `false`.' }),
+      ),
     }),
-    responses: { 201: { description: 'The user.', body: terms.user } },
+    responses: { 201: { description: 'The created user.', body: terms.user } },
     refusals: mergeRefusals(operatorRefusals, {
       400: ['request_invalid', 'email_invalid', 'plan_invalid', 'password_too_short', 'password_too_long'],
       409: ['email_taken'],
@@ -99,32 +111,32 @@ export const userOperations = {
     method: 'DELETE',
     path: '/admin/v1/users/:id',
     id: 'deleteUser',
-    summary: 'Deletes a user and all that is theirs',
-    description: 'The email is free again. Stands in the audit, by the id.',
+    summary: 'Deletes a user and all data of the user',
+    description: 'Another user can then register the email. The audit log records the call with the user ID.',
     ...changeOfUser,
     roles: [],
-    responses: { 204: { description: 'The user is gone.' } },
+    responses: { 204: { description: 'The user is deleted.' } },
   },
   resetUsage: {
     method: 'POST',
     path: '/admin/v1/users/:id/reset-usage',
     id: 'resetUsage',
-    summary: 'Gives a user the uses of the day back',
-    description: 'Stands in the audit.',
+    summary: 'Resets a user’s daily uses',
+    description: 'The uses of the current day start at 0 again. The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],
-    responses: { 200: { description: 'The user, as changed.', body: terms.user } },
+    responses: { 200: { description: 'The user after the change.', body: terms.user } },
   },
   sendReset: {
     method: 'POST',
     path: '/admin/v1/users/:id/send-reset',
     id: 'sendReset',
-    summary: 'Sends a user the mail of a forgotten password',
-    description: 'Outside the limits of that. Stands in the audit.',
+    summary: 'Sends a user a code to reset the password',
+    description: 'The rate limits of mails do not apply. The audit log records the call.',
     caller: 'operator',
     roles: ['support'],
     params,
-    responses: { 202: { description: 'It is asked for.', body: terms.message } },
+    responses: { 202: { description: 'The mail is queued.', body: terms.message } },
     refusals: mergeRefusals(bodilessRefusals, unknownUser, {
       409: ['user_inactive'],
       501: ['mail_not_configured'],
@@ -134,14 +146,14 @@ export const userOperations = {
     method: 'GET',
     path: '/admin/v1/users/:id/export',
     id: 'exportUser',
-    summary: 'Exports all that is kept of a user',
-    description: 'As the user’s own export. Stands in the audit.',
+    summary: 'Exports all data stored about a user',
+    description: 'The export has the same data as the user’s own export. The audit log records the call.',
     ...readingOfUser,
     roles: ['support'],
     responses: {
       200: {
-        description: 'For a file.',
-        headers: { 'content-disposition': '`attachment`' },
+        description: 'All stored data, for a file.',
+        headers: { 'content-disposition': 'Always `attachment`.' },
         body: accountExport,
       },
     },
@@ -150,13 +162,13 @@ export const userOperations = {
     method: 'POST',
     path: '/admin/v1/users/:id/password',
     id: 'setPassword',
-    summary: 'Sets a user’s password, and ends all sessions',
-    description: 'Stands in the audit, without the password.',
+    summary: 'Sets a user’s password and ends all sessions',
+    description: 'The audit log records the call without the password.',
     caller: 'operator',
     roles: [],
     params,
     body: record({ password }),
-    responses: { 204: { description: 'It is set.' } },
+    responses: { 204: { description: 'The password is set.' } },
     refusals: mergeRefusals(operatorRefusals, unknownUser, {
       400: ['request_invalid', 'password_too_short', 'password_too_long'],
       413: ['body_too_large'],
@@ -166,10 +178,9 @@ export const userOperations = {
     method: 'PATCH',
     path: '/admin/v1/users/:id',
     id: 'changeUser',
-    summary:
-      'Changes a user’s plan or email, whether that counts as verified, or lets a user in or keeps one out',
+    summary: 'Changes a user’s plan, email, email verification or active state',
     description:
-      'In force from the user’s next request on. What is not named stays. Another email is not verified unless that is said, and ends all sessions. Stands in the audit, of an email only that it was set.',
+      'The change applies from the user’s next request on. Absent members do not change. A new email ends all sessions, and is not verified unless `email_verified` is `true`. The audit log records the call without the email.',
     caller: 'operator',
     roles: ['billing'],
     fieldsOf: { billing: ['plan'] },
@@ -177,14 +188,17 @@ export const userOperations = {
     body: record({
       plan: Type.Optional(terms.plan),
       is_active: Type.Optional(
-        Type.Unsafe<0 | 1 | boolean>({ enum: [0, 1, false, true], description: '`0` keeps the user out.' }),
+        Type.Unsafe<0 | 1 | boolean>({
+          enum: [0, 1, false, true],
+          description: '`0` or `false` blocks the user. `1` or `true` reactivates the user.',
+        }),
       ),
       email_verified: Type.Optional(
-        Type.Boolean({ description: '`true` counts the email as verified from now on, if it was not.' }),
+        Type.Boolean({ description: '`true` marks the email as verified, `false` as not verified.' }),
       ),
       email: Type.Optional(email),
     }),
-    responses: { 200: { description: 'The user, as changed.', body: terms.user } },
+    responses: { 200: { description: 'The user after the change.', body: terms.user } },
     refusals: mergeRefusals(operatorRefusals, unknownUser, {
       400: ['request_invalid', 'plan_invalid', 'email_invalid'],
       409: ['email_taken'],
@@ -195,48 +209,50 @@ export const userOperations = {
     method: 'GET',
     path: '/admin/v1/users/:id/sessions',
     id: 'listSessions',
-    summary: 'Lists a user’s active sessions, the oldest first',
+    summary: 'Lists a user’s active sessions, oldest first',
     ...readingOfUser,
     roles: ['read', 'support'],
-    responses: { 200: { description: 'All of them.', body: record({ sessions: Type.Array(session) }) } },
+    responses: {
+      200: { description: 'All active sessions.', body: record({ sessions: Type.Array(session) }) },
+    },
   },
   endSessions: {
     method: 'DELETE',
     path: '/admin/v1/users/:id/sessions',
     id: 'endSessions',
     summary: 'Ends all sessions of a user',
-    description: 'Access tokens that are out stay good until they expire. Stands in the audit.',
+    description: 'Issued access tokens stay valid until they expire. The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],
-    responses: { 200: { description: 'They are ended.', body: terms.message } },
+    responses: { 200: { description: 'All sessions have ended.', body: terms.message } },
   },
   endSession: {
     method: 'DELETE',
     path: '/admin/v1/users/:id/sessions/:session',
     id: 'endUserSession',
     summary: 'Ends one session of a user',
-    description: 'Also where there is none of that id. Stands in the audit.',
+    description: 'The response is the same if the user has no such session. The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],
-    params: record({ id: terms.id('The user’s id.'), session: terms.text('The session’s id.') }),
-    responses: { 204: { description: 'The user has no such session.' } },
+    params: record({ id: terms.id('The user ID.'), session: terms.text('The session ID.') }),
+    responses: { 204: { description: 'The session has ended.' } },
   },
   revokeApiToken: {
     method: 'DELETE',
     path: '/admin/v1/users/:id/api-token',
     id: 'revokeUserApiToken',
     summary: 'Revokes a user’s API key',
-    description: 'Also where there is none. Stands in the audit.',
+    description: 'The response is the same if the user has no API key. The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],
-    responses: { 204: { description: 'The user has no key.' } },
+    responses: { 204: { description: 'The user has no API key.' } },
   },
   removeWebhook: {
     method: 'DELETE',
     path: '/admin/v1/users/:id/webhook',
     id: 'removeUserWebhook',
-    summary: 'Removes a user’s webhook, and drops what waits for it',
-    description: 'Also where there is none. Stands in the audit.',
+    summary: 'Removes a user’s webhook and drops its pending deliveries',
+    description: 'The response is the same if the user has no webhook. The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],
     responses: { 204: { description: 'The user has no webhook.' } },

@@ -10,12 +10,14 @@ export const consoleOperations = {
     method: 'POST',
     path,
     id: 'signInToConsole',
-    summary: 'Exchanges a token for a cookie',
+    summary: 'Signs an operator in to the console',
     description:
-      'For the console’s own page: the request must carry an `Origin` equal to what the browser sees. The cookie lasts eight hours, stands for the token on the admin API, and ends with it.',
+      'The request must have the `Origin` of the console. The response sets a cookie, which replaces the token on the admin API. The cookie is valid for eight hours, or until the token is removed from the configuration.',
     caller: 'anybody',
-    body: record({ token: text('A token of `admin.token` or `admin.tokens`.') }),
-    responses: { 204: { description: 'Signed in.', headers: { 'set-cookie': 'The cookie.' } } },
+    body: record({ token: text('The value of `admin.token`, or a token of `admin.tokens`.') }),
+    responses: {
+      204: { description: 'The operator is signed in.', headers: { 'set-cookie': 'The session cookie.' } },
+    },
     refusals: {
       400: ['request_invalid'],
       401: ['admin_unauthorized'],
@@ -28,15 +30,15 @@ export const consoleOperations = {
     method: 'GET',
     path,
     id: 'showConsoleSession',
-    summary: 'Says who is signed in to the console',
+    summary: 'Shows the operator who is signed in to the console',
     caller: 'anybody',
     responses: {
       200: {
-        description: 'By the cookie.',
+        description: 'The operator of the cookie.',
         body: record({
           operator: text('The name of the token.'),
           may: oneOf(operatorRoles, 'The role of the token.'),
-          expires_at: instant('When the session ends.'),
+          expires_at: instant('The expiry time of the session.'),
         }),
       },
     },
@@ -46,10 +48,13 @@ export const consoleOperations = {
     method: 'DELETE',
     path,
     id: 'signOutOfConsole',
-    summary: 'Ends the session of the cookie, and clears it',
+    summary: 'Signs the operator out of the console',
     caller: 'anybody',
     responses: {
-      204: { description: 'Also where there is none.', headers: { 'set-cookie': 'Clears the cookie.' } },
+      204: {
+        description: 'The session has ended. The response is the same if there was no session.',
+        headers: { 'set-cookie': 'An expired cookie, so that the browser deletes the cookie.' },
+      },
     },
     refusals: { 403: ['admin_unauthorized', 'admin_forbidden'] },
   },
