@@ -100,28 +100,30 @@ export function createCounters(): Counters {
     },
     lastReload: () => lastReload,
     families: [
-      counter('peage_guard_decisions_total', 'Decisions of the guards, where they had one to make.', () =>
+      counter('peage_guard_decisions_total', 'Decisions of the guards.', () =>
         nested('guard', Object.entries(counters.guards), 'decision'),
       ),
-      counter('peage_auth_total', 'Requests to the endpoints under /api/v1/auth, by what came of them.', () =>
+      counter('peage_auth_total', 'Requests to the endpoints under /api/v1/auth, by outcome.', () =>
         nested('endpoint', [...auth], 'outcome'),
       ),
-      counter('peage_identity_cache_total', 'Look-ups of users, API keys and sessions in memory.', () =>
-        byLabel('result', { ...counters.identityCache }),
-      ),
-      counter('peage_daily_usage_fallback_total', 'Daily uses counted in Postgres alone: Redis failed.', () =>
-        unlabeledSample(counters.dailyUsageFallbacks),
-      ),
-      counter('peage_webhook_deliveries_total', 'Attempts at deliveries to webhooks that have ended.', () =>
-        byLabel('outcome', { ...counters.deliveries }),
-      ),
-      counter('peage_mails_total', 'Attempts at mails to users that have ended.', () =>
-        nested('kind', [...mails], 'outcome'),
+      counter(
+        'peage_identity_cache_total',
+        'Lookups of users, API keys and sessions in the identity cache.',
+        () => byLabel('result', { ...counters.identityCache }),
       ),
       counter(
-        'peage_events_total',
-        'Attempts at events to the service of `events.url` that have ended.',
-        () => byLabel('outcome', { ...counters.events }),
+        'peage_daily_usage_fallback_total',
+        'Daily uses counted only in Postgres because Redis failed.',
+        () => unlabeledSample(counters.dailyUsageFallbacks),
+      ),
+      counter('peage_webhook_deliveries_total', 'Completed attempts to deliver alerts to webhooks.', () =>
+        byLabel('outcome', { ...counters.deliveries }),
+      ),
+      counter('peage_mails_total', 'Completed attempts to send mails to users.', () =>
+        nested('kind', [...mails], 'outcome'),
+      ),
+      counter('peage_events_total', 'Completed attempts to send events to `events.url`.', () =>
+        byLabel('outcome', { ...counters.events }),
       ),
       counter(
         'peage_untrusted_forwarder_requests_total',
@@ -132,7 +134,7 @@ export function createCounters(): Counters {
       family(
         {
           name: 'peage_config_reloads_total',
-          help: 'Reloads of the configuration that were tried.',
+          help: 'Reloads of the configuration, by result.',
           type: 'counter',
           aggregator: 'max',
         },
@@ -141,7 +143,7 @@ export function createCounters(): Counters {
       family(
         {
           name: 'peage_config_last_reload_successful',
-          help: 'Whether the configuration in force is the file’s: 0 where the last reload was refused.',
+          help: '1 if the last reload is active in every process, 0 if it was refused or is incomplete.',
           type: 'gauge',
           aggregator: 'min',
         },

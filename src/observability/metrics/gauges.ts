@@ -52,7 +52,7 @@ export function createGauges({ postgresPool, isRedisUp }: StorageGauges): Gauges
     families: [
       gauge(
         'peage_upstream_healthy',
-        'Whether requests go to a target: 0 where its checks fail, its circuit is open, or others are preferred.',
+        '1 if the target receives requests, 0 if its health checks fail, its circuit is open, or requests to it failed.',
         'min',
         () =>
           uniqueTargets(newest()?.targets() ?? []).map(({ upstream, target, isHealthy }) => ({
@@ -60,15 +60,15 @@ export function createGauges({ postgresPool, isRedisUp }: StorageGauges): Gauges
             value: isHealthy ? 1 : 0,
           })),
       ),
-      gauge('peage_open_streams', 'WebSockets and event streams that are open.', 'sum', () =>
+      gauge('peage_open_streams', 'Open WebSockets and event streams.', 'sum', () =>
         byLabel('kind', { web_socket: streams('web_socket'), event_stream: streams('event_stream') }),
       ),
-      gauge('peage_pending_logouts', 'Logouts that are kept in memory until Postgres has them.', 'sum', () =>
+      gauge('peage_pending_logouts', 'Logouts kept in memory until they are stored in Postgres.', 'sum', () =>
         unlabeledSample(sum(gateway => gateway.pendingRevocations())),
       ),
       gauge(
         'peage_change_feed_trusted',
-        'Whether changes of users and keys are heard: 0 where each is read for every request.',
+        '1 if the change feed works, 0 if users and keys are read from Postgres for every request.',
         'min',
         // A primary with workers has no change feed, so only its workers report this gauge.
         () =>
@@ -77,7 +77,7 @@ export function createGauges({ postgresPool, isRedisUp }: StorageGauges): Gauges
       ...(isRedisUp === undefined
         ? []
         : [
-            gauge('peage_redis_up', 'Whether Redis answers.', 'min', () =>
+            gauge('peage_redis_up', '1 if Redis responds, otherwise 0.', 'min', () =>
               unlabeledSample(isRedisUp() ? 1 : 0),
             ),
           ]),
@@ -91,9 +91,9 @@ function poolGauges(state: () => PoolState): Family[] {
     gauge(`peage_postgres_pool_${name}`, help, 'sum', () => unlabeledSample(state()[member]))
   return [
     ofPool('total', 'connections', 'Open connections of the pool.'),
-    ofPool('idle', 'idle_connections', 'Open connections that nobody uses.'),
+    ofPool('idle', 'idle_connections', 'Open connections that are not in use.'),
     ofPool('waiting', 'waiting_requests', 'Statements that wait for a connection.'),
-    ofPool('max', 'max_connections', 'The most that the pool opens, storage.pool.'),
+    ofPool('max', 'max_connections', 'Maximum number of open connections (storage.pool).'),
   ]
 }
 

@@ -37,13 +37,18 @@ export function createMetrics({ version, stores }: Options): Metrics {
       ...requests.families,
       histogram(
         'peage_upstream_duration_seconds',
-        'Time from sending a request to an upstream to the head of its answer, or to its failure. Each try counts.',
+        'Time from sending a request to the upstream until it sends the response headers or fails, per attempt.',
         'upstream',
         upstreams,
       ),
       ...counters.families,
       ...gauges.families,
-      gauge('peage_build_info', 'Always 1; the labels say what runs.', 'first', () => build),
+      gauge(
+        'peage_build_info',
+        'Always 1. The labels contain the versions of Péage and Node.',
+        'first',
+        () => build,
+      ),
     ]),
   }
 }

@@ -53,12 +53,12 @@ export function createRequestCounts(): RequestCounts {
       if (status !== switchingProtocols) observe(row.durations, durationMs)
     },
     families: [
-      counter('http_requests_total', 'Requests that have ended, by route, method and status.', () =>
+      counter('http_requests_total', 'Completed requests, by route, method and status.', () =>
         [...rows].flatMap(([route, row]) => samplesOf(route, row)),
       ),
       histogram(
         'http_request_duration_seconds',
-        'Time from a request’s arrival to the end of its answer, WebSockets aside.',
+        'Time from the arrival of a request to the end of its response, without WebSockets.',
         'route',
         durations,
       ),
