@@ -107,8 +107,8 @@ function statusOf({ redis, ...required }: Record<string, Status>): Status {
 }
 
 function workerWarnings({ pid, stores }: WorkerHealth): string[] {
-  if (pid === undefined) return ['a worker has ended and is not replaced yet']
-  if (stores === undefined) return [`worker ${pid} does not answer`]
+  if (pid === undefined) return ['a worker has exited; its replacement is not running yet']
+  if (stores === undefined) return [`worker ${pid} does not respond`]
   const unreachable = (['postgres', 'redis'] as const).filter(name => stores[name] === false)
-  return unreachable.map(name => `worker ${pid} does not reach ${name}`)
+  return unreachable.map(name => `worker ${pid} cannot reach ${name}`)
 }

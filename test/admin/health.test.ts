@@ -64,14 +64,14 @@ describe('the view of health', () => {
 
   it.each([
     ['all are up', [up, up], 'ok', 'ok', []],
-    ['one does not answer', [up, undefined], 'degraded', 'degraded', ['worker 2 does not answer']],
-    ['one is gone', [up, 'gone'], 'degraded', 'degraded', ['a worker has ended and is not replaced yet']],
+    ['one does not answer', [up, undefined], 'degraded', 'degraded', ['worker 2 does not respond']],
+    ['one is gone', [up, 'gone'], 'degraded', 'degraded', ['a worker has exited; its replacement is not running yet']],
     [
       'none is up',
       [undefined, 'gone'],
       'down',
       'down',
-      ['worker 1 does not answer', 'a worker has ended and is not replaced yet'],
+      ['worker 1 does not respond', 'a worker has exited; its replacement is not running yet'],
     ],
   ] as const)('is, where %s, %#', async (_, workers, mark, status, warnings) => {
     const report = await health([...workers]).readiness()
@@ -88,7 +88,7 @@ describe('the view of health', () => {
     expect(some).toMatchObject({
       status: 'degraded',
       checks: { postgres: 'degraded', workers: 'ok' },
-      warnings: ['worker 2 does not reach postgres'],
+      warnings: ['worker 2 cannot reach postgres'],
     })
     const all = await health([{ ...up, postgres: false }]).readiness()
     expect(all).toMatchObject({ status: 'down', checks: { postgres: 'down' } })
@@ -99,7 +99,7 @@ describe('the view of health', () => {
     expect(await health([up, none]).readiness()).toMatchObject({
       status: 'degraded',
       checks: { redis: 'degraded' },
-      warnings: ['worker 2 does not reach redis'],
+      warnings: ['worker 2 cannot reach redis'],
     })
     expect(await health([none, none]).readiness()).toMatchObject({
       status: 'degraded',

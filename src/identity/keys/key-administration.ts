@@ -92,7 +92,7 @@ export function createKeyAdministration({
     await decryptStoredKeys(rows, sealer)
     if (sealer !== undefined && rows.some(row => !isSealed(row.private_jwk))) {
       throw new KeyError(
-        'auth.key_secret is set, and the stored signing keys are not encrypted yet: start a gateway with it first',
+        'auth.key_secret is set, but the stored signing keys are not encrypted yet: start a gateway with this secret first',
       )
     }
     const { kid, text } = await generatePrivateJwk(alg)

@@ -18,7 +18,7 @@ export interface KeyRing {
 /** The first key signs. @throws KeyError if empty */
 export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   const [first] = keys
-  if (first === undefined) throw new KeyError('auth.keys: no key that signs')
+  if (first === undefined) throw new KeyError('auth.keys is empty: add at least one key file')
   return createKeyRing(
     keys,
     () => first,
@@ -39,7 +39,7 @@ export function keyRingFromStore(decrypted: readonly DecryptedKey[], clock: Cloc
     }
   })
   const [first] = keyTimes
-  if (first === undefined) throw new KeyError('no stored key that signs')
+  if (first === undefined) throw new KeyError('no signing key is stored')
   return createKeyRing(
     decrypted.map(({ key }) => key),
     () => (signerAt(keyTimes, clock.now()) ?? first).key,

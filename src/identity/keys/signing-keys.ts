@@ -110,7 +110,7 @@ export async function readKeyFiles(files: readonly string[]): Promise<SigningKey
   for (const file of files) {
     const key = await readKeyFile(file)
     if (keys.some(other => other.kid === key.kid)) {
-      throw new KeyError(`auth.keys: ${file} has the kid of a file before it (${key.kid})`)
+      throw new KeyError(`auth.keys: ${file} has the same kid as a previous file (${key.kid})`)
     }
     keys.push(key)
   }

@@ -48,12 +48,14 @@ function signsNow({ signs_from, read_at }: StoredKey): boolean {
 
 function unseal({ kid, private_jwk: stored }: StoredKey, sealer: Sealer | undefined): string {
   if (sealer === undefined) {
-    throw new KeyError(`auth.key_secret is not set, and the stored signing key ${kid} is encrypted under one`)
+    throw new KeyError(
+      `auth.key_secret is not set, but the stored signing key ${kid} is encrypted: set auth.key_secret to the secret that encrypted it`,
+    )
   }
   const plain = sealer.open(stored, kid)
   if (plain === undefined) {
     throw new KeyError(
-      `auth.key_secret is not the secret that the stored signing key ${kid} is encrypted under; if it was changed, auth.key_secret_old must be the one before`,
+      `auth.key_secret cannot decrypt the stored signing key ${kid}: if you changed the secret, set auth.key_secret_old to the previous secret`,
     )
   }
   return plain

@@ -146,7 +146,7 @@ describe('keys from files', () => {
     const open = await file('public.json', ec.publicKey.export({ format: 'jwk' }))
     await expect(readSigningKeys([open])).rejects.toThrow(`auth.keys: ${open} `)
     const twice = await file('twice.json', ecJwk)
-    await expect(readSigningKeys([twice, twice])).rejects.toThrow(/has the kid of a file before it/)
+    await expect(readSigningKeys([twice, twice])).rejects.toThrow(/has the same kid as a previous file/)
   })
 })
 
@@ -214,10 +214,10 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(row?.private_jwk).toMatch(/^sealed\./)
     expect((await openKeys('a secret')).current().kid).toBe(keys.current().kid)
     await expect(openKeys()).rejects.toThrow(
-      /auth\.key_secret is not set, and the stored signing key .+ is encrypted/,
+      /auth\.key_secret is not set, but the stored signing key .+ is encrypted/,
     )
     await expect(openKeys('another')).rejects.toThrow(
-      /auth\.key_secret is not the secret that the stored signing key/,
+      /auth\.key_secret cannot decrypt the stored signing key/,
     )
     expect(await stored()).toEqual([row])
   })
