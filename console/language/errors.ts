@@ -19,7 +19,7 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
     fr: 'Le mot de passe est trop courant.',
   },
   password_unchanged: {
-    en: 'The new password is the current one.',
+    en: 'The new password must differ from the current password.',
     fr: 'Le nouveau mot de passe est le mot de passe actuel.',
   },
   code_invalid: { en: 'The code is wrong or has expired.', fr: 'Le code est faux ou a expiré.' },
@@ -28,7 +28,7 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
     fr: 'Un autre utilisateur a cette adresse e-mail.',
   },
   internal: {
-    en: 'Internal error. The log of the gateway has the cause.',
+    en: 'Internal error. See the log of the gateway for the cause.',
     fr: 'Erreur interne. Le journal de la passerelle contient la cause.',
   },
   credentials_missing: {
@@ -112,7 +112,7 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
     fr: 'Le service est injoignable.',
   },
   upstream_timeout: {
-    en: 'The upstream is too slow.',
+    en: 'The upstream did not respond in time.',
     fr: 'Le service est trop lent.',
   },
   upstream_unavailable: {
@@ -127,7 +127,7 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
   user_inactive: { en: 'The user is inactive.', fr: 'L’utilisateur est inactif.' },
   delivery_unknown: { en: 'The delivery does not exist.', fr: 'L’envoi n’existe pas.' },
   delivery_over: {
-    en: 'This delivery cannot be tried again: it is finished, or the user has no webhook.',
+    en: 'This delivery cannot be retried. It has ended, or the user has no active webhook.',
     fr: 'Cet envoi ne peut plus être essayé : il est terminé, ou l’utilisateur n’a pas de webhook.',
   },
   payment_not_configured: {
