@@ -24,7 +24,7 @@ export const target = terms.record(
       ),
     ),
     avoided: Type.Boolean({
-      description: '`true` if the gateway prefers other targets because requests to this target failed.',
+      description: '`true` if the gateway prefers other targets because this target did not respond.',
     }),
   },
   {

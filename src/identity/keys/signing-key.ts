@@ -42,7 +42,7 @@ async function importKey(jwk: object, alg: SigningAlgorithm): Promise<CryptoKey>
   try {
     return (await importJWK(jwk as JWK, alg)) as CryptoKey
   } catch {
-    throw new KeyError('cannot be read as a private key: a member is missing or wrong')
+    throw new KeyError('is not a valid private key; a member is missing or wrong')
   }
 }
 

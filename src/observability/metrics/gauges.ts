@@ -52,7 +52,7 @@ export function createGauges({ postgresPool, isRedisUp }: StorageGauges): Gauges
     families: [
       gauge(
         'peage_upstream_healthy',
-        '1 if the target receives requests, 0 if its health checks fail, its circuit is open, or requests to it failed.',
+        '1 if the target receives requests, 0 if its health checks fail, its circuit is open, or it did not respond.',
         'min',
         () =>
           uniqueTargets(newest()?.targets() ?? []).map(({ upstream, target, isHealthy }) => ({
