@@ -107,7 +107,7 @@ function statusOf({ redis, ...required }: Record<string, Status>): Status {
 }
 
 function workerWarnings({ pid, stores }: WorkerHealth): string[] {
-  if (pid === undefined) return ['a worker has exited; its replacement is not running yet']
+  if (pid === undefined) return ['a worker has exited and is being replaced']
   if (stores === undefined) return [`worker ${pid} does not respond`]
   const unreachable = (['postgres', 'redis'] as const).filter(name => stores[name] === false)
   return unreachable.map(name => `worker ${pid} cannot reach ${name}`)

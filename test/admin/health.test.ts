@@ -65,13 +65,13 @@ describe('the view of health', () => {
   it.each([
     ['all are up', [up, up], 'ok', 'ok', []],
     ['one does not answer', [up, undefined], 'degraded', 'degraded', ['worker 2 does not respond']],
-    ['one is gone', [up, 'gone'], 'degraded', 'degraded', ['a worker has exited; its replacement is not running yet']],
+    ['one is gone', [up, 'gone'], 'degraded', 'degraded', ['a worker has exited and is being replaced']],
     [
       'none is up',
       [undefined, 'gone'],
       'down',
       'down',
-      ['worker 1 does not respond', 'a worker has exited; its replacement is not running yet'],
+      ['worker 1 does not respond', 'a worker has exited and is being replaced'],
     ],
   ] as const)('is, where %s, %#', async (_, workers, mark, status, warnings) => {
     const report = await health([...workers]).readiness()
