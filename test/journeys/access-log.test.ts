@@ -1,4 +1,4 @@
-// The request log: one JSON line per request, with the bytes sent, the host, the upstream's part, and the user.
+// The request log has one JSON line per request, with the bytes sent, the host, the upstream and the user.
 import { once } from 'node:events'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { toFixed3 } from '../../src/proxy/access-log.ts'
@@ -11,7 +11,7 @@ import { handshake, startWebSocketUpstream, type WebSocketUpstream } from '../su
 
 type Line = Record<string, unknown>
 
-/** A port of loopback that nothing listens on. */
+/** A loopback port on which nothing listens. */
 const nowhere = 'http://127.0.0.1:1'
 
 describe('the request log', () => {
@@ -47,7 +47,7 @@ routes:
     await socketUpstream?.close()
   })
 
-  /** The lines of the requests since the last call, when there are so many. */
+  /** Waits until `count` requests have been logged since the last call, and returns their lines. */
   async function lines(gateway: TestGateway, count: number): Promise<Line[]> {
     const read = () =>
       gateway.log.map(line => JSON.parse(line) as Line).filter(({ msg }) => msg === 'request')
@@ -62,7 +62,7 @@ routes:
     return (await lines(plain, 1))[0] ?? expect.unreachable()
   }
 
-  it('tells what was asked and decided', async () => {
+  it('contains the request, the decision and the outcome', async () => {
     const line = await lineOf(requestBytes('GET', '/public/a?secret=1', ['X-Request-Id: an-id']))
     const { time, duration_ms, bytes_sent, upstream_duration_ms, ...rest } = line
     expect(rest).toEqual({
@@ -95,7 +95,7 @@ routes:
     [3_600_000.123, '3600000.123'],
   ])('writes %f milliseconds as %s', (duration, text) => expect(toFixed3(duration)).toBe(text))
 
-  it('names the user and a refusal, and no user where there is none', async () => {
+  it('contains the user of an admitted request, and only the error code of a request without credentials', async () => {
     const user = await newUser(plain)
     const admitted = await lineOf(requestBytes('GET', '/mine/a', [`Authorization: Bearer ${user.access}`]))
     const refused = await lineOf(requestBytes('GET', '/mine/a'))
@@ -104,7 +104,7 @@ routes:
   })
 
   it.each(['/public/"', '/nowhere/"},{"level":60', '/public/\\'])(
-    'stays one line of JSON for the target %j',
+    'writes one line of JSON for the target %j',
     async target => {
       const { path, msg } = await lineOf(requestBytes('GET', target))
       expect([path, msg]).toEqual([target, 'request'])
@@ -112,7 +112,7 @@ routes:
   )
 
   it.each(['plain', 'secure'])(
-    'counts the bytes of each answer, head included, on one connection (%s)',
+    'counts the bytes of each response, including its head, on one connection (%s)',
     async which => {
       const gateway = which === 'plain' ? plain : secure
       gateway.log.length = 0
@@ -147,7 +147,7 @@ routes:
     },
   )
 
-  it('counts for a client that leaves what its connection was handed, and none where nothing was answered', async () => {
+  it('counts the bytes written before a client left, and 0 if there was no response', async () => {
     upstream.answer = (_request, response) => {
       response.write('x'.repeat(100_000))
     }
@@ -173,7 +173,7 @@ routes:
     expect(unanswered).not.toHaveProperty('status')
   })
 
-  it('tells the target that answered, and how long it took to the head of its answer', async () => {
+  it('contains the target that responded and the time until its response head', async () => {
     upstream.answer = (_request, response) => {
       setTimeout(() => {
         response.writeHead(200).flushHeaders()
@@ -189,7 +189,7 @@ routes:
     }
   })
 
-  it('tells the target that could not be reached, and none where none was asked', async () => {
+  it('contains the unreachable target, and no target if the request was not forwarded', async () => {
     expect(await lineOf(requestBytes('GET', '/down/a'))).toMatchObject({
       decision: 'upstream_unreachable',
       upstream_target: nowhere,
@@ -203,20 +203,20 @@ routes:
 
   it.each([
     ['a name with its port', 'API.example.com:8443', 'API.example.com:8443'],
-    ['what would end the string', '"},{"level":60,"a":"', '"},{"level":60,"a":"'],
+    ['text that would end the string', '"},{"level":60,"a":"', '"},{"level":60,"a":"'],
     ['a backslash', 'a\\u0022', 'a\\u0022'],
-    ['what is no ASCII', 'h\u00e9', 'h\u00e9'],
+    ['text outside ASCII', 'h\u00e9', 'h\u00e9'],
     ['9,000 characters', 'x'.repeat(9_000), 'x'.repeat(260)],
-    ['nothing', '', undefined],
+    ['an empty host, which is omitted', '', undefined],
   ])(
-    'writes a host that is %s as one string of JSON, of 260 characters at most',
+    'writes the host of a request as one JSON string of at most 260 characters: %s',
     async (_, sent, written) => {
       const line = await lineOf(requestBytes('GET', '/public/a', [`Host: ${sent}`]))
       expect([line.host, line.msg, line.level]).toEqual([written, 'request', 30])
     },
   )
 
-  it('counts all that a WebSocket carried to its client', async () => {
+  it('counts all bytes that a WebSocket carried to its client', async () => {
     plain.log.length = 0
     const connection = new RawConnection(plain.url)
     connection.write(requestBytes('GET', '/socket', handshake))
@@ -230,7 +230,7 @@ routes:
     connection.close()
   })
 
-  it('names the user who signed up, in or out, and none where that failed; the answers do not', async () => {
+  it('contains the user ID only if register, login, refresh or logout succeeds', async () => {
     const account = { email: 'logged@example.com', password: 'correct horse battery' }
     const auth = async (name: string, body: object) => {
       plain.log.length = 0

@@ -12,7 +12,7 @@ describeOverSetups('accounts and sessions', setup => {
   const post = (path: string, body?: unknown) =>
     call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body })
 
-  it('register answers 201 and creates user and subscription with plan free', async () => {
+  it('register returns 201 and creates a user and a subscription with plan free', async () => {
     const answer = await post('register', { email: '  Ada@Example.COM ', password })
     expect(answer.status).toBe(201)
     expect(answer.body).toEqual({ message: 'Compte créé', user_id: expect.any(Number) })
@@ -24,7 +24,7 @@ describeOverSetups('accounts and sessions', setup => {
     expect(stored).toEqual({ email: 'ada@example.com', plan: 'free' })
   })
 
-  it('login answers the token pair', async () => {
+  it('login returns the token pair', async () => {
     const user = await newUser(at.gateway)
     const answer = await post('login', { email: ` ${user.email.toUpperCase()} `, password })
     expect(answer.status).toBe(200)
@@ -36,7 +36,7 @@ describeOverSetups('accounts and sessions', setup => {
     })
   })
 
-  it('the access token carries sub as a string, plan and email, and lives 15 minutes', async () => {
+  it('the access token has sub as a string, plan and email, and is valid for 15 minutes', async () => {
     const user = await newUser(at.gateway)
     const [header, claims] = user.access.split('.').map(part => Buffer.from(part, 'base64url').toString())
     expect(JSON.parse(String(header))).toMatchObject({ alg: 'ES256', typ: 'at+jwt', kid: expect.any(String) })
@@ -51,7 +51,7 @@ describeOverSetups('accounts and sessions', setup => {
     expect(Number(exp) - Number(iat)).toBe(15 * 60)
   })
 
-  it('unknown user, inactive user and wrong password are the same 401', async () => {
+  it('login returns the same 401 for an unknown user, an inactive user and a wrong password', async () => {
     const inactive = await newUser(at.gateway)
     await at.gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
     const active = await newUser(at.gateway)
@@ -76,7 +76,7 @@ describeOverSetups('accounts and sessions', setup => {
     expect(claimsOf(String(body.access_token))).toMatchObject({ plan: 'pro', email: `x${user.email}` })
   })
 
-  it('logout revokes the refresh token, not the access token, and always answers 200', async () => {
+  it('logout revokes only the refresh token and always returns 200', async () => {
     const user = await newUser(at.gateway)
     for (const body of [
       { refresh_token: user.refresh },
@@ -92,7 +92,7 @@ describeOverSetups('accounts and sessions', setup => {
     expect((await call(at.gateway.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
   })
 
-  it('any other method on these paths is a 405 that allows POST', async () => {
+  it('an auth path returns 405 with Allow: POST for any other method', async () => {
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD']) {
       const answer = await call(at.gateway.url, method, register)
       expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
@@ -100,7 +100,7 @@ describeOverSetups('accounts and sessions', setup => {
     }
   })
 
-  it('these paths are ours in any letter case, and below them nothing is ever forwarded', async () => {
+  it('an auth path matches in any letter case and is never forwarded to an upstream', async () => {
     const user = await newUser(at.gateway)
     const { email } = user
     const odd = await call(at.gateway.url, 'POST', '/API/v1//Auth/%4cogin/', { body: { email, password } })
@@ -112,17 +112,18 @@ describeOverSetups('accounts and sessions', setup => {
     expect(at.upstream.received).toEqual([])
   })
 
-  it('the JWKS holds public keys only, and may be cached for 300 s', async () => {
+  it('the JWKS contains only public keys and may be cached for 300 s', async () => {
     const answer = await call(at.gateway.url, 'GET', '/.well-known/jwks.json')
     expect(answer.headers.get('cache-control')).toBe('public, max-age=300')
     const [key] = answer.body.keys as Record<string, unknown>[]
     expect(Object.keys(key ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'])
-    // No secret is set: sealed under the empty one it would look safe.
+    // Without auth.key_secret the key is stored unencrypted. Encryption with an empty secret would only look
+    // safe.
     const [stored] = await at.gateway.sql<{ private_jwk: string }>('select private_jwk from signing_keys')
     expect(JSON.parse(stored?.private_jwk ?? '')).toMatchObject({ kty: 'EC', d: expect.any(String) })
   })
 
-  describe('a user who was deactivated', () => {
+  describe('a deactivated user', () => {
     const administer = (method: string, path: string, body?: unknown) =>
       call(at.gateway.admin, method, `/admin/v1/users/${path}`, { token: at.gateway.adminToken, body })
     const activate = async ({ id }: TestUser, is_active: 0 | 1) =>
@@ -139,7 +140,7 @@ describeOverSetups('accounts and sessions', setup => {
       (await post('refresh', { refresh_token: refresh })).status,
     ]
 
-    it('is refused, and has all of it again when activated: access token, key and session', async () => {
+    it('is refused, and regains the access token, API key and session when activated again', async () => {
       const user = await withKey()
       await activate(user, 0)
       expect(await statuses(user)).toEqual([401, 401, 401])
@@ -147,7 +148,7 @@ describeOverSetups('accounts and sessions', setup => {
       expect(await statuses(user)).toEqual([200, 200, 200])
     })
 
-    it('comes back without any of it if sessions and key were revoked and 15 minutes are over', async () => {
+    it('regains no access if sessions and key were revoked and 15 minutes have passed', async () => {
       const user = await withKey()
       await activate(user, 0)
       expect((await administer('DELETE', `${user.id}/sessions`)).status).toBe(200)

@@ -39,7 +39,7 @@ routes:
   const upstreamOf = async (name: string) =>
     (await routes()).find(route => route.name === name)?.upstream as Route['upstream']
 
-  it('has each with its guards in order, as declared', async () => {
+  it('contains the routes as declared, with their guards in order', async () => {
     const [open, full, maybe] = await routes()
     expect(open).toEqual({
       name: expect.any(String),
@@ -77,7 +77,7 @@ routes:
     expect(maybe).toMatchObject({ auth: 'optional', guards: ['authenticate', 'target'] })
   })
 
-  it('says that a target’s checks fail, and that they pass again', async () => {
+  it('shows when the health checks of a target fail and when they pass again', async () => {
     at.upstream.answer = (_, response) => response.writeHead(500).end()
     await expect
       .poll(() => upstreamOf('full'))
@@ -94,7 +94,7 @@ routes:
       })
   })
 
-  it('says that a target is avoided while others take its place, and that a circuit is open', async () => {
+  it('shows an avoided target and an open circuit', async () => {
     await Promise.all(
       ['pair', 'broken'].flatMap(path => [1, 2].map(() => call(at.gateway.url, 'GET', `/${path}`))),
     )
@@ -112,7 +112,7 @@ routes:
   })
 })
 
-describe('what several processes see of one target', () => {
+describe('the health of a target that several processes check', () => {
   const well = {
     upstream: 'a',
     target: 'http://a',
@@ -123,7 +123,7 @@ describe('what several processes see of one target', () => {
     isEjected: false,
   } as const
 
-  it('is told as the worst-off sees it', () => {
+  it('is the worst state that any process sees', () => {
     const ill = {
       ...well,
       isHealthy: false,

@@ -27,7 +27,7 @@ describeOverSetups('operators', setup => {
     return body as { id: number; email: string }
   }
 
-  it('create users, who sign in by the password, and cannot where there is none', async () => {
+  it('create users; a user without a password cannot sign in', async () => {
     const answer = await ask('POST', '/users', {
       email: ' New@Example.com',
       password,
@@ -48,7 +48,7 @@ describeOverSetups('operators', setup => {
     expect((await login('without@example.com')).status).toBe(200)
   })
 
-  it('change an email, which then is not verified and has no sessions; the same one changes nothing', async () => {
+  it('change an email, which resets its verification and ends the sessions; the same email changes nothing', async () => {
     const { id } = await create({ email_verified: true })
     const email = `other${id}@example.com`
     expect((await ask('PATCH', `/users/${id}`, { email: email.toUpperCase() })).body).toMatchObject({
@@ -78,7 +78,7 @@ describeOverSetups('operators', setup => {
     })
   })
 
-  it('set a password, which ends all sessions; delete, which frees the email', async () => {
+  it('end all sessions when they set a password, and free the email when they delete the user', async () => {
     const { id, email } = await create()
     const { refresh_token } = (await login(email)).body
     expect((await ask('POST', `/users/${id}/password`, { password: 'another horse battery' })).status).toBe(
@@ -93,7 +93,7 @@ describeOverSetups('operators', setup => {
     expect((await ask('POST', '/users', { email })).status).toBe(201)
   })
 
-  it('see what a user has, as far as their role goes, and take it away', async () => {
+  it('see and remove what a user has, within the limits of their role', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { body: key } = await call(at.gateway.url, 'POST', '/api/v1/user/api-token', { token: user.access })
     await at.gateway.sql(
@@ -135,7 +135,7 @@ describeOverSetups('operators', setup => {
     expect(used.status).toBe(401)
   })
 
-  it('see of a user the 100 newest sessions, and of the list of them all', async () => {
+  it('see the 100 newest sessions with a user, and all sessions in the session list', async () => {
     const { id } = await create()
     await at.gateway.sql(
       `insert into refresh_tokens (user_id, token_hash, expires_at, session_id, session_created_at)
@@ -151,7 +151,7 @@ describeOverSetups('operators', setup => {
     expect(await idsOf(`/users/${id}`)).toEqual(all.slice(-100))
   })
 
-  it('find an email with a plus, encoded or not, and in every spelling of its characters', async () => {
+  it('find an email with a plus, encoded or not, in every Unicode form and letter case', async () => {
     const { id } = await create({ email: 'ada+ne\u0301ws@example.com' })
     for (const email of ['ada+n%C3%A9ws', 'ada%2Bne%CC%81ws', 'ADA+NE%CC%81WS']) {
       for (const name of ['email', 'q']) {
@@ -172,7 +172,7 @@ describeOverSetups('operators', setup => {
     expectRefusal(patched, 400, 'email_invalid', 'Email invalide')
   })
 
-  it('are refused an unknown parameter at every endpoint, and nothing is done', async () => {
+  it('receive 400 for an unknown parameter at every endpoint, and nothing changes', async () => {
     const { id, email } = await create()
     for (const { operation } of createAdminEndpoints({} as never)) {
       const path = operation.path.replace('/admin/v1', '').replace(/:\w+/g, String(id))
@@ -188,7 +188,7 @@ describeOverSetups('operators', setup => {
     expectRefusal(read, 403, 'admin_forbidden', 'Droits insuffisants')
   })
 
-  it('find users by a prefix, an id, a plan, page by page; a cursor is of its own query', async () => {
+  it('list users by page with filters; a cursor is valid only for its own query', async () => {
     const { id } = await create({ email: 'zoe.1@example.com' })
     for (const n of [2, 3, 4]) await create({ email: `zoe.${n}@example.com`, plan: 'pro' })
     const emails = async (query: string) => {
@@ -218,7 +218,7 @@ describeOverSetups('operators', setup => {
       expect([query, (await ask('GET', `/users?${query}`)).status]).toEqual([query, 400])
   })
 
-  it('have no email in the audit where a change names the one that the user has already', async () => {
+  it('see no email change in the audit log if the new email is the current one', async () => {
     const { id, email } = await create()
     for (const patch of [{ email: email.toUpperCase() }, { email, plan: 'pro' }, { email: `n${email}` }])
       expect((await ask('PATCH', `/users/${id}`, patch)).status).toBe(200)

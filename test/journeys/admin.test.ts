@@ -12,7 +12,7 @@ import { journey } from '../support/journey.ts'
 import { claimsOf } from '../support/sessions.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
-/** `fetch` does not send all methods. */
+/** Uses `node:http`, because `fetch` refuses some methods, for example TRACE. */
 function send({ port, method, path, token }: Record<'port' | 'method' | 'path' | 'token', string>) {
   return new Promise<{ status: number | undefined; allow: unknown; code: unknown }>((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}` }
@@ -41,7 +41,7 @@ describeOverSetups('the admin listener', setup => {
   const ask = (method: string, path: string, body?: unknown, token = at.gateway.adminToken) =>
     call(at.gateway.admin, method, path, { body, token })
 
-  it('says that the process is up, and whether guards can decide', async () => {
+  it('reports that the process runs and whether it is ready', async () => {
     expect((await call(at.gateway.admin, 'GET', '/healthz')).body).toEqual({ status: 'ok' })
     const ready = await call(at.gateway.admin, 'GET', '/readyz')
     expect(ready.status).toBe(200)
@@ -49,7 +49,7 @@ describeOverSetups('the admin listener', setup => {
     expect(ready.body.warnings).toEqual([expect.stringContaining('auth.key_secret')])
   })
 
-  it('lets nobody in without the token', async () => {
+  it('refuses a call without a valid token', async () => {
     for (const token of ['', 'wrong', `${at.gateway.adminToken}x`]) {
       const answer = await ask('GET', '/admin/v1/users', undefined, token)
       expect([answer.status, answer.body]).toEqual([401, { error: 'Non autorisé' }])
@@ -58,8 +58,8 @@ describeOverSetups('the admin listener', setup => {
     }
   })
 
-  // As much as is read at once, so that the end is read before anything has been answered.
-  it('refuses a client that has ended its side in the same breath', async () => {
+  // The requests fill one read of 64 KiB, so the end is read before the first response is sent.
+  it('still refuses a foreign host if the client ends its side with the last request', async () => {
     const connection = new RawConnection(at.gateway.admin)
     await once(connection.socket, 'connect')
     const padded = requestBytes('GET', '/healthz?'.padEnd(8_000, 'a'), ['X-Pad: '])
@@ -68,12 +68,12 @@ describeOverSetups('the admin listener', setup => {
     connection.socket.end(
       Buffer.concat([many, requestBytes('GET', '/nowhere', [`X-Pad: ${'a'.repeat(rest)}`])]),
     )
-    // Of a host that is not loopback.
+    // The host is not loopback.
     expect((await connection.answers()).at(-1)?.status).toBe(403)
     connection.close()
   })
 
-  it('answers requests that ask for an upgrade as plain ones: it never upgrades, and never leaves anybody waiting', async () => {
+  it('responds to an upgrade request as to a plain request and never upgrades', async () => {
     for (const upgrade of ['h2c', 'websocket']) {
       const connection = new RawConnection(at.gateway.admin)
       const ask = (path: string) =>
@@ -91,7 +91,7 @@ describeOverSetups('the admin listener', setup => {
     }
   })
 
-  it('refuses what readers may disagree on, in its own words and never to be sniffed', async () => {
+  it('refuses ambiguous requests with its own JSON error and X-Content-Type-Options: nosniff', async () => {
     const bearer = `Authorization: Bearer ${at.gateway.adminToken}`
     const of = (...fields: string[]) => `GET /admin/v1/users HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`
     for (const [request, code] of [
@@ -117,20 +117,20 @@ describeOverSetups('the admin listener', setup => {
     }
   })
 
-  it('serves the description of its API to the token', async () => {
+  it('serves its OpenAPI description to a caller with the token', async () => {
     const { text, headers } = await ask('GET', '/openapi.json')
     expect(text).toBe(createDocumentation(packageFacts().version))
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
   })
 
-  it('is not reached through the clients’ listener', async () => {
+  it('is not reachable through the client listener', async () => {
     for (const path of ['/admin/v1/users', '/healthz', '/readyz', '/metrics']) {
       const answer = await call(at.gateway.url, 'GET', path, { token: at.gateway.adminToken })
       expect([answer.status, answer.body]).toEqual([404, { error: 'Route inconnue' }])
     }
   })
 
-  it('shows a user in the spec’s field names, inactive ones too, and never the password’s hash', async () => {
+  it('shows a user, even an inactive one, with the documented fields and without the password hash', async () => {
     const user = await newUser(at.gateway)
     await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
     const { status, body } = await ask('GET', `/admin/v1/users/${user.id}`)
@@ -146,7 +146,7 @@ describeOverSetups('the admin listener', setup => {
     })
   })
 
-  it('answers 404 for an id that no user has', async () => {
+  it('returns 404 for an ID that no user has', async () => {
     for (const id of ['999999999', '0', '-1', 'x', '1e3', '9007199254740993']) {
       for (const [method, path, body] of [
         ['GET', ''],
@@ -168,7 +168,7 @@ describeOverSetups('the admin listener', setup => {
     expect((byPlan.body.users as { plan: string }[]).every(({ plan }) => plan === 'premium')).toBe(true)
   })
 
-  it('refuses filters that mean nothing', async () => {
+  it('refuses invalid filters', async () => {
     expect((await ask('GET', '/admin/v1/users?plan=gold')).body).toEqual({ error: 'Plan invalide' })
     expect((await ask('GET', '/admin/v1/users?cursor=x')).status).toBe(400)
     expect((await ask('GET', '/admin/v1/users?email=%00@x')).status).toBe(400)
@@ -176,7 +176,7 @@ describeOverSetups('the admin listener', setup => {
     expect((await ask('GET', '/admin/v1/users?is_active=yes')).status).toBe(400)
   })
 
-  it('answers a method that a path does not have with 405 and those that it has', async () => {
+  it('returns 405 and the allowed methods for a method that a path does not support', async () => {
     const { port } = new URL(at.gateway.admin)
     for (const [path, allow, methods] of [
       ['/admin/v1/routes', 'GET, HEAD', ['POST', 'PUT', 'OPTIONS', 'PROPFIND', 'TRACE']],
@@ -197,7 +197,7 @@ describeOverSetups('the admin listener', setup => {
     expect(nobody.status).toBe(401)
   })
 
-  it('refuses a URL that cannot be decoded as a request, and takes a long name for one of nothing', async () => {
+  it('returns 400 for a URL that cannot be decoded, and 404 for a very long name', async () => {
     const { port } = new URL(at.gateway.admin)
     const told = async (path: string, method = 'GET') => {
       const { status, code } = await send({ port, method, path, token: at.gateway.adminToken })
@@ -212,7 +212,7 @@ describeOverSetups('the admin listener', setup => {
     expect(await told(`/admin/v1/deliveries/${digits}/retry`, 'POST')).toEqual([404, 'delivery_unknown'])
   })
 
-  it('gives every answer an id, the client’s own where it is safe', async () => {
+  it('gives every response a request ID, and keeps a safe ID of the client', async () => {
     const ids = await Promise.all(
       ['/healthz', '/admin/v1/users', '/admin/v1/nothing', '/nothing', '/admin/v1/users?cursor=x'].map(
         async path => (await ask('GET', path)).headers.get('x-request-id'),
@@ -231,7 +231,7 @@ describeOverSetups('the admin listener', setup => {
     }
   })
 
-  it('refuses a change that it does not understand, and changes nothing', async () => {
+  it('refuses an invalid change and changes nothing', async () => {
     const user = await newUser(at.gateway)
     for (const [body, error, field] of [
       [{ plan: 'gold' }, 'Plan invalide'],
@@ -250,7 +250,7 @@ describeOverSetups('the admin listener', setup => {
     })
   })
 
-  it('refuses a body that is no JSON object, or has a member it does not know, at every endpoint that takes one', async () => {
+  it('refuses a body that is not a JSON object or has an unknown member, at every endpoint with a body', async () => {
     const user = await newUser(at.gateway)
     const taking = [
       ['PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' }],
@@ -283,7 +283,7 @@ describeOverSetups('the admin listener', setup => {
     }
   })
 
-  it('refuses members in the body of what takes none, and changes nothing', async () => {
+  it('refuses a body with members at endpoints that take none, and changes nothing', async () => {
     const user = await newUser(at.gateway, 'pro')
     const changing = createAdminEndpoints({} as never).filter(
       ({ operation }) => operation.body === undefined && operation.method !== 'GET',
@@ -304,7 +304,7 @@ describeOverSetups('the admin listener', setup => {
     expect((await ask('POST', `/admin/v1/users/${user.id}/reset-usage`, {})).status).toBe(200)
   })
 
-  it('lists a user’s sessions, by the ids that their tokens name, and ends them all', async () => {
+  it('lists a user’s sessions by the IDs in their tokens, and ends all of them', async () => {
     const user = await newUser(at.gateway)
     const before = await ask('GET', `/admin/v1/users/${user.id}/sessions`)
     expect(before.body.sessions).toEqual([
@@ -324,7 +324,7 @@ describeOverSetups('the admin listener', setup => {
 })
 
 describe('an admin listener without a token', () => {
-  it('answers health, and 403 to everything else', async () => {
+  it('serves health checks, and returns 403 for everything else', async () => {
     const gateway = await startGateway('', undefined, { admin: '' })
     expect((await call(gateway.admin, 'GET', '/healthz')).status).toBe(200)
     expect((await call(gateway.admin, 'GET', '/readyz')).status).toBe(200)

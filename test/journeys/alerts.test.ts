@@ -12,7 +12,7 @@ interface Delivery {
   webhook_id: string
 }
 
-// Names under .invalid have no address (RFC 6761 §6.4): what is queued here stays pending.
+// Names under .invalid never resolve (RFC 6761, section 6.4), so deliveries stay pending.
 const url = 'https://nobody.invalid/hook'
 
 describeOverSetups('the admin listener', setup => {
@@ -33,8 +33,8 @@ describeOverSetups('the admin listener', setup => {
     user = await receiving()
   })
 
-  describe('takes an alert', () => {
-    it('for one user with 202, stored by then', async () => {
+  describe('accepts an alert', () => {
+    it('for one user with 202 after storing it', async () => {
       const answer = await emit({ type: 'course.done', data: { n: 1 }, user_id: user.id })
       expectAnswer(answer, 202, { deliveries: 1 })
       const [row] = await at.gateway.sql<{ type: string; body: string }>(
@@ -46,7 +46,7 @@ describeOverSetups('the admin listener', setup => {
       expect(row?.body).toBe(`{"type":"course.done","timestamp":"${timestamp}","data":{"n":1}}`)
     })
 
-    it.each([null, '', [1, 'é', null], undefined])('whose data is %j, sent as it is', async data => {
+    it.each([null, '', [1, 'é', null], undefined])('with the data %j, or {} if it is absent', async data => {
       expectAnswer(await emit({ type: 'any.data', data, user_id: user.id }), 202, { deliveries: 1 })
       const [row] = await at.gateway.sql<{ body: string }>(
         `select a.body from webhook_deliveries d join alerts a on a.id = d.alert_id order by d.id desc limit 1`,
@@ -56,7 +56,7 @@ describeOverSetups('the admin listener', setup => {
   })
 
   describe('refuses an alert', () => {
-    it.each([9007199254740991, 0])('to user %s, who does not exist, with 404', async id => {
+    it.each([9007199254740991, 0])('for the unknown user %s with 404', async id => {
       const answer = await emit({ type: 'x', data: {}, user_id: id })
       expectRefusal(answer, 404, 'user_not_found', 'Utilisateur introuvable')
     })
@@ -68,7 +68,7 @@ describeOverSetups('the admin listener', setup => {
       { type: 'x'.repeat(256) },
       { type: '\ud800' },
       ...[null, '1', -1, 1e300].map(user_id => ({ type: 'x', user_id })),
-    ])('that is %j with 400 and the member at fault, and stores nothing', async body => {
+    ])('%j with 400, names the invalid member and stores nothing', async body => {
       const before = await at.gateway.sql('select count(*) as n from alerts')
       const field = 'user_id' in body ? 'user_id' : 'type'
       expectRefusal(await emit({ data: {}, ...body }), 400, 'request_invalid', {
@@ -78,16 +78,16 @@ describeOverSetups('the admin listener', setup => {
       expect(await at.gateway.sql('select count(*) as n from alerts')).toEqual(before)
     })
 
-    it('that nests 30,000 levels deep, or takes it, and answers no 500', async () => {
+    it('nested 30,000 levels deep with 400, or accepts it with 202', async () => {
       const nested = `{"type":"x","user_id":${user.id},"data":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
       expect([202, 400]).toContain((await emit(nested)).status)
     })
   })
 
-  describe('has a delivery tried now', () => {
+  describe('retries a delivery', () => {
     const retry = (id: number | string) => ask('POST', `/admin/v1/deliveries/${id}/retry`)
 
-    it('where it waits, with 202 and an entry in the audit', async () => {
+    it('that is pending, with 202 and an audit entry', async () => {
       const one = await receiving()
       await emit({ type: 'x', data: {}, user_id: one.id })
       const [{ id } = { id: 0 }] = await deliveries(`?user_id=${one.id}`)
@@ -100,7 +100,7 @@ describeOverSetups('the admin listener', setup => {
       })
     })
 
-    it('but not once it is over: 409, and 404 where there is none', async () => {
+    it('only while it is pending, and otherwise returns 409 or 404', async () => {
       const one = await receiving()
       await emit({ type: 'x', data: {}, user_id: one.id })
       const [delivery] = await deliveries(`?user_id=${one.id}`)
@@ -109,14 +109,14 @@ describeOverSetups('the admin listener', setup => {
       for (const id of ['9007199254740991', '0', 'x'])
         expectRefusal(await retry(id), 404, 'delivery_unknown', 'Livraison introuvable')
       const { body } = await ask('GET', '/admin/v1/audit')
-      // The first refusal of a minute stands for the others.
+      // The audit log contains only the first refusal of each minute.
       const refused = { status: 409, user_id: null, changes: null }
       expect((body.entries as object[]).slice(0, 2)).toMatchObject([refused, { status: 202 }])
     })
   })
 
   describe('lists deliveries', () => {
-    it('as they stand, the newest first, with what the receiver is told as their id', async () => {
+    it('newest first, with the webhook ID that the receiver gets', async () => {
       const [first] = await deliveries(`?user_id=${user.id}`)
       expect(first).toEqual({
         id: expect.any(Number),
@@ -155,7 +155,7 @@ describeOverSetups('the admin listener', setup => {
       'user_id=9007199254740993',
       'user_id=1&user_id=2',
       'cursor=x',
-    ])('not by %s', async query => {
+    ])('but refuses the query %s', async query => {
       expectRefusal(await list(`?${query}`), 400, 'request_invalid', 'Requête invalide')
     })
   })

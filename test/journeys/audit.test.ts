@@ -17,13 +17,13 @@ interface Entry {
   [field: string]: unknown
 }
 
-describeOverSetups('the audit', setup => {
+describeOverSetups('the audit log', setup => {
   const at = journey(setup, { admin })
   const ask = (method: string, path: string, body?: unknown, token = at.gateway.adminToken) =>
     call(at.gateway.admin, method, `/admin/v1${path}`, { body, token })
   const entries = async (query = '') => (await ask('GET', `/audit${query}`)).body.entries as Entry[]
 
-  it('says who changed what of whom, when, and how it was answered', async () => {
+  it('records who changed which user, how and when, and the status', async () => {
     const user = await newUser(at.gateway)
     const answer = await call(at.gateway.admin, 'PATCH', `/admin/v1/users/${user.id}/`, {
       token: billing,
@@ -50,7 +50,7 @@ describeOverSetups('the audit', setup => {
     ])
   })
 
-  it('has the values before a change, never an email, and the current email of the user', async () => {
+  it('shows the values before a change and the user’s current email, but stores no email', async () => {
     const user = await newUser(at.gateway)
     const email = `now.${user.email}`
     await ask('PATCH', `/users/${user.id}`, { email_verified: true })
@@ -71,7 +71,7 @@ describeOverSetups('the audit', setup => {
     expect((await entries(`?user_id=${user.id}`)).map(entry => entry.email)).toEqual([null, null, null, null])
   })
 
-  it('has the channel of a call: the console for its cookie, the command line for its header beside a token', async () => {
+  it('contains the channel of a call: console for a session cookie, cli for its header with a token', async () => {
     const user = await newUser(at.gateway)
     const origin = new URL(at.gateway.admin).origin
     const signedIn = await fetch(`${at.gateway.admin}/console/session`, {
@@ -97,7 +97,7 @@ describeOverSetups('the audit', setup => {
     expect((await entries('?action=signInToConsole'))[0]).toMatchObject({ channel: 'console', email: null })
   })
 
-  it('is listed by action and by time, and refuses an unreadable filter', async () => {
+  it('is filtered by action and time, and refuses an invalid filter', async () => {
     const user = await newUser(at.gateway)
     const day = new Date(at.gateway.clock.at + 86_400_000).toISOString().slice(0, 10)
     at.gateway.clock.at = Date.parse(`${day}T12:00:00Z`)
@@ -128,7 +128,7 @@ describeOverSetups('the audit', setup => {
       expect([query, (await ask('GET', `/audit?${query}`)).status]).toEqual([query, 400])
   })
 
-  it('has ended sessions and alerts too, of an alert not its data', async () => {
+  it('contains ended sessions and alerts, but not the data of an alert', async () => {
     const user = await newUser(at.gateway, 'pro')
     const ended = await ask('DELETE', `/users/${user.id}/sessions`)
     const alert = { type: 'course.done', data: { n: 'secret' }, user_id: user.id }
@@ -142,7 +142,7 @@ describeOverSetups('the audit', setup => {
     expect((await entries())[0]).toMatchObject({ user_id: null, changes: { type: 'to.all' } })
   })
 
-  it('has what was refused, with the status and no changes: of an operator, route and minute the first', async () => {
+  it('contains refused calls without changes, only the first per operator, route and minute', async () => {
     const user = await newUser(at.gateway)
     const minutesLater = () => {
       at.gateway.clock.at += 60_000
@@ -156,7 +156,7 @@ describeOverSetups('the audit', setup => {
     minutesLater()
     await ask('PATCH', '/users/99999999', { plan: 'pro' })
     await ask('POST', '/alerts', { type: 'x', user_id: 99_999_998 })
-    // An export is not a change, but the audit contains its refusal.
+    // An export is not a change, but the audit log contains its refusal.
     for (let i = 0; i < 2; i += 1) await ask('GET', '/users/99999997/export')
     expect(await entries(`?user_id=${user.id}`)).toMatchObject([
       { status: 413, changes: null },
@@ -168,7 +168,7 @@ describeOverSetups('the audit', setup => {
     expect(await entries('?user_id=99999997')).toMatchObject([{ status: 404, changes: null, method: 'GET' }])
   })
 
-  it('has no reading, and nobody who is no operator', async () => {
+  it('contains neither reads nor calls without a valid token', async () => {
     const user = await newUser(at.gateway)
     const before = await entries()
     await ask('GET', `/users/${user.id}`)
@@ -178,7 +178,7 @@ describeOverSetups('the audit', setup => {
     expect((await ask('GET', `/users/${user.id}`)).body.plan).toBe('free')
   })
 
-  it('keeps a change from happening that it cannot write down: 503', async () => {
+  it('prevents a change with 503 if its entry cannot be stored', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { sql } = at.gateway
     const url = 'https://nobody.invalid/hook'
@@ -200,7 +200,7 @@ describeOverSetups('the audit', setup => {
     expect((await ask('GET', `/deliveries?user_id=${user.id}`)).body.deliveries).toEqual([])
   })
 
-  it('outlives the user, and is not changed through the API', async () => {
+  it('outlives the user and cannot be changed through the API', async () => {
     const user = await newUser(at.gateway)
     await ask('PATCH', `/users/${user.id}`, { plan: 'pro' })
     await at.gateway.sql('delete from users where id = $1', [user.id])
@@ -213,7 +213,7 @@ describeOverSetups('the audit', setup => {
     }
   })
 
-  it('is listed by operator and page by page, each entry once', async () => {
+  it('is listed by operator and page by page, with each entry once', async () => {
     await at.gateway.sql(
       `insert into admin_audit (at, operator, method, route, status, request_id)
        select now(), 'robot', 'POST', '/admin/v1/alerts', 202, n::text from generate_series(1, 250) n`,
@@ -233,7 +233,7 @@ describeOverSetups('the audit', setup => {
 })
 
 describe('the log of the admin listener', () => {
-  it('has a line for every call: who, what and how it was answered, and no token', async () => {
+  it('has one line per call with caller, path and status, and without the token', async () => {
     const gateway = await startGateway('', undefined, { admin })
     await call(gateway.admin, 'GET', '/admin/v1/users?email=a@b', {
       token: billing,
@@ -251,7 +251,7 @@ describe('the log of the admin listener', () => {
     await gateway.stop()
   })
 
-  it('has one line for a call whose client left, without a status', async () => {
+  it('has one line without a status for a call whose client left', async () => {
     const gateway = await startGateway('', undefined, { admin })
     const { id } = await newUser(gateway)
     const { hostname, port } = new URL(gateway.admin)

@@ -1,4 +1,4 @@
-// A certificate is renewed while the gateway serves, as Kubernetes does it; one that cannot be served with fails a start.
+// A certificate is replaced while the gateway serves, the way Kubernetes replaces it.
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,13 +11,13 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
-/** A changed certificate is in use after a few seconds. */
+/** A changed certificate is in use within a few seconds. */
 const soon = { timeout: 5_000, interval: 100 }
 
 let folder: string
 let upstream: Upstream
 let gateway: TestGateway
-/** As Kubernetes mounts a secret: files are links into `..data`, which is a link to a folder of one version. */
+/** Kubernetes mounts a secret as links into `..data`, which is itself a link to the folder of one version. */
 const inFolder = (name: string) => join(folder, name)
 
 async function mount(version: string, { cert, key }: TestCertificate['files']): Promise<void> {
@@ -28,7 +28,7 @@ async function mount(version: string, { cert, key }: TestCertificate['files']): 
   await rename(inFolder('..new'), inFolder('..data'))
 }
 
-/** Whose certificate a new connection is shown. */
+/** Returns the name in the certificate that a new connection receives. */
 async function shown(): Promise<string> {
   const { hostname, port } = new URL(gateway.url)
   const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false })
@@ -40,7 +40,7 @@ async function shown(): Promise<string> {
 
 const logged = (sentence: string) => gateway.log.filter(line => line.includes(sentence)).length
 
-describe('a certificate that is renewed', () => {
+describe('a renewed certificate', () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-tls-'))
     await mount('..1', first.files)
@@ -56,7 +56,7 @@ describe('a certificate that is renewed', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('by a swapped link is shown to new connections within seconds; open ones stay', async () => {
+  it('is used for new connections within seconds after its link changes, while open ones stay', async () => {
     const open = new RawConnection(gateway.url)
     open.write(requestBytes('GET', '/public/1'))
     expect((await open.answer())?.status).toBe(200)

@@ -16,7 +16,7 @@ type Credential = { token: string } | { headers: { 'x-api-key': string } }
 const get = (gateway: TestGateway, path: string, as: Credential): Promise<Answer> =>
   call(gateway.url, 'GET', path, as)
 
-/** Once the feed is trusted, a user seen before costs nothing. */
+/** Waits until the replica trusts the change feed. A request of a known user then runs no SQL statement. */
 async function remembers(gateway: TestGateway, user: TestUser): Promise<void> {
   const cost = async () => {
     const before = gateway.statements.length
@@ -26,16 +26,16 @@ async function remembers(gateway: TestGateway, user: TestUser): Promise<void> {
   await expect.poll(cost, { timeout: 5_000, interval: 10 }).toBe(0)
 }
 
-/** Milliseconds after a commit in which an answer may still be of the state before. */
+/** Milliseconds after a commit during which a response may still show the old state. */
 const grace = 50
 
-describeOverSetups('a change', setup => {
+describeOverSetups('changes', setup => {
   let stores: Stores
   let upstream: Upstream
   let replicas: TestGateway[] = []
-  /** Another program's. */
+  /** The connection of another program that changes the database. */
   let program: Client | undefined
-  /** Listens as the gateways do: what the database tells it late, it tells them late. */
+  /** Listens like the gateways. If the database notifies it late, the gateways were notified late too. */
   let witness: Client | undefined
   let witnessed = Number.POSITIVE_INFINITY
   const loop = watchEventLoop()
@@ -71,8 +71,8 @@ describeOverSetups('a change', setup => {
     program === undefined ? first.sql(text, values) : program.query(text, values)
 
   /**
-   * Commits one change after the other, and asks every replica every 5 ms: what was sent after the time that it has is
-   * answered from the new state.
+   * Commits the changes one after the other and sends a request to every replica every 5 ms. A request that
+   * is sent later than `grace` after the commit must see the new state.
    */
   async function expectInTime(
     path: string,
@@ -106,11 +106,11 @@ describeOverSetups('a change', setup => {
     }
     expect(late).toEqual([])
     if (told > 0)
-      console.warn(`${told} answers of before where process or database were delayed by more than 20 ms`)
+      console.warn(`${told} late responses while the process or database was delayed by more than 20 ms`)
     expect(told).toBeLessThan(rounds)
   }
 
-  it('of is_active by raw SQL is in force everywhere within 50 ms', async () => {
+  it('a change of is_active with raw SQL applies on every replica within 50 ms', async () => {
     const user = await newUser(first)
     for (const replica of replicas) await remembers(replica, user)
     const to = (flag: number, status: number) => ({
@@ -121,7 +121,7 @@ describeOverSetups('a change', setup => {
     await expectInTime('/any/x', { token: user.access }, [to(0, 401), to(1, 200)], 20)
   })
 
-  it('of a key by raw SQL, its coming included, is in force everywhere within 50 ms', async () => {
+  it('a change of an API key with raw SQL, even its creation, applies on every replica within 50 ms', async () => {
     const user = await newUser(first, 'pro')
     for (const replica of replicas) await remembers(replica, user)
     const key = `peage_key_of_${user.id}`
@@ -136,7 +136,7 @@ describeOverSetups('a change', setup => {
     await expectInTime('/any/x', as, [to(0, 200), to(1, 401)], 20)
   })
 
-  it('that an operator makes is in force in the very next request on the same replica', async () => {
+  it('a change by an operator applies to the very next request on the same replica', async () => {
     const user = await newUser(first, 'pro')
     await remembers(first, user)
     const patch = async (body: object) => {
@@ -159,8 +159,8 @@ describeOverSetups('a change', setup => {
     }
   })
 
-  describe('without one, a request', () => {
-    /** Statements of background work: deliveries, expiry of old rows, and the time of the last use. */
+  describe('without changes', () => {
+    /** Deliveries, the expiry of old rows, and the time of the last use run beside the requests. */
     const background = /webhook_deliveries|delete from refresh_tokens|set last_used_at|skip locked/
     const costOf = async (work: () => Promise<unknown>) => {
       const before = first.statements.length
@@ -168,7 +168,7 @@ describeOverSetups('a change', setup => {
       return first.statements.slice(before).filter(statement => !background.test(statement))
     }
 
-    it('of a bearer or a key that was seen before costs no statement', async () => {
+    it('a request with a known token or API key runs no SQL statement', async () => {
       const user = await newUser(first, 'pro')
       const key = `peage_seen_${user.id}`
       await giveKey(first, user, key)
@@ -185,7 +185,7 @@ describeOverSetups('a change', setup => {
   })
 })
 
-describeWithServices('two replicas that do not hear', () => {
+describeWithServices('a replica whose Postgres stops responding', () => {
   let stores: Stores
   let upstream: Upstream
   let relay: StallingRelay
@@ -207,7 +207,7 @@ describeWithServices('two replicas that do not hear', () => {
     if (stores !== undefined) await services.drop(stores)
   })
 
-  it('whose Postgres falls silent answer from memory for 3 s, then 503, and what changed then when it speaks again', async () => {
+  it('answers from memory for 3 s, then returns 503, and applies missed changes when Postgres is back', async () => {
     const [hearing, deaf] = replicas
     if (hearing === undefined || deaf === undefined) return
     const user = await newUser(hearing)
@@ -215,7 +215,7 @@ describeWithServices('two replicas that do not hear', () => {
     for (const replica of replicas) await remembers(replica, user)
     relay.stall()
     const stalled = performance.now()
-    // From memory: nothing that was asked of Postgres now would be answered.
+    // The response comes from memory, because Postgres does not respond now.
     expect((await ask()).status).toBe(200)
     await hearing.sql('update users set is_active = 0 where id = $1', [user.id])
     const committed = performance.now()

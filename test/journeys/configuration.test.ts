@@ -56,7 +56,7 @@ describe('the running configuration', () => {
     return at.gateway.reload()
   }
 
-  it('is told with its lines and defaults, and none of its secrets', async () => {
+  it('is shown with line numbers and defaults, but without secrets', async () => {
     const body = await ask()
     expect(JSON.stringify(body)).not.toContain('planted')
     expect(body.last_reload).toBeNull()
@@ -90,7 +90,7 @@ describe('the running configuration', () => {
       expect([path, valueAt(path)?.value]).toEqual([path, '***'])
   })
 
-  it('shows which secrets are not set, and a number of tokens, unmasked', async () => {
+  it('shows unset secrets and the number of remembered tokens without masking', async () => {
     const { values } = await ask()
     const value = (path: string) => values.find(each => each.path === path)?.value
     expect({
@@ -102,7 +102,7 @@ describe('the running configuration', () => {
     }).toEqual({ postgres: '', listen: '', old: '', header: '', remembered: 50_000 })
   })
 
-  it('explains requests, with none of its secrets, also for a user by the record', async () => {
+  it('explains a request without secrets, for a plan or for a stored user', async () => {
     const explain = (body: object) =>
       call(at.gateway.admin, 'POST', '/admin/v1/explain', { body, token: 'planted-as-a-token-0123' })
     const { status, body } = await explain({ method: 'GET', path: '/one', as: 'pro' })
@@ -141,7 +141,7 @@ describe('the running configuration', () => {
       expect([bad, (await explain(bad)).status]).toEqual([bad, 400])
   })
 
-  it('keeps what waits for a restart, and says so', async () => {
+  it('keeps a value that needs a restart, and marks it', async () => {
     await save(text =>
       text.replace("postgres: ''", "postgres: 'postgres://other:planted@db/x'").replace('/one', '/two'),
     )
@@ -158,13 +158,13 @@ describe('the running configuration', () => {
   it.each([
     ['an unknown key', (text: string) => `${text}\nplanted_key: 1\n`],
     [
-      'a key below it',
+      'an unknown nested key',
       (text: string) => text.replace('free_daily: 1', 'free_daily: 1, planted-key-2: planted-value'),
     ],
     ['a bad upstream', (text: string) => text.replace('upstream: token', 'upstream: planted-upstream')],
     ['a short token', (text: string) => text.replace('plain: planted-as-plain-token-1', 'plain: planted')],
     [
-      'a token in the place of its name',
+      'a token instead of its name',
       (text: string) => text.replace('plain: planted-as-plain-token-1', '"planted/token+in=": plain'),
     ],
     ['broken YAML', (text: string) => `${text}\n"planted: [`],
@@ -175,7 +175,7 @@ describe('the running configuration', () => {
     ['a bad method', (text: string) => text.replace('path: /two', 'path: /two\n    methods: [planted get]')],
     ['a bad header', (text: string) => text.replace('X-Team: blue', '"planted header": blue')],
     ['a bad URL', (text: string) => text.replace('http://127.0.0.1:9', 'http://planted:planted@127.0.0.1:9')],
-  ])('tells why a file was refused, without what stood there: %s', async (_, edit) => {
+  ])('shows why a reload was refused without quoting the file: %s', async (_, edit) => {
     const before = readFileSync(at.gateway.file, 'utf8')
     await save(edit)
     const { last_reload, values } = await ask()
@@ -187,8 +187,8 @@ describe('the running configuration', () => {
       expect([line > 0, column > 0, text === '']).toEqual([true, true, false])
   })
 
-  // The role of a token is `read`.
-  it('tells why in whole sentences: the role of a token is no secret that a sentence may not have', async () => {
+  // The role of the token is `read`, a word that is also in the message.
+  it('does not mask the role of a token in error messages', async () => {
     const before = readFileSync(at.gateway.file, 'utf8')
     await save(text => text.replace('path: /two', 'path: "${file:/no/such/file}"'))
     const { last_reload } = await ask()

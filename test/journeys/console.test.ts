@@ -18,7 +18,7 @@ const tokens = { all: 'a-token-that-may-all-0123456789', reader: 'a-token-that-r
 const admin = (more = '') =>
   `, tokens: { boss: '${tokens.all}', reader: { token: ${tokens.reader}, may: read } }${more}`
 
-/** Not `fetch`, which sets `Origin` and `Host` by itself. */
+/** Uses `node:http`, because `fetch` sets `Origin` and `Host` itself. */
 function send(base: string, method: string, path: string, headers: Headers = {}, body?: object) {
   const { hostname, port } = new URL(base)
   return new Promise<Answer>((resolve, reject) => {
@@ -53,7 +53,7 @@ describe('the console', () => {
   const patch = (headers: Headers) =>
     send(at.gateway.admin, 'PATCH', '/admin/v1/users/1', headers, { plan: 'pro' })
 
-  it('serves its page and files, compressed, and lets nothing else run', async () => {
+  it('serves its page and compressed files, and allows no inline or foreign scripts', async () => {
     const page = await send(at.gateway.admin, 'GET', '/console')
     expect([page.status, page.headers['cache-control'], page.headers['referrer-policy']]).toEqual([
       200,
@@ -84,7 +84,7 @@ describe('the console', () => {
     expect(told(await send(at.gateway.admin, 'POST', '/console'))).toEqual([405, 'method_not_allowed'])
   })
 
-  it('is where the root of the listener leads to', async () => {
+  it('is reached by a redirect from / on the admin listener', async () => {
     for (const method of ['GET', 'HEAD']) {
       const { status, headers } = await send(at.gateway.admin, method, '/')
       expect([status, headers.location, headers['cache-control']]).toEqual([302, '/console', 'no-store'])
@@ -94,7 +94,7 @@ describe('the console', () => {
     expect(told(await send(at.gateway.admin, 'GET', '/', { host: 'evil.example' }))).toEqual(forbidden)
   })
 
-  it('exchanges a token for a cookie that stands for it, and ends with the sign-out', async () => {
+  it('exchanges a token for a session cookie, which ends with the sign-out', async () => {
     const answer = await signIn(tokens.reader)
     expect([answer.status, answer.text]).toEqual([204, ''])
     expect(String(answer.headers['set-cookie'])).toMatch(
@@ -123,7 +123,7 @@ describe('the console', () => {
     expect(entry).toEqual({ operator: 'reader', route: '/console/session', status: 204 })
   })
 
-  it('ends after eight hours', async () => {
+  it('ends a session after eight hours', async () => {
     const cookie = cookieOf(await signIn(tokens.all))
     at.gateway.clock.at += 28_799_999
     expect((await session({ cookie })).status).toBe(200)
@@ -138,10 +138,10 @@ describe('the console', () => {
     ['an Origin of null', () => ({ origin: 'null' })],
     ['its own Origin, from another site', own => ({ origin: own, 'sec-fetch-site': 'cross-site' })],
     [
-      'a proxy that nobody trusts',
+      'the headers of an untrusted proxy',
       own => ({ origin: 'https://a.example', 'x-forwarded-host': 'a.example', own }),
     ],
-  ])('refuses what changes something with %s, with a cookie and at the sign-in', async (_, headers) => {
+  ])('refuses a change, a sign-in and a sign-out with %s', async (_, headers) => {
     const cookie = cookieOf(await signIn(tokens.all))
     expect(told(await patch({ cookie, ...headers(own()) }))).toEqual(forbidden)
     expect(told(await signIn(tokens.all, headers(own())))).toEqual(forbidden)
@@ -150,7 +150,7 @@ describe('the console', () => {
     expect((await session({ cookie })).status).toBe(200)
   })
 
-  it('lets nobody read from another site', async () => {
+  it('refuses reads from another site', async () => {
     const cookie = cookieOf(await signIn(tokens.all))
     for (const site of ['cross-site', 'same-site'])
       for (const path of ['/console/session', '/admin/v1/users', '/openapi.json', '/console'])
@@ -160,7 +160,7 @@ describe('the console', () => {
         }
   })
 
-  it('goes by a bearer beside the cookie, and asks for no Origin then', async () => {
+  it('prefers a bearer token to the cookie, and then requires no Origin', async () => {
     const cookie = cookieOf(await signIn(tokens.all))
     expect(told(await patch({ cookie, authorization: `Bearer ${tokens.reader}` }))).toEqual([
       403,
@@ -170,13 +170,13 @@ describe('the console', () => {
     expect(told(await patch({ authorization: `Bearer ${tokens.all}` }))).toEqual([404, 'user_not_found'])
   })
 
-  it('reads the cookie by the name that fits alone, and passes over one that somebody else has set', async () => {
+  it('reads only the cookie with the right name, and skips a cookie with an unknown value', async () => {
     const cookie = cookieOf(await signIn(tokens.all))
     expect(told(await session({ cookie: `__Host-${cookie}` }))).toEqual(unauthorized)
     expect((await session({ cookie: `peage-console=x; ${cookie}` })).status).toBe(200)
   })
 
-  it('limits wrong tokens by address, and always takes a right one', async () => {
+  it('limits wrong tokens by address, and always accepts a valid token', async () => {
     at.gateway.clock.at += 60_000
     for (let tries = 0; tries < 10; tries += 1) expect(told(await signIn('wrong'))).toEqual(unauthorized)
     const refused = await signIn('wrong')
@@ -186,14 +186,14 @@ describe('the console', () => {
     expect(told(await signIn('wrong'))).toEqual(unauthorized)
   })
 
-  it('refuses another site’s page before it says what is wrong with the URL', async () => {
+  it('refuses another site before it checks the URL', async () => {
     const bad = (headers: Headers) => send(at.gateway.admin, 'GET', '/admin/v1/users/%zz', headers)
     expect(told(await bad({ host: 'evil.example' }))).toEqual(forbidden)
     expect(told(await bad({ 'sec-fetch-site': 'cross-site' }))).toEqual(forbidden)
     expect(told(await bad({}))).toEqual([400, 'path_invalid'])
   })
 
-  it('sends its cookies to no upstream', async () => {
+  it('never forwards its cookies to an upstream', async () => {
     await send(at.gateway.url, 'GET', '/all', { cookie: 'a=b; peage-console=x; __Host-peage-console=y; c=d' })
     await send(at.gateway.url, 'GET', '/all', { cookie: 'peage-console=x' })
     await send(at.gateway.url, 'GET', '/all', { cookie: ['a=b; peage-console=x', 'PEAGE-CONSOLE=z;c=d'] })
@@ -202,8 +202,8 @@ describe('the console', () => {
   })
 })
 
-describe('the console behind a proxy that ends TLS', () => {
-  it('has a Secure cookie, and goes by what the proxy says', async () => {
+describe('the console behind a TLS proxy', () => {
+  it('sets a Secure cookie and uses the headers of the proxy', async () => {
     const gateway = await startGateway('', undefined, {
       admin: admin(),
       server: ", trusted_proxies: ['127.0.0.1']",
@@ -231,8 +231,8 @@ describe('the console behind a proxy that ends TLS', () => {
   })
 })
 
-describe('a session whose token is taken out of the file', () => {
-  it('ends, and does not come back with the token', async () => {
+describe('a session whose token was removed from the file', () => {
+  it('ends, and stays ended after the token is back', async () => {
     const gateway = await startGateway('', undefined, { admin: admin() })
     try {
       const origin = new URL(gateway.admin).origin
@@ -255,11 +255,11 @@ describe('a session whose token is taken out of the file', () => {
   })
 })
 
-describe('without the console', () => {
+describe('a disabled console', () => {
   it.each([
     ['console: false', admin(', console: false')],
     ['no token', ''],
-  ])('%s: nothing of it is there', async (_, settings) => {
+  ])('returns 404 for every path with %s', async (_, settings) => {
     const gateway = await startGateway('', undefined, { admin: settings })
     try {
       for (const path of ['/', '/console', '/console/session', '/console/assets/x'])

@@ -24,7 +24,7 @@ routes:
   - { name: partner-read, path: /partner, upstream: echo, auth: none, methods: [GET], cors: { origins: ['*'] } }
 `
 
-/** The header fields that browsers read, without `access-control-`. */
+/** Returns `vary` and the CORS headers without the prefix `access-control-`. */
 const corsOf = ({ headers }: Answer) =>
   Object.fromEntries(
     [...headers]
@@ -51,8 +51,8 @@ describe('with CORS configured', () => {
     return row?.daily_usage
   }
 
-  it('a preflight is answered before every guard, spends nothing, and the upstream hears nothing of it', async () => {
-    // Nor are credentials read, two of them even.
+  it('a preflight is answered before all guards, spends no use and does not reach the upstream', async () => {
+    // The preflight sends two credentials, which the gateway does not read.
     const requestHeaders = {
       'access-control-request-headers': 'authorization,content-type',
       authorization: 'Bearer x',
@@ -83,14 +83,14 @@ describe('with CORS configured', () => {
     ['/api/v1/auth/login', 'POST'],
     ['/API/v1/auth/Register/', 'POST'],
     ['/.well-known/jwks.json', 'GET'],
-  ])('a preflight to our own %s is answered', async (path, method) => {
+  ])('the gateway answers a preflight to its own endpoint %s', async (path, method) => {
     const answer = await ask(path, method)
     expect(answer.status).toBe(204)
     expect(answer.headers.get('access-control-allow-origin')).toBe(page)
     expect(answer.headers.get('access-control-allow-methods')).toContain(method)
   })
 
-  it('a preflight for a method that the path does not declare names those that it does', async () => {
+  it('a preflight for an undeclared method lists the declared methods', async () => {
     const answer = await ask('/courses/1', 'DELETE')
     expect(answer.status).toBe(204)
     expect(answer.headers.get('access-control-allow-methods')).toBe('GET, HEAD')
@@ -102,7 +102,7 @@ describe('with CORS configured', () => {
     )
   })
 
-  it('a preflight of another origin is answered without a permission', async () => {
+  it('a preflight from another origin is answered without a permission', async () => {
     for (const origin of [
       'https://evil.example',
       'null',
@@ -116,7 +116,7 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('a path that nothing serves is 404 to the page itself, whose preflight is answered', async () => {
+  it('an unknown path returns a readable 404 to the page, and its preflight is answered', async () => {
     for (const path of ['/nothing', '/api/v1/auth/nothing']) {
       const preflight = await ask(path, 'DELETE', { 'access-control-request-headers': 'x-api-key' })
       expect(preflight.status).toBe(204)
@@ -131,13 +131,13 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('a forbidden path is refused before its preflight, and the page may read why', async () => {
+  it('a forbidden path is refused before the preflight, with an error that the page can read', async () => {
     const answer = await ask('/a%2Fb', 'GET')
     expect([answer.status, answer.headers.get('x-peage-error')]).toEqual([400, 'path_invalid'])
     expect(answer.headers.get('access-control-allow-origin')).toBe(page)
   })
 
-  it('OPTIONS without the two fields goes on as any request', async () => {
+  it('OPTIONS without the two preflight headers is handled like any request', async () => {
     for (const headers of [{}, { origin: page }, { 'access-control-request-method': 'GET' }] as const) {
       const answer = await call(at.gateway.url, 'OPTIONS', '/public', { headers })
       expect(answer.status).toBe(200)
@@ -149,7 +149,7 @@ describe('with CORS configured', () => {
     ).toBe(405)
   })
 
-  it('the upstream’s own CORS fields are replaced, its Vary is kept', async () => {
+  it('the CORS headers of an upstream are replaced and its Vary header is kept', async () => {
     at.upstream.answer = (_request, response) => {
       response.setHeader('Access-Control-Allow-Origin', '*')
       response.setHeader('Access-Control-Allow-Credentials', 'true')
@@ -165,13 +165,13 @@ describe('with CORS configured', () => {
       expect(corsOf(await get('/public', headers))).toEqual({ vary })
   })
 
-  it('a route’s header rules say nothing beside CORS, and their Vary is kept', async () => {
+  it('the header rules of a route cannot set CORS headers, but can set Vary', async () => {
     const answer = await get('/ruled')
     expect(answer.headers.get('access-control-allow-origin')).toBe(page)
     expect(answer.headers.get('vary')).toBe('Accept, Origin')
   })
 
-  it('refusals and failures can be read by the page', async () => {
+  it('a page can read refusals and failures', async () => {
     await get('/courses/1', { origin: page }, user.access)
     const seen = [
       await get('/pro'),
@@ -192,7 +192,7 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('our own answers can be read by the page', async () => {
+  it('a page can read the responses of the gateway itself', async () => {
     const { email, password } = user
     const login = await call(at.gateway.url, 'POST', '/api/v1/auth/login', {
       headers: { origin: page },
@@ -206,7 +206,7 @@ describe('with CORS configured', () => {
     expect((await get('/.well-known/jwks.json', {})).headers.get('vary')).toBe('Origin')
   })
 
-  it('a route’s own CORS replaces the server’s, on its preflights, answers and refusals', async () => {
+  it('a route’s own CORS settings replace the server’s for preflights, responses and refusals', async () => {
     const answer = await ask('/partner', 'POST', {}, partner)
     const allowed = { 'allow-origin': partner, 'allow-credentials': 'true' }
     expect(corsOf(answer)).toMatchObject({ ...allowed, 'allow-methods': 'POST', 'max-age': '90' })
@@ -226,7 +226,7 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('the method that is asked for chooses between the routes of a path', async () => {
+  it('the requested method selects between the routes of a path', async () => {
     const read = await ask('/partner', 'GET', {}, 'https://anybody.example')
     expect(read.headers.get('access-control-allow-origin')).toBe('*')
     expect(read.headers.get('access-control-allow-methods')).toBe('GET, HEAD')
@@ -235,7 +235,7 @@ describe('with CORS configured', () => {
     expect([put.status, put.headers.get('access-control-allow-origin')]).toEqual([405, partner])
   })
 
-  it('a preflight’s line in the log names the route', async () => {
+  it('the log line of a preflight contains the route', async () => {
     const answer = await ask('/partner', 'POST', {}, partner)
     const id = answer.headers.get('x-request-id')
     await expect.poll(() => at.gateway.log.find(line => line.includes(String(id)))).toBeDefined()
@@ -255,7 +255,7 @@ routes:
 `,
   )
 
-  it('preflights elsewhere go on as any request, and nothing is added or taken away there', async () => {
+  it('a preflight to another path is handled like any request, and its response is unchanged', async () => {
     const headers = { origin: page, 'access-control-request-method': 'POST' }
     expect((await call(at.gateway.url, 'OPTIONS', '/open', { headers })).status).toBe(204)
     expect((await call(at.gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers })).status).toBe(405)

@@ -56,14 +56,14 @@ webhooks: { allow_private_networks: true, timeout: 8s }
     await rm(folder, { recursive: true, force: true })
   })
 
-  /** It trusts the receivers' certificate as an operator's own authority is trusted. */
+  /** Starts the program with the certificate of the receivers as an additional authority. */
   const start = () => startProgram(file, { NODE_EXTRA_CA_CERTS: first.files.cert })
   const admin = (method: string, path: string, body?: unknown) =>
     call(program.admin, method, `/admin/v1${path}`, { token: adminToken, body })
   const emit = (userId: number, data: unknown = {}) =>
     admin('POST', '/alerts', { type: 'course.done', data, user_id: userId })
 
-  /** @param answers nothing to hang */
+  /** @param answers `false` to let requests hang */
   async function receiver(answers = true): Promise<Receiver> {
     const made = await startReceiver(
       first,
@@ -94,7 +94,7 @@ webhooks: { allow_private_networks: true, timeout: 8s }
   const delivered = async (id: number) =>
     (await admin('GET', `/deliveries?user_id=${id}`)).body.deliveries as Record<string, unknown>[]
 
-  it('delivers what was emitted, signed with the secret that was shown, and says so in the log', async () => {
+  it('delivers an alert signed with the displayed secret, and lists it as delivered', async () => {
     const { id, secret } = await proUser((await receiver()).port)
     const answer = await emit(id, { title: 'Émigré' })
     expect([answer.status, answer.body]).toEqual([202, { deliveries: 1 }])
@@ -113,7 +113,7 @@ webhooks: { allow_private_networks: true, timeout: 8s }
       ])
   })
 
-  it('sends after a restart what was under way or waiting before it', async () => {
+  it('sends unfinished and waiting deliveries after a restart', async () => {
     const hanging = await receiver(false)
     const { id } = await proUser(hanging.port)
     for (let i = 0; i < 6; i += 1) await emit(id, i)

@@ -9,7 +9,7 @@ import { describeOverSetups } from '../support/setups.ts'
 const mailSent = { message: 'E-mail envoyé' }
 const invalid = [400, 'code_invalid', 'Code invalide ou expiré'] as const
 let addresses = 0
-/** One that nobody has. */
+/** Returns an address that no account uses. */
 const freeEmail = () => `free${++addresses}@example.org`
 
 describeOverSetups('emails', setup => {
@@ -34,14 +34,14 @@ describeOverSetups('emails', setup => {
   describe('verification', () => {
     const ask = (user: TestUser) => post('email/verify/request', undefined, user.access)
 
-    /** A user to whom a code was mailed. */
+    /** Creates a user who has received a code by mail. */
     async function asking() {
       const user = await newUser(at.gateway)
       expectAnswer(await ask(user), 202, mailSent)
       return { user, ...(await codeTo(at.gateway, user.email)) }
     }
 
-    it.each(['code', 'token'] as const)('by %s verifies the email, and leaves the sessions', async kind => {
+    it.each(['code', 'token'] as const)('by %s verifies the email and keeps the sessions', async kind => {
       const { user, code, token } = await asking()
       const by = { code: { email: ` ${user.email.toUpperCase()} `, code: ` ${code} ` }, token: { token } }
       expectAnswer(await post('email/verify', by[kind]), 200, { message: 'E-mail vérifié' })
@@ -52,7 +52,7 @@ describeOverSetups('emails', setup => {
       expect(await refreshes(user)).toBe(true)
     })
 
-    it('is no way to set a password or to change the email, nor are their codes one to verify', async () => {
+    it('codes cannot set a password or change the email, and reset codes cannot verify an email', async () => {
       const { user, code, token } = await asking()
       const newPassword = { new_password: 'un mot de passe' }
       expectRefusal(await post('password/reset', { token, ...newPassword }), ...invalid)
@@ -65,14 +65,14 @@ describeOverSetups('emails', setup => {
       expectAnswer(await post('email/verify', { token }), 200, { message: 'E-mail vérifié' })
     })
 
-    it('is not mailed by a registration unless that is configured', async () => {
+    it('is not mailed on registration by default', async () => {
       const email = freeEmail()
       expect((await post('register', { email, password: 'un mot de passe' })).status).toBe(201)
       expect(await kindsTo(at.gateway, email)).toEqual([])
     })
   })
 
-  it('codes to verify are good for a day, those of a reset or a change for half an hour, by default', async () => {
+  it('a verification code is valid for a day by default, other codes for 30 minutes', async () => {
     const user = await newUser(at.gateway)
     const minutesOf = async (address: string) => {
       const { row } = await codeTo(at.gateway, address)
@@ -87,7 +87,7 @@ describeOverSetups('emails', setup => {
     expect(await minutesOf(email)).toBe(30)
   })
 
-  it('are told of by notices also where an operator changed what they tell', async () => {
+  it('a change by an operator also mails a notice to the user', async () => {
     const user = await newUser(at.gateway)
     const moved = freeEmail()
     const operate = async (method: string, path: string, body?: object) => {
@@ -106,7 +106,7 @@ describeOverSetups('emails', setup => {
     const ask = (user: TestUser, email: unknown, password: unknown = user.password) =>
       post('email', { email, current_password: password }, user.access)
 
-    /** A user to whose new address a code was mailed. */
+    /** Creates a user who has received a code at a new address. */
     async function changing(email = freeEmail()) {
       const user = await newUser(at.gateway)
       expectAnswer(await ask(user, ` ${email.toUpperCase()} `), 202, mailSent)
@@ -114,14 +114,14 @@ describeOverSetups('emails', setup => {
     }
     const changed = (email: string) => ({ message: 'E-mail modifié', email })
 
-    it('sends a code to the new address and a notice to the old, and changes nothing yet', async () => {
+    it('sends a code to the new address and a notice to the old one, and changes nothing yet', async () => {
       const { user, email } = await changing()
       expect(await kindsTo(at.gateway, email)).toEqual(['email'])
       expect(await kindsTo(at.gateway, user.email)).toEqual(['email_change_requested'])
       expect(await emailOf(user)).toBe(user.email)
     })
 
-    it('is confirmed by code in a session, which goes on; all others end', async () => {
+    it('is confirmed by code in a session, which stays open while all others end', async () => {
       const { user, email, code } = await changing()
       const other = await login(at.gateway.url, user.email, user.password)
       expectAnswer(await post('email/confirm', { code: ` ${code} ` }, user.access), 200, changed(email))
@@ -130,7 +130,7 @@ describeOverSetups('emails', setup => {
       expect((await login(at.gateway.url, email, user.password)).access).toMatch(/\./)
     })
 
-    it('is confirmed by token by anyone, whatever credentials are sent along; all sessions end', async () => {
+    it('is confirmed by token whatever credentials are sent, and ends all sessions', async () => {
       const [{ user, email, token }, other] = [await changing(), await newUser(at.gateway)]
       for (const credential of [user.access, other.access, 'no token'])
         expectRefusal(await post('email/confirm', { token: 'x' }, credential), ...invalid)
@@ -139,7 +139,7 @@ describeOverSetups('emails', setup => {
       expectRefusal(await post('email/confirm', { token }), ...invalid)
     })
 
-    it('is confirmed by code in the session of its user alone: no other user’s, no API key, none that is over', async () => {
+    it('is confirmed by code only in an active session of its user, never with an API key', async () => {
       const [{ user, code }, other] = [await changing(), await newUser(at.gateway)]
       const key = `key of ${user.email}`
       await giveKey(at.gateway, user, key)
@@ -153,7 +153,7 @@ describeOverSetups('emails', setup => {
       expect(await emailOf(user)).toBe(user.email)
     })
 
-    it('a change to one’s own address sends code and notice, only verifies it, and ends no session', async () => {
+    it('to the current address mails a code and a notice, only verifies it and keeps all sessions', async () => {
       const user = await newUser(at.gateway)
       expectAnswer(await ask(user, user.email), 202, mailSent)
       expect(await kindsTo(at.gateway, user.email)).toEqual(['email', 'email_change_requested'])
@@ -163,7 +163,7 @@ describeOverSetups('emails', setup => {
     })
 
     it.each(['active', 'inactive'])(
-      'to the address of another account (%s) is answered alike',
+      'to the address of another account (%s) gets the same response as to a free address',
       async state => {
         const [{ user, code, token, email }, owner] = [await changing(), await newUser(at.gateway)]
         if (state === 'inactive') await deactivate(owner)
@@ -185,7 +185,7 @@ describeOverSetups('emails', setup => {
       },
     )
 
-    it('to an address that another account has taken, an inactive one too, is a 409 that spends no code', async () => {
+    it('to an address that another account has taken returns 409 and does not use up the code', async () => {
       const { user, email, token } = await changing()
       const owner = await newUser(at.gateway)
       await at.gateway.sql('update users set email = $2, is_active = 0 where id = $1', [owner.id, email])
@@ -195,7 +195,7 @@ describeOverSetups('emails', setup => {
       expectAnswer(await post('email/confirm', { token }), 200, changed(email))
     })
 
-    it('judges the form of the address first, then the password: neither tells whether an address is taken', async () => {
+    it('checks the form of the address before the password, and never reveals a taken address', async () => {
       const [user, owner] = [await newUser(at.gateway), await newUser(at.gateway)]
       for (const email of [undefined, '', 'no address', 'two words@example.com', 'é@example.com', 'a@b, c@d'])
         expectRefusal(await ask(user, email, 'wrong password'), 400, 'email_invalid', 'Email invalide')
@@ -235,7 +235,7 @@ describeOverSetups('emails under limits', setup => {
     expect([answer.status, answer.body.message]).toEqual([201, 'Compte créé'])
   }
 
-  it('a registration mails the verification where that is configured, within the limits of all kinds', async () => {
+  it('a registration mails a verification code if configured, which counts toward the mail limits', async () => {
     const email = freeEmail()
     await register(email)
     const { token } = await codeTo(at.gateway, email)
@@ -244,7 +244,7 @@ describeOverSetups('emails under limits', setup => {
     expect(await kindsTo(at.gateway, email)).toEqual(['verify', 'reset'])
   })
 
-  it('a registration is 201 also where the mail cannot be stored, or the email gets none', async () => {
+  it('a registration returns 201 even if its mail cannot be stored or addressed', async () => {
     await register(`two words ${freeEmail()}`)
     await at.gateway.sql('alter table account_codes rename to account_codes_away')
     try {
@@ -255,7 +255,7 @@ describeOverSetups('emails under limits', setup => {
     expect(at.gateway.log.join('')).toContain('was not stored')
   })
 
-  it('a change past the limit of either address sends nothing to any, and voids nothing', async () => {
+  it('a change beyond the limit of either address sends no mail and keeps earlier codes valid', async () => {
     const user = await newUser(at.gateway)
     const [first, second] = [freeEmail(), freeEmail()]
     const ask = (email: string) =>
@@ -269,7 +269,7 @@ describeOverSetups('emails under limits', setup => {
     expect((await post('email/confirm', { token }, undefined, client())).status).toBe(200)
   })
 
-  it('a verification past the limit is answered alike, and voids nothing', async () => {
+  it('a verification request beyond the limit gets the same response and keeps earlier codes valid', async () => {
     const user = await newUser(at.gateway)
     for (let i = 0; i < 2; i += 1)
       expectAnswer(await post('email/verify/request', {}, user.access, client()), 202, mailSent)
@@ -301,7 +301,7 @@ describeOverSetups('emails without notices', setup => {
   const keySecret = 'a-secret-of-our-own-0123'
   const at = journey(setup, { auth: `, key_secret: ${keySecret}` }, () => mailSection(', notices: false'))
 
-  it('a change is mailed to the new address alone, and an owner of a taken one is not told', async () => {
+  it('a change mails only the new address, and not the owner of a taken address', async () => {
     const [user, owner] = [await newUser(at.gateway), await newUser(at.gateway)]
     const email = freeEmail()
     for (const wanted of [owner.email, email]) {
@@ -314,7 +314,7 @@ describeOverSetups('emails without notices', setup => {
     ])
   })
 
-  it('a code under auth.key_secret is made without a key of the database', async () => {
+  it('a code derived from auth.key_secret needs no key in the database', async () => {
     const { email, access: token } = await newUser(at.gateway)
     await call(at.gateway.url, 'POST', '/api/v1/auth/email/verify/request', { token })
     expect(await at.gateway.sql('select from account_code_key')).toEqual([])

@@ -17,10 +17,10 @@ interface Told {
   data: Record<string, unknown>
 }
 
-describeOverSetups('a service', setup => {
+describeOverSetups('the service of events.url', setup => {
   let service: Server
   let url: string
-  /** Verified with the secret of the moment. */
+  /** Received events, verified with the current secret. */
   const told: Told[] = []
   let key = secret
   beforeAll(async () => {
@@ -62,13 +62,13 @@ describeOverSetups('a service', setup => {
     expect(status).toBe(200)
   }
   const typesOf = () => told.map(({ type }) => type)
-  /** All that is stored has arrived. */
+  /** Waits until all stored events have been delivered. */
   const settle = () =>
     expect
       .poll(() => at.gateway.sql(`select type from events where status = 'pending'`), { timeout: 10_000 })
       .toEqual([])
 
-  it('is told of a registration and of what operators change, in order, with the record as committed', async () => {
+  it('receives a registration and operator changes in order, with the record as committed', async () => {
     const { id, email } = await register()
     await patch(id, { plan: 'pro' })
     await patch(id, { is_active: 0, plan: 'premium' })
@@ -86,7 +86,7 @@ describeOverSetups('a service', setup => {
     ])
   })
 
-  it('is told of whom operators create, of a new email with the one before, and of whom they delete, as it was', async () => {
+  it('receives creations, email changes with the previous email, and deletions by operators', async () => {
     const ask = async (method: string, path: string, body?: object) => {
       const answer = await call(at.gateway.admin, method, `/admin/v1/users${path}`, {
         body,
@@ -109,7 +109,7 @@ describeOverSetups('a service', setup => {
     expect(await at.gateway.sql('select 1 from events where user_id = $1', [id])).toEqual([])
   })
 
-  it('is told alone: users’ own webhooks get nothing of it', async () => {
+  it('receives events that the webhooks of users do not receive', async () => {
     const user = await newUser(at.gateway, 'pro')
     const hook = { token: user.access, body: { url: 'https://nobody.invalid/hook' } }
     expect((await call(at.gateway.url, 'POST', '/api/v1/user/webhook', hook)).status).toBe(201)
@@ -119,7 +119,7 @@ describeOverSetups('a service', setup => {
     expect(await at.gateway.sql('select from webhook_deliveries where user_id = $1', [user.id])).toEqual([])
   })
 
-  it('is told nothing of what changes nothing, was refused, is no event, or was changed by other programs', async () => {
+  it('receives nothing for unchanged values, refused calls, logins or changes by other programs', async () => {
     const { id, email } = await register()
     await settle()
     told.length = 0
@@ -136,7 +136,7 @@ describeOverSetups('a service', setup => {
     expect(told).toEqual([])
   })
 
-  it('is told as the file says that is saved now: which events, where, and signed with what', async () => {
+  it('receives events by the reloaded configuration: types, URL and secret', async () => {
     const before = await readFile(at.gateway.file, 'utf8')
     const save = async (events: string) => {
       await writeFile(at.gateway.file, `${before.replace(/\nevents:.*\n/, '\n')}${events}\n`)
@@ -156,7 +156,7 @@ describeOverSetups('a service', setup => {
     expect(typesOf()).toEqual(['user.plan_changed', 'user.activated'])
   })
 
-  it('is counted in the metrics, and stands in no line of the log', async () => {
+  it('has its deliveries counted in the metrics, and its secret is never logged', async () => {
     const { text } = await call(at.gateway.admin, 'GET', '/metrics')
     const [, delivered] = /^peage_events_total\{outcome="delivered"\} (\d+)$/m.exec(text) ?? []
     expect(Number(delivered)).toBeGreaterThanOrEqual(9)

@@ -32,13 +32,13 @@ describeWithPostgresBinary('a gateway that is ready', () => {
     await work(gateway).finally(gateway.stop)
   }
 
-  it('has all of storage.pool open', () =>
+  it('has opened all connections of storage.pool', () =>
     started(postgres.url, async () => {
       const open = `select count(*)::int as n from pg_stat_activity where application_name = 'peage'`
       expect(await onServer(open)).toEqual([{ n: poolSize }])
     }))
 
-  it('is ready too where Postgres lets only some in, and says so', async () => {
+  it('also starts if Postgres allows fewer connections, and logs a warning', async () => {
     await onServer('create role narrow login connection limit 3')
     await onServer('create database narrow owner narrow')
     const url = postgres.url.replace('postgres@', 'narrow@').replace(/postgres$/, 'narrow')

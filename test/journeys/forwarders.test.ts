@@ -1,4 +1,4 @@
-// The gateway warns once of a load balancer that is not a trusted proxy, and counts its requests.
+// The gateway warns once about a load balancer that is not a trusted proxy, and counts its requests.
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
@@ -7,10 +7,10 @@ import { journey } from '../support/journey.ts'
 import { scrape } from '../support/scrape.ts'
 import { alone } from '../support/setups.ts'
 
-describe('a forwarder that is not trusted', () => {
+describe('an untrusted forwarder', () => {
   const at = journey(alone)
 
-  it('is warned of once and counted each time, and its word counts for nothing', async () => {
+  it('is logged once and counted for each request, and its header is ignored', async () => {
     for (const client of ['192.0.2.1', '192.0.2.2']) {
       await call(at.gateway.url, 'GET', '/x', { headers: { 'x-forwarded-for': client } })
     }
@@ -28,7 +28,7 @@ describe('a forwarder that is not trusted', () => {
   })
 
   it.each(['websocket', 'h2c'])(
-    'is counted once where a request asks for an upgrade to %s',
+    'is counted once for a request with an Upgrade header for %s',
     async protocol => {
       const counted = async () =>
         (await scrape(at.gateway.admin)).value('peage_untrusted_forwarder_requests_total') as number

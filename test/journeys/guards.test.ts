@@ -28,7 +28,7 @@ describeOverSetups('guards', setup => {
   }
   const today = () => new Date(at.gateway.clock.at).toISOString().slice(0, 10)
 
-  it('a valid bearer passes, and the upstream is told who calls', async () => {
+  it('a valid bearer token is accepted, and the upstream receives the user ID and plan', async () => {
     const user = await newUser(at.gateway, 'premium')
     expect((await get('/any/x?q=1', user.access)).status).toBe(200)
     expect(at.upstream.received[0]?.headers).toMatchObject({
@@ -38,7 +38,7 @@ describeOverSetups('guards', setup => {
     expect(at.upstream.received[0]?.headers.authorization).toBeUndefined()
   })
 
-  it('no credential, a bad token and a bad key are 401, with the challenge that fits', async () => {
+  it('a missing or invalid credential returns 401 with the matching challenge', async () => {
     const error = 'Token invalide ou expiré'
     for (const [token, headers, challenge] of [
       [undefined, {}, 'Bearer'],
@@ -56,7 +56,7 @@ describeOverSetups('guards', setup => {
     expect(at.upstream.received).toEqual([])
   })
 
-  it('a valid bearer of an inactive user is "Utilisateur introuvable", and no key helps', async () => {
+  it('a valid token of an inactive user returns "Utilisateur introuvable", even with a valid API key', async () => {
     const user = await newUser(at.gateway)
     const key = await newKey((await newUser(at.gateway)).id)
     await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
@@ -64,7 +64,7 @@ describeOverSetups('guards', setup => {
     expect([answer.status, answer.body]).toEqual([401, { error: 'Utilisateur introuvable' }])
   })
 
-  it('a key passes where the token fails, is stripped of white space, and its use is noted within 1 s', async () => {
+  it('an API key is used if the token is invalid, is trimmed, and its use is recorded within 1 s', async () => {
     const user = await newUser(at.gateway)
     const key = await newKey(user.id)
     expect((await get('/any/x', 'bad', { 'x-api-key': ` ${key}\t` })).status).toBe(200)
@@ -75,7 +75,7 @@ describeOverSetups('guards', setup => {
       .toEqual([{ last_used_at: new Date(at.gateway.clock.at) }])
   })
 
-  it('the plan guard names what is required and what the user has', async () => {
+  it('the plan guard returns the required plans and the current plan', async () => {
     const user = await newUser(at.gateway)
     const answer = await get('/paid', user.access)
     expect(answer.status).toBe(403)
@@ -85,7 +85,7 @@ describeOverSetups('guards', setup => {
     expect(answer.headers.get('x-peage-error')).toBe('plan_insufficient')
   })
 
-  it('a free user is counted once a UTC day, and the second use is a 429 with the seconds to midnight', async () => {
+  it('a free user has one use per UTC day, and then gets 429 with the seconds until midnight', async () => {
     const user = await newUser(at.gateway)
     const start = at.gateway.clock.at
     at.gateway.clock.at = Math.floor(start / day) * day + day - 90_500
@@ -121,7 +121,7 @@ describeOverSetups('guards', setup => {
     }
   })
 
-  it('what is refused before the count spends no use', async () => {
+  it('a request refused before the daily guard spends no use', async () => {
     const user = await newUser(at.gateway)
     expect((await get('/courses/%5c', user.access)).status).toBe(400)
     expect((await get('/paid', user.access)).status).toBe(403)
@@ -129,7 +129,7 @@ describeOverSetups('guards', setup => {
     expect(await usage(user.id)).toEqual([0, null])
   })
 
-  it('a HEAD is a use, and a 502 does not give the use back', async () => {
+  it('a HEAD request spends a use, and a 502 does not return it', async () => {
     const user = await newUser(at.gateway)
     expect((await call(at.gateway.url, 'HEAD', '/courses/1', { token: user.access })).status).toBe(200)
     expect((await get('/courses/1', user.access)).status).toBe(429)
@@ -138,7 +138,7 @@ describeOverSetups('guards', setup => {
     expect(await usage(other.id)).toEqual([1, today()])
   })
 
-  it('auth: optional lets the anonymous on, and holds a credential to it as required does', async () => {
+  it('auth: optional admits anonymous requests, but refuses an invalid credential', async () => {
     expect((await get('/optional')).status).toBe(200)
     expect(at.upstream.received[0]?.headers['x-user-id']).toBeUndefined()
     const user = await newUser(at.gateway)
@@ -148,7 +148,7 @@ describeOverSetups('guards', setup => {
     expect((await get('/optional', undefined, { 'x-api-key': 'nope' })).status).toBe(401)
   })
 
-  it('a plan guard on an anonymous request is "Non authentifié", a daily guard counts nothing', async () => {
+  it('an anonymous request gets "Non authentifié" from a plan guard and is not counted by a daily guard', async () => {
     const answer = await get('/optional-pro')
     expect([answer.status, answer.body]).toEqual([401, { error: 'Non authentifié' }])
     expect(answer.headers.get('www-authenticate')).toBe('Bearer')
@@ -156,7 +156,7 @@ describeOverSetups('guards', setup => {
     expect((await get('/optional-counted')).status).toBe(200)
   })
 
-  it('auth: none reads no credential', async () => {
+  it('auth: none ignores credentials', async () => {
     expect((await get('/public/x', 'rubbish', { 'x-api-key': 'rubbish' })).status).toBe(200)
     expect(at.upstream.received[0]?.headers).toMatchObject({
       authorization: 'Bearer rubbish',

@@ -1,4 +1,4 @@
-// Keys in the database change on running replicas, without a restart and without a wrong 401.
+// Keys in the database change on running replicas, without a restart and without a wrongly refused token.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createKeyStore } from '../../src/identity/keys/key-store.ts'
 import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'
@@ -40,7 +40,7 @@ routes:
     return (body.keys as { kid: string }[]).map(({ kid }) => kid)
   }
 
-  /** A key that is to sign in an hour, when every replica has it. */
+  /** Publishes a key that will sign in an hour, and waits until every replica has it. */
   async function publish(): Promise<string> {
     const { kid, text } = await generatePrivateJwk('EdDSA')
     await store().addSigning(kid, text, 60 * 60_000)
@@ -50,7 +50,7 @@ routes:
     return kid
   }
 
-  it('a token from one replica is good at the other, refresh included', async () => {
+  it('make access and refresh tokens of one replica valid on the other', async () => {
     const [other = first] = replicas.slice(1)
     const user = await newUser(first)
     expect((await call(other.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
@@ -61,7 +61,7 @@ routes:
     expect(await publishedAt(other)).toEqual(await publishedAt(first))
   })
 
-  it('one that is stored is published by every replica within a second, and signs nothing before its time', async () => {
+  it('are published by every replica within a second, but do not sign before their time', async () => {
     const user = await newUser(first)
     const old = kidOf(user.access)
     const kid = await publish()
@@ -78,7 +78,7 @@ routes:
     }
   })
 
-  it('rotate ten times under load, the old ones deleted behind them: 0 wrong 401', async () => {
+  it('rotate ten times under load without a wrongly refused token', async () => {
     const load = await startKeyLoad(replicas, 6)
     const [old = ''] = load.kids
     const turns = [old]
@@ -96,7 +96,7 @@ routes:
     expect([...load.kids].filter(kid => turns.includes(kid))).toEqual(turns)
   })
 
-  it('one that is retired takes its tokens with it on every replica within a second, remembered ones too', async () => {
+  it('invalidate their tokens on every replica within a second when retired, even cached ones', async () => {
     const user = await newUser(first)
     const gone = kidOf(user.access)
     for (const { url } of replicas) {
@@ -116,9 +116,9 @@ routes:
     }
   })
 
-  it('an upstream that keeps the public keys for 300 s always has the one that its assertion names', async () => {
+  it('sign an assertion only after upstreams had 300 s to fetch the public key', async () => {
     const user = await newUser(first)
-    // What signs now has been published for long.
+    // The signing key has been published for a day.
     await first.sql("update signing_keys set created_at = created_at - interval '1 day', signs_from = now()")
     await expect.poll(() => publishedAt(first)).not.toHaveLength(0)
     const old = await signingKid(user, first)

@@ -1,4 +1,4 @@
-// Clients that leave, stall or crowd: what they hold is given back, and others are served meanwhile.
+// Clients that leave or stall give their connections back, and other clients are served.
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -8,7 +8,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
 import { alone } from '../support/setups.ts'
 
-/** More than the sockets in between take in. */
+/** More than the socket buffers on the way can hold. */
 const large = Buffer.alloc(64 * 1024 * 1024, 'x')
 
 function routes(upstream: string): string {
@@ -45,14 +45,16 @@ describe('clients that leave', () => {
   })
   const get = (path: string, token?: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n${token ?? ''}\r\n`
 
-  /** The upstream has two connections: if one were still held, this would wait and be refused. */
+  /**
+   * Checks that both upstream connections are free. With one still held, a request would wait and be refused.
+   */
   async function isServed(): Promise<void> {
     at.upstream.answer = undefined
     const answers = await Promise.all([1, 2].map(n => call(at.gateway.url, 'GET', `/public/${n}`)))
     expect(answers.map(answer => answer.status)).toEqual([200, 200])
   }
 
-  it('during the guards: no connection is held', async () => {
+  it('hold no upstream connection if they leave during the guards', async () => {
     const { access } = await newUser(at.gateway, 'pro')
     for (let i = 0; i < 10; i++) {
       const socket = await open(at.gateway.url)
@@ -63,7 +65,7 @@ describe('clients that leave', () => {
     await isServed()
   })
 
-  it('a client that reads nothing is cut off, and holds up nobody for longer', async () => {
+  it('are cut off if they read nothing, so that others are served again', async () => {
     let asked = 0
     at.upstream.answer = (request, response) => {
       if (request.url === '/public/big') asked += 1
@@ -84,7 +86,7 @@ describe('clients that leave', () => {
     await isServed()
   })
 
-  it('an own endpoint that a client leaves logs no fault', async () => {
+  it('cause no internal error in the log at a built-in endpoint', async () => {
     const socket = await open(at.gateway.url)
     socket.write('POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
     socket.destroy()
@@ -94,7 +96,7 @@ describe('clients that leave', () => {
     expect(at.gateway.log.filter(line => line.includes('"internal"'))).toEqual([])
   })
 
-  it('logs no authority of an absolute target: it may hold a password', async () => {
+  it('the log omits the authority of an absolute target, which may contain a password', async () => {
     const socket = await open(at.gateway.url)
     socket.write('GET http://user:s3cretpw@x/public/y HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(socket, 'data')
@@ -107,7 +109,9 @@ describe('clients that leave', () => {
 describe('a drain', () => {
   const at = journey(alone, {}, routes)
 
-  /** Runs a test on a gateway of its own; `asked` is the response to the first request at the upstream. */
+  /**
+   * Runs `work` with a new gateway. `asked` resolves to the response of the first request at the upstream.
+   */
   async function drained(
     work: (gateway: TestGateway, asked: Promise<ServerResponse>) => Promise<void>,
   ): Promise<void> {
@@ -121,7 +125,7 @@ describe('a drain', () => {
   const openStream = (response: ServerResponse) =>
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
 
-  it('ends event streams and connections without a request, on both listeners, at once', () =>
+  it('ends event streams and connections without a request at once, on both listeners', () =>
     drained(async (gateway, asked) => {
       asked.then(openStream)
       const stream = await fetch(`${gateway.url}/public/events`)
@@ -131,14 +135,14 @@ describe('a drain', () => {
       const text = stream.text()
       const started = performance.now()
       await gateway.stop()
-      // Each listener gives them a second, one after the other.
+      // The listeners close one after the other and allow one second each.
       expect(performance.now() - started).toBeLessThan(4_000)
       expect(await text).toBe('data: 1\n\n')
       half.destroy()
       silent.destroy()
     }))
 
-  it('is told by /readyz, also of public routes, while the process is up and answers', () =>
+  it('is reported by /readyz, also for public routes, while /healthz still returns 200', () =>
     drained(async (gateway, asked) => {
       const ready = async (query: string) => {
         const { status, body } = await call(gateway.admin, 'GET', `/readyz${query}`)
@@ -159,7 +163,7 @@ describe('a drain', () => {
       await stopped
     }))
 
-  it('ends an event stream that opens while it goes on', () =>
+  it('ends an event stream that opens during the drain', () =>
     drained(async (gateway, asked) => {
       const stream = fetch(`${gateway.url}/public/events`).then(answer => answer.status)
       const response = await asked
@@ -171,7 +175,7 @@ describe('a drain', () => {
       expect(performance.now() - started).toBeLessThan(3_000)
     }))
 
-  it('answers calls of operators that are under way, or on their way', () =>
+  it('completes operator calls that have started or are still arriving', () =>
     drained(async gateway => {
       const { id } = await newUser(gateway)
       const body = '{"plan":"pro"}'

@@ -1,4 +1,5 @@
-// Another program locks the row of a user. An ended credential creates nothing, and other users do not wait.
+// Another program locks the row of a user. A revoked credential creates nothing, and the lock blocks one
+// connection.
 import { readFile, writeFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,10 +11,10 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeWithServices } from '../support/services.ts'
 
-describeWithServices('while another program has locked a user', () => {
+describeWithServices('while another program locks a user', () => {
   let postgres: string
   let gateway: TestGateway
-  /** Another replica, in the midst of it. */
+  /** Holds the lock, like another replica in a transaction. */
   let other: Client
 
   beforeAll(async () => {
@@ -30,7 +31,10 @@ describeWithServices('while another program has locked a user', () => {
 
   afterEach(() => other.query('rollback'))
 
-  /** Connections whose statement waits for a lock. The other program's transaction would not see the current view. */
+  /**
+   * Returns the connections that wait for a lock. `other` cannot do this, because its transaction sees old
+   * statistics.
+   */
   const waiting = (statement = '%') =>
     gateway.sql(
       `select pid from pg_stat_activity
@@ -48,7 +52,7 @@ describeWithServices('while another program has locked a user', () => {
       [what, 'an access token', ...how] as const,
       [what, 'an API token', ...how] as const,
     ]),
-  )('no %s is made by %s that they leave behind', async (_, by, path, made) => {
+  )('no %s is created with %s that the transaction revokes', async (_, by, path, made) => {
     const user = await newUser(gateway, 'pro')
     const key = `peage_of_${user.id}`
     if (by === 'an API token') await giveKey(gateway, user, key)
@@ -57,7 +61,7 @@ describeWithServices('while another program has locked a user', () => {
     await other.query('update refresh_tokens set revoked = 1 where user_id = $1', [user.id])
     await other.query('update api_tokens set revoked = 1 where user_id = $1', [user.id])
     const credential = by === 'an API token' ? { headers: { 'x-api-key': key } } : { token: user.access }
-    // An address, since a look-up of a name would take its time first; nothing is sent there.
+    // An IP address needs no DNS lookup. Nothing is sent there.
     const body = { url: 'https://1.1.1.1/hook' }
     const answer = call(gateway.url, 'POST', `/api/v1/user/${path}`, { ...credential, body })
     await expect.poll(() => waiting('%for no key update'), { timeout: 10_000 }).toHaveLength(1)
@@ -67,7 +71,7 @@ describeWithServices('while another program has locked a user', () => {
   })
 
   it.each(makes)(
-    'no %s is made by a request whose body comes after its API token was revoked',
+    'no %s is created if the API token is revoked before the request body arrives',
     async (_, path, made) => {
       const user = await newUser(gateway, 'pro')
       const key = `peage_of_${user.id}`
@@ -78,7 +82,7 @@ describeWithServices('while another program has locked a user', () => {
           method: 'POST',
           headers: { 'x-api-key': key, 'content-length': body.length, expect: '100-continue' },
         })
-        // The gateway asks for the body once the guards have let the request pass.
+        // The gateway sends 100 Continue after the guards have admitted the request.
         request.on('continue', async () => {
           await call(gateway.url, 'DELETE', '/api/v1/user/api-token', { token: user.access })
           request.end(body)
@@ -92,7 +96,7 @@ describeWithServices('while another program has locked a user', () => {
     },
   )
 
-  it('a locked row holds one connection, for clients, operators and a reloaded configuration together', async () => {
+  it('a locked row blocks only one connection, even across clients, operators and a reload', async () => {
     const user = await newUser(gateway, 'pro')
     const asClient = (method: string, path: string, body?: object) =>
       call(gateway.url, method, `/api/v1/user/${path}`, { token: user.access, body })

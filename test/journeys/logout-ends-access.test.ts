@@ -55,19 +55,19 @@ describeOverSetups('logout_ends_access', setup => {
   it.each<[string, (user: TestUser) => Promise<unknown>]>([
     ['logout', user => logout(at.gateway, user)],
     [
-      'logout of a token that was exchanged',
+      'logout with an exchanged refresh token',
       async user => {
         await refreshed(user)
         await logout(at.gateway, user)
       },
     ],
     [
-      'its own deletion',
+      'its deletion',
       user => auth(at.gateway, 'DELETE', `/sessions/${sidOf(user.access)}`, undefined, user.access),
     ],
-    ['the deletion of all', user => auth(at.gateway, 'DELETE', '/sessions', { all: true }, user.access)],
+    ['the end of all sessions', user => auth(at.gateway, 'DELETE', '/sessions', { all: true }, user.access)],
     [
-      'a changed password',
+      'a password change',
       user =>
         auth(
           at.gateway,
@@ -78,7 +78,7 @@ describeOverSetups('logout_ends_access', setup => {
         ),
     ],
     [
-      'a reset by a mailed code',
+      'a password reset',
       async user => {
         await auth(at.gateway, 'POST', '/password/forgot', { email: user.email })
         const { token } = await codeTo(at.gateway, user.email)
@@ -86,7 +86,7 @@ describeOverSetups('logout_ends_access', setup => {
       },
     ],
     [
-      'a change of email by its link',
+      'an email change by link',
       async user => {
         const email = `next.${user.email}`
         const change = { email, current_password: user.password }
@@ -102,7 +102,7 @@ describeOverSetups('logout_ends_access', setup => {
         }),
     ],
     [
-      'the reuse of a token that was exchanged',
+      'the reuse of an exchanged refresh token',
       async user => {
         await refreshed(user)
         at.gateway.clock.at += 60_000
@@ -110,12 +110,12 @@ describeOverSetups('logout_ends_access', setup => {
       },
     ],
     [
-      'its greatest age',
+      'its maximum age',
       async () => {
         at.gateway.clock.at += 3_600_000
       },
     ],
-  ])('refuses the access token of a session that was ended by %s, right after it', async (_, end) => {
+  ])('refuses an access token right after its session was ended by %s', async (_, end) => {
     const user = await newUser(at.gateway)
     expect((await ask(at.gateway, user.access)).status).toBe(200)
     await end(user)
@@ -125,7 +125,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, user.access, { path: '/maybe' })).status).toBe(401)
   })
 
-  it('leaves the other sessions of its user, and those that begin later', async () => {
+  it('keeps other and later sessions of the user valid', async () => {
     const user = await newUser(at.gateway)
     const other = await login(at.gateway.url, user.email, user.password)
     await ask(at.gateway, other.access)
@@ -135,7 +135,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, next.access)).status).toBe(200)
   })
 
-  it('looks at X-API-Key next, and at the user before', async () => {
+  it('falls back to X-API-Key after the logout, but checks the user first', async () => {
     const user = await newUser(at.gateway, 'pro')
     await giveKey(at.gateway, user, `peage_ends${user.id}`)
     await logout(at.gateway, user)
@@ -146,7 +146,7 @@ describeOverSetups('logout_ends_access', setup => {
     await expect.poll(async () => (await answered()).headers.get('x-peage-error')).toBe('user_not_found')
   })
 
-  it('lets tokens of 0.1 through, which name no session', async () => {
+  it('accepts access tokens without a session, which version 0.1 issued', async () => {
     const user = await newUser(at.gateway)
     const token = await withoutSession(at.gateway, user.access)
     await logout(at.gateway, user)
@@ -154,7 +154,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, user.access)).status).toBe(401)
   })
 
-  it('is in force at once where the store cannot be told of the logout yet', async () => {
+  it('applies at once even if the database cannot store the logout yet', async () => {
     const user = await newUser(at.gateway)
     expect((await ask(at.gateway, user.access)).status).toBe(200)
     const { database } = at.gateway.backing
@@ -169,7 +169,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, user.access)).status).toBe(401)
   })
 
-  it('ends the open streams of the session at once, with 1008, and no others', async () => {
+  it('ends the open streams of the session at once with close code 1008, and no others', async () => {
     const user = await newUser(at.gateway)
     const other = await login(at.gateway.url, user.email, user.password)
     const kept = await openWebSocket(`${at.gateway.url}/any`, { token: other.access })
@@ -207,7 +207,7 @@ describeWithServices('logout_ends_access on two replicas', () => {
     if (stores !== undefined) await services.drop(stores)
   })
 
-  it('is in force on the other one within 50 ms of the answer, for tokens and streams', async () => {
+  it('applies on the other replica within 50 ms of the response, for tokens and streams', async () => {
     const [first, second] = replicas
     for (let turn = 0; turn < 20; turn += 1) {
       const user = await newUser(first)
@@ -221,7 +221,7 @@ describeWithServices('logout_ends_access on two replicas', () => {
     }
   })
 
-  it('is in force on both where another program ends the session', async () => {
+  it('applies on both replicas if another program ends the session', async () => {
     for (const sql of [
       'update refresh_tokens set revoked = 1 where user_id = $1',
       'update users set session_epoch = session_epoch + 1 where id = $1',
@@ -235,7 +235,7 @@ describeWithServices('logout_ends_access on two replicas', () => {
     }
   })
 
-  it('is known to a replica that starts after the end', async () => {
+  it('applies on a replica that starts after the session has ended', async () => {
     const user = await newUser(replicas[0])
     await logout(replicas[0], user)
     const late = await startGateway(routes(upstream.url), stores, ends)

@@ -5,7 +5,7 @@ import { journey } from '../support/journey.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
-describeOverSetups('without mails', setup => {
+describeOverSetups('without a mail server', setup => {
   const at = journey(setup)
   const post = (path: string, body?: unknown, token?: string, headers: Record<string, string> = {}) =>
     call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, {
@@ -17,17 +17,17 @@ describeOverSetups('without mails', setup => {
   const invalid = [400, 'code_invalid', 'Code invalide ou expiré'] as const
 
   it.each([{ email: 'a@example.com' }, { email: 'no address' }, undefined])(
-    'forgot says that there is no way, whatever the body: %j',
+    'password/forgot returns 501 for any body: %j',
     async body => expectRefusal(await post('password/forgot', body), ...notConfigured),
   )
 
   describe.each(['email/verify/request', 'email'])('%s', path => {
-    it('says so to those who are signed in', async () => {
+    it('returns 501 to a signed-in user', async () => {
       const { access } = await newUser(at.gateway)
       expectRefusal(await post(path, {}, access), ...notConfigured)
     })
 
-    it('says nothing of it to others', async () => {
+    it('returns the usual refusal to other callers', async () => {
       const key = `key of ${path}`
       await giveKey(at.gateway, await newUser(at.gateway), key)
       expectRefusal(await post(path), 401, 'token_invalid', 'Token invalide ou expiré')
@@ -46,11 +46,11 @@ describeOverSetups('without mails', setup => {
     ['email/verify', { email: 'a@example.com', code: '12345678' }],
     ['email/verify', { token: 'x' }],
     ['email/confirm', { token: 'x' }],
-  ])('%s finds no code right: %j', async (path, body) => {
+  ])('%s refuses every code as invalid: %j', async (path, body) => {
     expectRefusal(await post(path, body), ...invalid)
   })
 
-  it('email/confirm asks for a session where there is no token, and reads no credential where there is one', async () => {
+  it('email/confirm requires a session if there is no token, and otherwise reads no credential', async () => {
     const { access } = await newUser(at.gateway)
     const code = { code: '12345678', token: ' ' }
     expectRefusal(await post('email/confirm', code), 401, 'token_invalid', 'Token invalide ou expiré')

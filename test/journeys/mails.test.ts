@@ -34,7 +34,7 @@ describeOverSetups('mails', setup => {
   const admin = (path: string) =>
     call(gateway.admin, 'GET', path, { headers: { authorization: `Bearer ${gateway.adminToken}` } })
 
-  /** The first mail to an address with this subject. */
+  /** Waits for the first mail to an address with a matching subject. */
   function mailTo(email: string, subject: RegExp) {
     return vi.waitFor(
       () => {
@@ -54,7 +54,7 @@ describeOverSetups('mails', setup => {
     return { text, code: /^\d{8}$/m.exec(text)?.[0], token: /#token=([\w-]+)$/m.exec(text)?.[1] }
   }
 
-  it('carry a code that resets the password, with the configured link, and the owner is told of it', async () => {
+  it('carry a reset code with the configured link, followed by a notice of the new password', async () => {
     const user = await newUser(gateway)
     const forged = { 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' }
     await post('password/forgot', { email: user.email }, { headers: forged })
@@ -91,7 +91,7 @@ describeOverSetups('mails', setup => {
     for (const secret of [code, token]) expect(told).not.toContain(secret)
   })
 
-  it('are listed newest first, page by page, each once, by user and status', async () => {
+  it('are listed by user and status, newest first, with each mail once', async () => {
     const user = await newUser(gateway)
     await gateway.sql(
       `insert into mails (user_id, kind, address, status, due_at, expires_at, created_at, finished_at)
@@ -121,7 +121,7 @@ describeOverSetups('mails', setup => {
     expect((await pagesOf('&status=pending')).flat()).toEqual([])
   })
 
-  it('wait while the SMTP server is away, which neither clients nor /readyz notice, and go out when it is back', async () => {
+  it('wait while the SMTP server is down, without effect on clients or /readyz, and are sent later', async () => {
     const silent = await startScriptedServer(() => '')
     closing.push(silent.close)
     const away = [`smtp://127.0.0.1:${silent.port}`, 'smtp://127.0.0.1:1']

@@ -1,4 +1,4 @@
-// `GET /metrics` of a running gateway has exact names and labels.
+// `GET /metrics` of a running gateway exports the documented names and labels.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,12 +14,14 @@ import { describeOverSetups } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 import { openWebSocket, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
 
-/** The machine may be busy. */
+/** A busy machine needs longer than the default timeout. */
 const patiently = { timeout: 5_000 }
 
 type Series = readonly [name: string, labels: Record<string, string>]
 
-/** Waits until the series have grown by that much: a request is counted when its client has its answer. */
+/**
+ * Waits until the series have grown by these amounts. A request is counted after its client has the response.
+ */
 async function expectGrowth(
   admin: string,
   before: Scrape,
@@ -45,7 +47,7 @@ describeOverSetups('the metrics', setup => {
     call(at.gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
   const before = () => scrape(at.gateway.admin)
 
-  it('need no token, are Prometheus’ text, and are not kept by anybody', async () => {
+  it('are Prometheus text, need no token and must not be cached', async () => {
     const answer = await fetch(`${at.gateway.admin}/metrics`)
     expect(answer.status).toBe(200)
     expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -82,7 +84,7 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('count a client that left before its answer under 499', async () => {
+  it('count a client that left before its response with status 499', async () => {
     const start = await before()
     const arrived = new Promise<void>(resolve => {
       at.upstream.answer = () => resolve()
@@ -96,12 +98,12 @@ describeOverSetups('the metrics', setup => {
     await expectGrowth(at.gateway.admin, start, [
       [...requests('public', 'GET', 499), 1],
       ['http_requests_total', {}, 1],
-      // That it left says nothing of the upstream.
+      // An attempt that the client ended is not timed.
       ['peage_upstream_duration_seconds_count', {}, 0],
     ])
   })
 
-  it('time each try at an upstream to the head of its answer, or to its failure', async () => {
+  it('time each upstream attempt until its response head or its failure', async () => {
     let end = () => {}
     at.upstream.answer = (_request, response) => {
       response.write('a')
@@ -124,7 +126,7 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('count what the guards decided, where they had something to decide', async () => {
+  it('count the decisions of each guard that applied to a request', async () => {
     const [free, pro] = [await newUser(at.gateway), await newUser(at.gateway, 'pro')]
     const start = await before()
     await get('/public/x')
@@ -160,7 +162,7 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('count what came of registering, logging in, refreshing and logging out', async () => {
+  it('count the outcomes of register, login, refresh and logout', async () => {
     const start = await before()
     const account = { email: 'counted@example.com', password: 'correct horse battery' }
     const post = (endpoint: string, body: object) =>
@@ -186,7 +188,7 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('say that changes are heard, and show the pool and Redis where there are any', async () => {
+  it('report the state of the change feed, and of the pool and Redis if they exist', async () => {
     const { series } = await before()
     expect(series.get('peage_change_feed_trusted')).toBe(1)
     expect(series.get('peage_pending_logouts')).toBe(0)
@@ -200,7 +202,7 @@ describeOverSetups('the metrics', setup => {
   })
 })
 
-describe('what is counted', () => {
+describe('the metrics without a request log', () => {
   let upstream: Upstream
   let sockets: WebSocketUpstream
   let gateway: TestGateway
@@ -227,14 +229,14 @@ describe('what is counted', () => {
     await Promise.all([upstream?.close(), sockets?.close()])
   })
 
-  it('is counted where no request is logged, too', async () => {
+  it('count requests', async () => {
     const start = await scrape(gateway.admin)
     await call(gateway.url, 'GET', '/public/x')
     await expectGrowth(gateway.admin, start, [[...requests('public', 'GET', 200), 1]])
     expect(gateway.log.filter(line => line.includes('"msg":"request"'))).toEqual([])
   })
 
-  it('a rate limit counts its decisions', async () => {
+  it('count the decisions of a rate limit', async () => {
     const start = await scrape(gateway.admin)
     for (let i = 0; i < 3; i++) await call(gateway.url, 'GET', '/rated')
     await expectGrowth(gateway.admin, start, [
@@ -243,7 +245,7 @@ describe('what is counted', () => {
     ])
   })
 
-  it('WebSockets and event streams are seen while they are open, and WebSockets counted when they end', async () => {
+  it('show open WebSockets and event streams, and count a WebSocket when it ends', async () => {
     const start = await scrape(gateway.admin)
     const client = await openWebSocket(`${gateway.url}/chat`)
     const events = await fetch(`${gateway.url}/chat`)
@@ -259,13 +261,13 @@ describe('what is counted', () => {
       ['peage_open_streams', {}, 0],
       [...requests('chat', 'GET', 101), 1],
       [...requests('chat', 'GET', 200), 1],
-      // The WebSocket's is not a request's.
+      // The duration of a WebSocket is not a request duration.
       ['http_request_duration_seconds_count', { route: 'chat' }, 1],
       ['peage_upstream_duration_seconds_count', { upstream: 'chat' }, 2],
     ])
   })
 
-  it('random paths, methods and users leave the number of series as it is', async () => {
+  it('keep the same number of series for random paths, methods and users', async () => {
     const user = await newUser(gateway)
     const one = async (n: number) => {
       const path = Math.random().toString(36).slice(2)
@@ -282,7 +284,7 @@ describe('what is counted', () => {
     const many = async (count: number) => {
       for (let n = 0; n < count; n += 20) await Promise.all(Array.from({ length: 20 }, (_, i) => one(n + i)))
     }
-    // Every kind of request once: of 5 × 6 × 7.
+    // 220 requests cover all 210 combinations of `n % 5`, `n % 6` and `n % 7`.
     await many(220)
     const before = await scrape(gateway.admin)
     await many(3_000)
@@ -293,7 +295,7 @@ describe('what is counted', () => {
   }, 120_000)
 
   describeWithPromtool('promtool', () => {
-    it('finds nothing to say about the page', async () => {
+    it('reports no problem on the page', async () => {
       const { page } = await scrape(gateway.admin)
       expect(await checkMetrics(inject('promtoolBin'), page)).toEqual({ code: 0, says: '' })
       const misnamed = `${page}\n# TYPE somethingElse counter\nsomethingElse 1\n`
@@ -302,8 +304,9 @@ describe('what is counted', () => {
   })
 })
 
-it('the delays of the event loop are since the scrape before, whatever the console has read meanwhile', async () => {
-  // The console reads at the end of each step of 10 s; this clock stands still 0.6 s before, so every 0.6 s.
+it('the event loop delay covers the time since the last scrape, even if the console has read it meanwhile', async () => {
+  // The console reads at the end of each step of 10 s. The fixed clock is 0.6 s before that, so it reads
+  // every 0.6 s.
   const gateway = await startGateway('', undefined, { at: Math.ceil(Date.now() / 10_000) * 10_000 - 600 })
   await scrape(gateway.admin)
   await sleep(50)

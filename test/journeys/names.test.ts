@@ -1,4 +1,4 @@
-// A target's name is all of its addresses, asked of a real name server: which of them get requests, and when.
+// A target whose host is a name uses all addresses of the name. The tests use a real name server.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server, type ServerResponse } from 'node:http'
@@ -23,15 +23,15 @@ describeWithNameServer('a target whose host is a name', () => {
   let folder: string
   let servers: Server[]
   let port: number
-  /** One for all tests, each with a name of its own: to start one takes seconds of CPU. */
+  /** One gateway for all tests, because a start takes seconds of CPU. Each test uses its own name. */
   let gateway: Program
-  /** Those whose health check fails. */
+  /** Addresses whose health check fails. */
   const sick = new Set<string>()
-  /** The connections that requests have come on: where to, and whether they are open. */
+  /** Connections that have carried requests, with the Host header and the address. */
   const connections = new Map<Socket, { host: string | undefined; address: string }>()
-  /** Answers that wait for their end. */
+  /** Responses that have begun and not ended. */
   const begun: { address: string; response: ServerResponse }[] = []
-  /** Over TLS, and the names in SNI that it was asked under. */
+  /** Serves over TLS; `greeted` holds the SNI names of its connections. */
   let receiver: Receiver
   const greeted: unknown[] = []
 
@@ -84,7 +84,10 @@ describeWithNameServer('a target whose host is a name', () => {
 
   const file = () => join(folder, 'gateway.yaml')
 
-  /** Each upstream and its route are called as their target is, without the `.test`. @param reload those of that name */
+  /**
+   * Each upstream and its route have the name of their target, without `.test`. @param reload settings of
+   * that upstream
+   */
   async function configure(reload = `targets: ['${target('reload')}']`): Promise<void> {
     const every = 'resolve: { every: 1s }'
     const upstreams = {
@@ -128,7 +131,7 @@ ${routes.join('\n')}
     const { status, body } = await call(gateway.url, 'GET', `/${name}`)
     return { status, address: body.address as string | undefined, host: body.host as string | undefined }
   }
-  /** Who answers twelve requests. */
+  /** Sends twelve requests and counts the responses by address. */
   async function answering(name: string): Promise<Record<string, number>> {
     const counted: Record<string, number> = {}
     for (let turn = 0; turn < 12; turn += 1) {
@@ -140,11 +143,11 @@ ${routes.join('\n')}
   }
   const target = (name: string) => `http://${name}.test:${port}`
   const labelled = (name: string, address: string) => `${target(name)} (${address})`
-  /** Lines about a name that say so. */
+  /** Counts the log lines with this text about a target. */
   const logged = (name: string, sentence: string) =>
     gateway.lines.filter(line => line.includes(sentence) && line.includes(target(name))).length
 
-  it('sends requests evenly to all of its addresses, under its name: Host, SNI and certificate', async () => {
+  it('gets requests evenly at all addresses, with its name in Host and SNI and checked in the certificate', async () => {
     expect(await answering('even')).toEqual({ [first]: 4, [second]: 4, [third]: 4 })
     expect((await get('even')).host).toBe(`even.test:${port}`)
     const { body } = await call(gateway.admin, 'GET', '/admin/v1/routes', {
@@ -156,16 +159,16 @@ ${routes.join('\n')}
     expect(greeted).toEqual(['courses.internal'])
   })
 
-  it('that has more addresses than `most` leads to the first of them, and is in the log once', async () => {
+  it('uses only the first addresses up to resolve.most, and is logged once', async () => {
     expect(await answering('few')).toEqual({ [first]: 6, [second]: 6 })
-    // Two more look-ups find as many.
+    // Two more lookups find the same addresses.
     await new Promise(resolve => setTimeout(resolve, 2_300))
     expect(logged('few', '"addresses":3,"msg":"name of a target has more addresses than resolve.most"')).toBe(
       1,
     )
   })
 
-  it('follows its addresses; what is under way at one that went ends undisturbed, and no connection is kept', async () => {
+  it('follows changed addresses without interrupting requests, and closes connections to old addresses', async () => {
     expect(await answering('follows')).toEqual({ [first]: 12 })
     await names.setAddresses('follows.test', [first, second])
     await expect.poll(() => answering('follows'), soon).toEqual({ [first]: 6, [second]: 6 })
@@ -192,7 +195,7 @@ ${routes.join('\n')}
     expect(performance.now() - ended).toBeLessThan(1_000)
   })
 
-  it('keeps its addresses while the name server is silent, and while it knows no such name', async () => {
+  it('keeps its addresses while the name server is silent or does not know the name', async () => {
     names.pause()
     await expect.poll(() => logged('silent', 'name of a target not found'), soon).toBe(1)
     expect(await answering('silent')).toEqual({ [first]: 12 })
@@ -203,13 +206,13 @@ ${routes.join('\n')}
     expect(await answering('silent')).toEqual({ [first]: 12 })
   })
 
-  it('that never resolved is 503, and serves at its first address', async () => {
+  it('returns 503 until its name resolves for the first time', async () => {
     expect(await get('late')).toMatchObject({ status: 503 })
     await names.setAddresses('late.test', [second])
     await expect.poll(() => get('late'), soon).toMatchObject({ status: 200, address: second })
   })
 
-  it('under health, sends to a new address once its first check was good, and none is refused meanwhile', async () => {
+  it('gets requests at a new address after a good health check, and no request is refused meanwhile', async () => {
     expect(await answering('health')).toEqual({ [first]: 12 })
     sick.add(second)
     await names.setAddresses('health.test', [first, second])
@@ -220,7 +223,7 @@ ${routes.join('\n')}
     expect(await answering('health')).toEqual({ [first]: 12 })
     sick.clear()
     await expect.poll(() => answering('health'), soon).toEqual({ [first]: 6, [second]: 6 })
-    // All at once: before its first check where there is no other.
+    // All addresses change at once. Without another address, requests do not wait for the first check.
     await names.setAddresses('health.test', [third])
     const statuses = new Set<number>()
     await expect
@@ -234,19 +237,19 @@ ${routes.join('\n')}
     expect(await page()).not.toContain(labelled('health', first))
   })
 
-  it('never leads to an address that a name may not name', async () => {
+  it('is never connected at the metadata address or 0.0.0.0', async () => {
     expect(await get('meta')).toMatchObject({ status: 503 })
     expect(await get('rawmeta')).toMatchObject({ status: 502 })
   })
 
-  it('is one target, looked up at each connect, with resolve: false', async () => {
+  it('is one target with resolve: false, and is looked up at each connect', async () => {
     expect(await answering('once')).toEqual({ [first]: 12 })
     await names.setAddresses('once.test', [second])
-    // The connection that is open goes on.
+    // The open connection stays in use.
     expect(await answering('once')).toEqual({ [first]: 12 })
   })
 
-  it('keeps its addresses over a reload that changes weights and timeouts', async () => {
+  it('keeps its addresses after a reload that changes weights and timeouts', async () => {
     names.pause()
     await configure(`targets: [{ url: '${target('reload')}', weight: 1 }], timeouts: { response: 5s }`)
     gateway.child.kill('SIGHUP')

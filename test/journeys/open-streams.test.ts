@@ -28,25 +28,25 @@ const events: NonNullable<WebSocketUpstream['answer']> = (_request, response) =>
   response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
 }
 
-/** Whether a WebSocket is still open, as an echo tells. */
+/** Returns whether the WebSocket still echoes a message. */
 async function echoes(client: Awaited<ReturnType<typeof openWebSocket>>): Promise<boolean> {
   client.socket.send('there?')
   return (await client.next()) === 'there?'
 }
 
-/** A WebSocket is closed with 1008 within 1 s of a moment. */
+/** Expects that the WebSocket is closed with 1008 within 1 s after `since`. */
 async function expectEnded(client: Awaited<ReturnType<typeof openWebSocket>>, since: number): Promise<void> {
   const { code, at } = await client.closed
   expect([code, at - since < 1_000]).toEqual([1008, true])
 }
 
-/** The background has other statements of its own. */
+/** Matches the statement that checks streams, and no other background statement. */
 const isAboutStreams = (sql: string) => /left join api_tokens/.test(sql)
 
 const deactivate = (gateway: TestGateway, user: TestUser) =>
   gateway.sql('update users set is_active = 0 where id = $1', [user.id])
 
-describe('an open stream', () => {
+describe('open streams', () => {
   const at = gatewayBefore(startWebSocketUpstream, routes)
   beforeAll(() => {
     at.upstream.answer = events
@@ -55,7 +55,7 @@ describe('an open stream', () => {
   const open = (path: string, asking: Parameters<typeof openWebSocket>[1]) =>
     openWebSocket(at.gateway.url + path, asking)
 
-  it('a WebSocket is closed with 1008 within 1 s of its user’s deactivation, and no other is', async () => {
+  it('a WebSocket is closed with 1008 within 1 s after its user is deactivated, and others stay open', async () => {
     const [user, other] = [await newUser(at.gateway), await newUser(at.gateway)]
     const otherStream = await open('/chat', { token: other.access })
     const ended = await open('/chat', { token: user.access })
@@ -67,7 +67,7 @@ describe('an open stream', () => {
     otherStream.socket.terminate()
   })
 
-  it('an event stream ends in order within 1 s of its user’s deletion', async () => {
+  it('an event stream ends cleanly within 1 s after its user is deleted', async () => {
     const user = await newUser(at.gateway)
     const response = await fetch(`${at.gateway.url}/chat`, {
       headers: { authorization: `Bearer ${user.access}` },
@@ -78,7 +78,7 @@ describe('an open stream', () => {
     expect(performance.now() - started).toBeLessThan(1_000)
   })
 
-  it('a plan that the route does not admit closes it; one that it admits does not', async () => {
+  it('a change of plan closes only the streams of routes that do not allow the new plan', async () => {
     const user = await newUser(at.gateway, 'premium')
     const paid = await open('/paid', { token: user.access })
     const chat = await open('/chat', { token: user.access })
@@ -92,12 +92,12 @@ describe('an open stream', () => {
     chat.socket.terminate()
   })
 
-  it('the revocation of its key closes what was opened with it, and not what its user opened with a token', async () => {
+  it('the revocation of an API key closes only the streams that were opened with it', async () => {
     const user = await newUser(at.gateway)
     await giveKey(at.gateway, user, 'peage_a')
     const byKey = await open('/chat', { headers: { 'x-api-key': 'peage_a' } })
     const byToken = await open('/chat', { token: user.access })
-    // As a new key revokes the one before: the user has a live key, but not this one.
+    // A new key revokes the old one. The user then has a valid key, but not the key of the stream.
     await at.gateway.sql('update api_tokens set revoked = 1 where user_id = $1', [user.id])
     await giveKey(at.gateway, user, 'peage_b')
     const started = performance.now()
@@ -106,7 +106,7 @@ describe('an open stream', () => {
     byToken.socket.terminate()
   })
 
-  it('a logout or the expiry of its token closes nothing', async () => {
+  it('a logout or an expired token closes no stream', async () => {
     const user = await newUser(at.gateway)
     const client = await open('/chat', { token: user.access })
     await fetch(`${at.gateway.url}/api/v1/auth/logout`, {
@@ -119,11 +119,11 @@ describe('an open stream', () => {
     client.socket.terminate()
   })
 
-  it('nothing is asked of the store where only strangers have streams, nor where nobody has', async () => {
+  it('anonymous streams cause no database statement, and neither does a gateway without streams', async () => {
     const { database } = at.gateway.backing
     const query = database.query
     const statements: string[] = []
-    // Those of the tests before are looked after no more.
+    // Waits until the streams of earlier tests are no longer checked.
     await new Promise(resolve => setTimeout(resolve, 600))
     const stranger = await open('/maybe', {})
     database.query = (...parts) => {
@@ -138,7 +138,7 @@ describe('an open stream', () => {
     database.query = query
   })
 
-  it('one statement asks for all', async () => {
+  it('all streams are checked with one statement', async () => {
     const { database } = at.gateway.backing
     const users = [await newUser(at.gateway), await newUser(at.gateway), await newUser(at.gateway)]
     const clients = await Promise.all(users.map(({ access }) => open('/chat', { token: access })))
@@ -155,10 +155,13 @@ describe('an open stream', () => {
     for (const { socket } of clients) socket.terminate()
   })
 
-  describe('with a frame under way', () => {
+  describe('in the middle of a frame', () => {
     const switching = `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`
 
-    /** What a client has received of an upstream that writes these pieces, one every 40 ms, until all has ended. */
+    /**
+     * Returns what a client receives from an upstream that writes one piece every 40 ms until the connection
+     * ends.
+     */
     async function received(piece: (index: number) => Buffer): Promise<{ bytes: Buffer; took: number }> {
       const user = await newUser(at.gateway)
       at.upstream.refuse = socket => {
@@ -181,10 +184,10 @@ describe('an open stream', () => {
       return { bytes: client.unread, took: performance.now() - started }
     }
 
-    it('the Close frame comes behind its end', async () => {
+    it('the Close frame follows the end of the frame', async () => {
       const size = 40_000
       const header = Buffer.from([0x82, 126, size >> 8, size & 0xff])
-      // Four pieces a frame, of a byte that would pass for the header of a text frame.
+      // A frame has four pieces. Their byte could be mistaken for the header of a text frame.
       const piece = Buffer.alloc(size / 4, 0x81)
       const { bytes, took } = await received(index =>
         index % 4 === 0 ? Buffer.concat([header, piece]) : piece,
@@ -196,7 +199,7 @@ describe('an open stream', () => {
       for (let i = 0; i < whole; i++) {
         expect(bytes.subarray(i * frame, i * frame + 4).equals(header)).toBe(true)
       }
-      // No diff of megabytes where it fails.
+      // Compares only nine bytes, so that a failure does not print a diff of megabytes.
       expect(
         bytes
           .subarray(whole * frame)
@@ -205,7 +208,7 @@ describe('an open stream', () => {
       ).toBe('880203f0')
     })
 
-    it('one that does not end is cut off, without a Close frame', async () => {
+    it('a frame that does not end is cut off without a Close frame', async () => {
       const header = Buffer.from([0x82, 127, 0, 0, 0, 0, 0x40, 0, 0, 0])
       const piece = Buffer.alloc(1_000, 1)
       const { bytes, took } = await received(index => (index === 0 ? Buffer.concat([header, piece]) : piece))
@@ -216,7 +219,7 @@ describe('an open stream', () => {
 })
 
 describeWithServices('open streams of two replicas', () => {
-  it('are closed within 1 s of what the other one, or another program, changes', async () => {
+  it('are closed within 1 s after a change by the other replica or another program', async () => {
     const stores: Stores = await services.open()
     const upstream = await startWebSocketUpstream()
     upstream.answer = events
@@ -258,7 +261,7 @@ describeWithServices('open streams of two replicas', () => {
   })
 })
 
-describeWithPostgresBinary('open streams while the store is away', () => {
+describeWithPostgresBinary('open streams while Postgres is down', () => {
   let postgres: Server
   let upstream: WebSocketUpstream
   let gateway: TestGateway
@@ -278,7 +281,7 @@ describeWithPostgresBinary('open streams while the store is away', () => {
     await Promise.all([postgres?.stop(), upstream?.close()])
   })
 
-  it('stay open, and are checked within 1 s of its return, sessions too where their end ends access', async () => {
+  it('stay open and are checked within 1 s after it is back, including ended sessions', async () => {
     const [user, other] = [await newUser(gateway), await newUser(gateway)]
     const otherStream = await openWebSocket(`${gateway.url}/chat`, { token: other.access })
     const client = await openWebSocket(`${gateway.url}/chat`, { token: user.access })
@@ -299,7 +302,7 @@ describeWithPostgresBinary('open streams while the store is away', () => {
     otherStream.socket.terminate()
   })
 
-  it('are closed after 30 s without it, whatever the time of day; those of strangers not', async () => {
+  it('are closed after 30 s by a monotonic clock, except the streams of anonymous clients', async () => {
     const now = performance.now.bind(performance)
     let aheadMs = 0
     vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)

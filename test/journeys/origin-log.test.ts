@@ -1,4 +1,5 @@
-// The log of pages whose origin `cors` does not list, which otherwise only the browser's console shows.
+// The gateway logs pages whose origin `cors` does not list. Otherwise only the console of the browser shows
+// the fault.
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -31,7 +32,10 @@ afterAll(async () => {
   await upstream?.close()
 })
 
-/** Not `fetch`, which sets `Origin` and the fields of Fetch Metadata by itself. Resolves when the request is logged. */
+/**
+ * Uses `node:http`, because `fetch` sets `Origin` and Fetch Metadata headers itself. Resolves when the
+ * request is logged.
+ */
 async function send(at: TestGateway, path: string, headers: Record<string, string>, method = 'GET') {
   const id = randomUUID()
   await new Promise((resolve, reject) => {
@@ -51,14 +55,14 @@ const linesOf = (at: TestGateway, origin: string) =>
 let made = 0
 const newOrigin = () => {
   made += 1
-  // Each test has a minute of its own.
+  // The log is limited per minute, so each test uses another minute.
   gateway.clock.at += 60_000
   plain.clock.at += 60_000
   return `https://page${made}.example`
 }
 
-describe('a page of an origin that cors does not list', () => {
-  it('has one line per minute, at level info, with the key to change', async () => {
+describe('a page whose origin cors does not list', () => {
+  it('is logged once per minute at level info with the key to change', async () => {
     const origin = newOrigin()
     await send(gateway, '/public', { origin })
     await send(gateway, '/mine', { origin })
@@ -79,23 +83,23 @@ describe('a page of an origin that cors does not list', () => {
   it.each([
     ['a request', 'GET', {}],
     ['a preflight', 'OPTIONS', { 'access-control-request-method': 'GET' }],
-  ])('has a line with the key of the route for %s to a route with its own cors', async (_, method, more) => {
+  ])('is logged with the key of the route for %s to a route with its own cors', async (_, method, more) => {
     const origin = newOrigin()
     await send(gateway, '/partner', { origin, ...more }, method)
     expect(linesOf(gateway, origin)).toMatchObject([{ key: 'routes.partner.cors.origins', route: 'partner' }])
   })
 
   it.each([
-    ['an own endpoint', '/api/v1/auth/login'],
+    ['a built-in endpoint', '/api/v1/auth/login'],
     ['an unknown path', '/nowhere'],
-  ])('has a line for %s', async (_, path) => {
+  ])('is logged for %s', async (_, path) => {
     const origin = newOrigin()
     await send(gateway, path, { origin, 'access-control-request-method': 'POST' }, 'OPTIONS')
     expect(linesOf(gateway, origin)).toMatchObject([{ key: 'server.cors.origins' }])
     expect(linesOf(gateway, origin)[0]).not.toHaveProperty('route')
   })
 
-  it('has a line without any cors, when the gateway itself answers', async () => {
+  it('is logged if cors is not configured and the gateway itself responds', async () => {
     const origin = newOrigin()
     await send(plain, '/public', { origin })
     expect(linesOf(plain, origin)).toEqual([])
@@ -105,7 +109,7 @@ describe('a page of an origin that cors does not list', () => {
     ])
   })
 
-  it('is another matter than a listed page, the own page, a navigation and a WebSocket', async () => {
+  it('is distinguished from a listed page, a same-origin page, a navigation and a WebSocket', async () => {
     const origin = newOrigin()
     const before = gateway.log.length
     const own = new URL(gateway.url).origin
@@ -130,7 +134,7 @@ describe('a page of an origin that cors does not list', () => {
     `https://${'a'.repeat(400)}.example`,
     'https://a.example, https://b.example',
     'https://\u0080\u009b.example',
-  ])('has no line for the origin %j, which no cors could list', async origin => {
+  ])('is not logged for the origin %j, which cors cannot list', async origin => {
     newOrigin()
     const before = gateway.log.length
     const connection = new RawConnection(gateway.url)
@@ -141,7 +145,7 @@ describe('a page of an origin that cors does not list', () => {
     expect(gateway.log.slice(before).filter(line => line.includes('page of'))).toEqual([])
   })
 
-  it('has no more than 20 lines a minute, however many origins a client invents', async () => {
+  it('is logged at most 20 times per minute, however many origins a client invents', async () => {
     newOrigin()
     const before = gateway.log.length
     for (let i = 0; i < 50; i += 1) await send(gateway, '/public', { origin: `https://invented${i}.example` })

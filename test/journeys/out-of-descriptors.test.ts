@@ -1,4 +1,4 @@
-// A process that is out of file descriptors: its configuration stays active, and no process is ended.
+// A process without free file descriptors keeps its configuration, and no process is ended.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { startUpstream, type Upstream } from '../support/upstream.ts'
 const soon = { timeout: 20_000, interval: 50 }
 /** Fewer than a gateway has open after its start. */
 const tooFew = 10
-/** A process group of its own, because the fault that is tested here signalled the whole group. */
+/** Starts the program in its own process group, because the tested fault signalled the whole group. */
 const apart = ['setsid']
 
 let upstream: Upstream
@@ -46,7 +46,7 @@ routes:
 
 const logged = (sentence: string) => program.lines.filter(line => line.includes(sentence))
 
-it('a reload without file descriptors says nothing about the configuration and is tried again', async () => {
+it('a reload without file descriptors is tried again and is not reported as a bad configuration', async () => {
   await writeFile(
     file,
     `server: { listen: '127.0.0.1:0' }
@@ -80,7 +80,7 @@ describeWithServices('a primary process', () => {
   })
   afterEach(() => services.drop(stores))
 
-  it('a worker that cannot be started for want of file descriptors is started later', async () => {
+  it('starts a worker later if no file descriptor is free for it', async () => {
     program = await startProgram(await writeCrewFile(folder, { stores, routes: routing() }), {}, false, apart)
     const [killed = 0, other] = workersOf(program.child.pid as number)
     limitDescriptors(tooFew)

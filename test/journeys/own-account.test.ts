@@ -14,7 +14,7 @@ const path = '/api/v1/auth/account'
 const uuid = expect.stringMatching(/^[0-9a-f-]{36}$/)
 const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 
-describeOverSetups('one’s own account', setup => {
+describeOverSetups('a user’s own account', setup => {
   const at = journey(
     setup,
     { rateLimits: 'rate_limits: { login_failures: 3/5m }', limits: 'free_daily: 5' },
@@ -40,7 +40,7 @@ ${routes(upstream)}`,
       )
     )[0]?.n
 
-  it('tells today’s use by the record, and when the day ends', async () => {
+  it('shows today’s uses from the user record and the end of the day', async () => {
     const user = await newUser(at.gateway)
     const midnight = new Date(Math.ceil(at.gateway.clock.at / 86_400_000) * 86_400_000).toISOString()
     const account = {
@@ -68,7 +68,7 @@ ${routes(upstream)}`,
     expectAnswer(await ask('GET', user.access), 200, paying)
   })
 
-  it('is exported as a file: all that is kept but for secrets, hashes and codes', async () => {
+  it('is exported as a file with all stored data except secrets, hashes and codes', async () => {
     const user = await newUser(at.gateway, 'pro')
     const url = 'https://nobody.invalid/hook?secret'
     const post = (path: string, body?: unknown) => ask('POST', user.access, { path, body })
@@ -113,7 +113,7 @@ ${routes(upstream)}`,
       expect(answer.text).not.toContain(secret)
   })
 
-  it('is exported with the newest thousand of what there is more of', async () => {
+  it('is exported with at most the newest 1,000 entries of each list', async () => {
     const user = await newUser(at.gateway)
     await at.gateway.sql(
       `insert into refresh_tokens (user_id, token_hash, expires_at, session_id, created_at)
@@ -145,8 +145,8 @@ ${routes(upstream)}`,
     expect((body.deliveries as object[])[0]).toMatchObject(newest[0] as object)
   })
 
-  describe('deleted', () => {
-    it('leaves nothing behind, and frees the email', async () => {
+  describe('deletion', () => {
+    it('deletes all data except audit entries, and frees the email', async () => {
       const [user, other] = [await newUser(at.gateway, 'pro'), await newUser(at.gateway, 'pro')]
       const key = `peage_${user.id}`
       for (const { access } of [user, other])
@@ -158,7 +158,7 @@ ${routes(upstream)}`,
       const alerts = async () => (await at.gateway.sql('select id from alerts')).length
       const before = await alerts()
       expectAnswer(await remove(user), 200, { message: 'Compte supprimé' })
-      // What operators did stays, by the user's id.
+      // The audit log of operators keeps the ID of the user.
       const tables = await at.gateway.sql<{ name: string }>(
         `select table_name as name from information_schema.columns
           where table_schema = 'public' and column_name = 'user_id' and table_name <> 'admin_audit' order by 1`,
@@ -166,7 +166,7 @@ ${routes(upstream)}`,
       expect(tables.length).toBeGreaterThan(7)
       for (const { name } of tables) expect([name, await countOf(name, user)]).toEqual([name, 0])
       expect(await countOf('users', user, 'id')).toBe(0)
-      // The one to them alone is gone, the one to all is not.
+      // Only the alert for this user is deleted. The alert for all users stays.
       expect(await alerts()).toBe(before - 1)
       expectRefusal(await course(user.access), 401, 'user_not_found', 'Utilisateur introuvable')
       const withKey = await call(at.gateway.url, 'GET', '/courses/1', { headers: { 'x-api-key': key } })
@@ -177,7 +177,7 @@ ${routes(upstream)}`,
       expect(status).toBe(201)
     })
 
-    it('only with the current password, counted with failed logins', async () => {
+    it('requires the current password and counts wrong ones as failed logins', async () => {
       const user = await newUser(at.gateway)
       for (const wrong of ['wrong', undefined, 3]) {
         const answer = await remove(user, wrong === undefined ? null : wrong)
@@ -189,14 +189,14 @@ ${routes(upstream)}`,
     })
   })
 
-  describe('is for those who are signed in, as is', () => {
+  describe('the endpoints for signed-in users', () => {
     const signedIn = [accountOperations, sessionOperations, passwordOperations, emailOperations]
       .flatMap(each => Object.values<Operation>(each))
       .filter(({ refusals }) => refusals[403]?.includes('bearer_required'))
 
-    it('each of ten endpoints', () => expect(signedIn).toHaveLength(10))
+    it('are ten operations', () => expect(signedIn).toHaveLength(10))
 
-    it.each(signedIn)('$method $path', async ({ method, path }) => {
+    it.each(signedIn)('$method $path requires the access token of a session', async ({ method, path }) => {
       const user = await newUser(at.gateway)
       const key = `peage_key_for_${method}${path}`
       await giveKey(at.gateway, user, key)
@@ -221,10 +221,10 @@ ${routes(upstream)}`,
   })
 })
 
-describeOverSetups('one’s own account where users may not delete it', setup => {
+describeOverSetups('a user’s own account without account.deletion', setup => {
   const at = journey(setup)
 
-  it('cannot be deleted: 404 before the guard, and Allow does not name it', async () => {
+  it('returns 404 for a deletion before any guard, and omits DELETE from Allow', async () => {
     const { access } = await newUser(at.gateway)
     for (const token of [access, 'no token']) {
       const answer = await call(at.gateway.url, 'DELETE', path, { token })

@@ -8,7 +8,7 @@ import { describeOverSetups } from '../support/setups.ts'
 const next = 'un autre mot de passe'
 const wrong = [401, 'credentials_invalid', 'Identifiants invalides'] as const
 
-describeOverSetups('a change of password', setup => {
+describeOverSetups('a password change', setup => {
   const at = journey(setup, {
     auth: ', refresh_reuse: revoke_all',
     rateLimits: 'rate_limits: { login_failures: 4/5m }',
@@ -27,7 +27,7 @@ describeOverSetups('a change of password', setup => {
     return body.sessions as { current: boolean; user_agent: string }[]
   }
 
-  it('answers as login does, with a new session of this client; every session of before ends', async () => {
+  it('returns a new session like login and ends all previous sessions', async () => {
     const user = await newUser(at.gateway)
     const other = await login(at.gateway.url, user.email, user.password)
     const answer = await change(
@@ -51,7 +51,7 @@ describeOverSetups('a change of password', setup => {
     expect(await loginStatus(user.email, next)).toBe(200)
   })
 
-  it('with a wrong current password is 401 without WWW-Authenticate, counted with failed logins', async () => {
+  it('with a wrong current password returns 401 without WWW-Authenticate and counts as a failed login', async () => {
     const user = await newUser(at.gateway)
     for (const current of ['wrong', '', undefined]) {
       const answer = await change(user.access, { current_password: current, new_password: next })
@@ -62,7 +62,7 @@ describeOverSetups('a change of password', setup => {
     expect((await changeOf(user)).headers.get('x-peage-error')).toBe('rate_limited')
   })
 
-  it('judges the form of the new password before the current one, and then whether it is the same', async () => {
+  it('checks the form of the new password, then the current password, then whether they are equal', async () => {
     const user = await newUser(at.gateway)
     const attempt = (current: string, to: string) =>
       change(user.access, { current_password: current, new_password: to })
@@ -81,18 +81,18 @@ describeOverSetups('a change of password', setup => {
     expectRefusal(await attempt('same and wrong', 'same and wrong'), ...wrong)
   })
 
-  it('of many with one current password one wins; the others are as with a wrong one', async () => {
+  it('succeeds only once if several requests use the same current password', async () => {
     const user = await newUser(at.gateway)
     const answers = await Promise.all(Array.from({ length: 4 }, (_, i) => changeOf(user, `${next} ${i}`)))
     const won = answers.filter(({ status }) => status === 200)
     expect(won).toHaveLength(1)
     const codes = answers.map(({ headers }) => headers.get('x-peage-error')).filter(code => code !== null)
-    // Who comes after the winner is not even signed in any more.
+    // A request after the winner may already find its session ended.
     for (const code of codes) expect(['credentials_invalid', 'token_invalid']).toContain(code)
     expect(await sessionsOf(String(won[0]?.body.access_token))).toHaveLength(1)
   })
 
-  it('is no reason to take the use of an old refresh token for theft, were it rotated or not', async () => {
+  it('keeps the new session even if an old refresh token is used, exchanged or not', async () => {
     const user = await newUser(at.gateway)
     const second = String((await refresh(user.refresh)).body.refresh_token)
     const changed = await changeOf(user)

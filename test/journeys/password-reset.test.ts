@@ -29,15 +29,15 @@ describeOverSetups('a forgotten password', setup => {
   const statusOf = async ({ email }: TestUser, password: string) =>
     (await post('login', { email, password })).status
 
-  /** A user to whom a code was mailed. */
+  /** Creates a user who has received a code by mail. */
   async function forgetful(plan: 'free' | 'pro' = 'free') {
     const user = await newUser(at.gateway, plan)
     expectAnswer(await forgot(user.email), 202, sent)
     return { user, ...(await codeTo(at.gateway, user.email)) }
   }
 
-  describe('asked for', () => {
-    it('is answered alike for any email that register would take, and mailed to those that have an account', async () => {
+  describe('the request for a code', () => {
+    it('gets the same response for any valid email, but mails a code only to active accounts', async () => {
       const [user, inactive] = [await newUser(at.gateway), await newUser(at.gateway)]
       await at.gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
       const emails = [
@@ -55,11 +55,11 @@ describeOverSetups('a forgotten password', setup => {
     })
 
     it.each([undefined, 'no address', 'a\u0000@example.com'])(
-      'is refused where register would refuse the email: %j',
+      'is refused for an email that register refuses: %j',
       async email => expectRefusal(await forgot(email), 400, 'email_invalid', 'Email invalide'),
     )
 
-    it('is nothing for an account whose email is not one mailbox', async () => {
+    it('mails nothing to an account whose email is not one mailbox', async () => {
       const user = await newUser(at.gateway)
       const email = `two words ${user.email}`
       await at.gateway.sql('update users set email = $2 where id = $1', [user.id, email])
@@ -68,7 +68,7 @@ describeOverSetups('a forgotten password', setup => {
       expect(await at.gateway.sql('select from account_codes where user_id = $1', [user.id])).toEqual([])
     })
 
-    it('says the same in the log of a known and of an unknown email, and never a code', async () => {
+    it('is logged identically for a known and an unknown email, and never with a code', async () => {
       const user = await newUser(at.gateway)
       const before = at.gateway.log.length
       await forgot(user.email)
@@ -97,7 +97,7 @@ describeOverSetups('a forgotten password', setup => {
       expectSimilarMedians(times)
     })
 
-    it('a GET or HEAD of a path for mailed codes is a 405 and consumes no code', async () => {
+    it('returns 405 for GET and HEAD, like all paths for mailed codes, and uses up no code', async () => {
       const { token } = await forgetful()
       for (const method of ['GET', 'HEAD'])
         for (const path of [
@@ -114,8 +114,8 @@ describeOverSetups('a forgotten password', setup => {
     })
   })
 
-  describe('used', () => {
-    it.each(['code', 'token'] as const)('by %s sets the password, once, for both', async kind => {
+  describe('the reset', () => {
+    it.each(['code', 'token'] as const)('by %s sets the password and voids code and token', async kind => {
       const { user, code, token } = await forgetful()
       const by = {
         code: { email: ` ${user.email.toUpperCase()}`, code: ` ${code} ` },
@@ -126,7 +126,7 @@ describeOverSetups('a forgotten password', setup => {
       for (const again of Object.values(by)) expectRefusal(await reset(again), ...invalid)
     })
 
-    it('ends every session, verifies the email, and takes API token and webhook of an email that was not verified', async () => {
+    it('ends all sessions, verifies the email, and deletes API token and webhook of an unverified account', async () => {
       const { user, code } = await forgetful('pro')
       const key = `key of ${user.email}`
       await giveKey(at.gateway, user, key)
@@ -144,7 +144,7 @@ describeOverSetups('a forgotten password', setup => {
       expect(row).toEqual({ verified: true, hooks: 0 })
     })
 
-    it('lets nobody who was signed in before make an API token or a webhook: they would outlast it', async () => {
+    it('prevents access tokens of earlier sessions from creating an API token or a webhook', async () => {
       const { user, code } = await forgetful('pro')
       const asked = (method: string, path: string, access: string) => {
         const body = { url: 'https://nobody.invalid/hook' }
@@ -156,14 +156,14 @@ describeOverSetups('a forgotten password', setup => {
         expectRefusal(refused, 401, 'token_invalid', 'Token invalide ou expiré')
         expect(refused.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
       }
-      // What it may until it expires: be let through, and take away.
+      // Until it expires, the old access token may still send requests and delete a webhook.
       expect((await call(at.gateway.url, 'GET', '/pro', { token: user.access })).status).toBe(200)
       expect((await asked('DELETE', 'webhook', user.access)).status).toBe(200)
       const { access } = await login(at.gateway.url, user.email, newPassword)
       expect((await asked('POST', 'api-token', access)).status).toBe(201)
     })
 
-    it('leaves API token and webhook to a user whose email was verified', async () => {
+    it('keeps the API token and webhook of a user with a verified email', async () => {
       const { user, token } = await forgetful('pro')
       await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])
       const key = `kept key of ${user.email}`
@@ -177,7 +177,7 @@ describeOverSetups('a forgotten password', setup => {
       ['court', 'password_too_short', 'Mot de passe trop court (min 8 caractères)'],
       ['x'.repeat(1_025), 'password_too_long', 'Mot de passe trop long (max 1024 caractères)'],
     ])(
-      'judges the form of the new password first, which spends and counts nothing',
+      'checks the form of the new password before the code, and counts no failed attempt',
       async (password, code, error) => {
         const mailed = await forgetful()
         const { email } = mailed.user
@@ -188,7 +188,7 @@ describeOverSetups('a forgotten password', setup => {
       },
     )
 
-    it('refuses common passwords as register and change do, where that is configured', async () => {
+    it('refuses common passwords like register and change if configured', async () => {
       const { user, code, token } = await forgetful()
       const common = [400, 'password_too_common', 'Mot de passe trop courant'] as const
       const change = (new_password: string) =>
@@ -207,18 +207,18 @@ describeOverSetups('a forgotten password', setup => {
     })
 
     it.each([
-      ['nothing', () => ({})],
+      ['no code', () => ({})],
       ['a code without the email', ({ code }) => ({ code })],
       ['a code with the email of another', ({ code }) => ({ code, email: 'other@example.com' })],
       ['a code as a number', ({ code, user }) => ({ code: Number(code), email: user.email })],
       ['a wrong code', ({ code, user }) => ({ code: otherCode(code), email: user.email })],
-      ['a token beside a right code', ({ code, user }) => ({ token: 'x', code, email: user.email })],
+      ['a wrong token and a right code', ({ code, user }) => ({ token: 'x', code, email: user.email })],
     ] satisfies [string, (mailed: Awaited<ReturnType<typeof forgetful>>) => object][])(
       'is refused with %s',
       async (_, body) => expectRefusal(await reset(body(await forgetful())), ...invalid),
     )
 
-    it('takes as long with a wrong code for an email with a code as for an unknown email', async () => {
+    it('takes the same time for a wrong code, whether the email is known or unknown', async () => {
       const { user, code } = await forgetful()
       const times: [number[], number[]] = [[], []]
       for (let i = 0; i < 11; i += 1) {
@@ -232,7 +232,7 @@ describeOverSetups('a forgotten password', setup => {
       expectSimilarMedians(times)
     })
 
-    it('takes five wrong codes; then the code is dead and the token is not', async () => {
+    it('invalidates the code after five wrong attempts, but not the token', async () => {
       const { user, code, token } = await forgetful()
       for (let i = 1; i <= 5; i += 1)
         expectRefusal(await reset({ email: user.email, code: otherCode(code, i) }), ...invalid)
@@ -252,23 +252,23 @@ describeOverSetups('a forgotten password under limits', setup => {
     () => mailSection(', rate_limits: { per_email: 2/1h, per_address: 4/1h }'),
   )
   let clients = 0
-  /** Of an address that nobody has used. */
+  /** Returns headers with an unused client address. */
   const client = () => ({ 'x-forwarded-for': `192.0.2.${++clients}` })
   const post = (path: string, body: unknown, headers: Record<string, string>) =>
     call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body, headers })
 
-  it('by email: past it nobody is told, no mail is stored, and the code before stays good', async () => {
+  it('a request beyond the email limit gets the same response, mails nothing and keeps the earlier code valid', async () => {
     const { email } = await newUser(at.gateway)
     for (let i = 0; i < 2; i += 1) expectAnswer(await post('password/forgot', { email }, client()), 202, sent)
     const { token } = await codeTo(at.gateway, email)
     expectAnswer(await post('password/forgot', { email }, client()), 202, sent)
     expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset'])
     expectAnswer(await post('password/reset', { token, new_password: newPassword }, client()), 200, done)
-    // A notice of what has happened is outside the limit.
+    // A notice about something that has happened does not count against the limit.
     expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset', 'password_changed'])
   })
 
-  it('by email: an operator’s mail is outside of them, voids the code before, and goes to no inactive user', async () => {
+  it('a mail by an operator ignores the limit, invalidates the earlier code and is refused for an inactive user', async () => {
     const user = await newUser(at.gateway)
     const sendReset = () =>
       call(at.gateway.admin, 'POST', `/admin/v1/users/${user.id}/send-reset`, {
@@ -288,7 +288,7 @@ describeOverSetups('a forgotten password under limits', setup => {
     expect((await kindsTo(at.gateway, user.email)).filter(kind => kind === 'reset')).toHaveLength(3)
   })
 
-  it('by email: counted before anybody is looked up, so that who has no account yet is counted too', async () => {
+  it('a request counts against the email limit even if no account exists yet', async () => {
     const email = 'not.yet@example.com'
     for (let i = 0; i < 2; i += 1) await post('password/forgot', { email }, client())
     const body = { email, password: 'un mot de passe' }
@@ -297,7 +297,7 @@ describeOverSetups('a forgotten password under limits', setup => {
     expect(await kindsTo(at.gateway, email)).toEqual([])
   })
 
-  it('by client address: past it nothing is sent to anybody, and nobody else’s limit is used up', async () => {
+  it('a request beyond the address limit mails nothing and does not count against the email limit', async () => {
     const from = client()
     const emails = [await newUser(at.gateway), await newUser(at.gateway), await newUser(at.gateway)].map(
       ({ email }) => email,
@@ -311,7 +311,7 @@ describeOverSetups('a forgotten password under limits', setup => {
     expect(await kindsTo(at.gateway, String(emails[2]))).toEqual(['reset'])
   })
 
-  it('wrong codes count as failed logins do, by email and by address, and right ones and tokens do not', async () => {
+  it('wrong codes count as failed logins by email and address, while right codes and tokens do not', async () => {
     const { email, password } = await newUser(at.gateway)
     await post('password/forgot', { email }, client())
     const { code, token } = await codeTo(at.gateway, email)

@@ -1,4 +1,4 @@
-// The real program in a process of its own: how it starts, what it logs, how it ends, what a crash leaves.
+// The real program runs in its own process. The tests cover its start, its log and its shutdown.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ describe('the program', () => {
   let folder: string
   let file: string
   let upstream: Upstream
-  /** The one that runs: a test may end it, and start the next one's. */
+  /** The running program. A test may end it and start the program for the next test. */
   let program: Program
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-program-'))
@@ -44,13 +44,13 @@ ${routes(upstream.url)}`,
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('refuses a data folder that a running gateway has, in a sentence, and exits 1', async () => {
+  it('refuses a data folder that another gateway uses, with one error line and exit code 1', async () => {
     const second = await runProgram(['start', '-c', file], folder)
     expect(second.code).toBe(1)
     expect(second.stderr).toMatch(/^error: the data folder .* is in use by another Péage \(process \d+\)/)
   })
 
-  it('logs one JSON line a request, and no password, token, key or cookie in any line', async () => {
+  it('logs one JSON line per request, without any password, token, API key or cookie', async () => {
     const email = 'logged@example.com'
     const registered = await call(program.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
     const { access, refresh } = await login(program.url, email, password)
@@ -64,7 +64,7 @@ ${routes(upstream.url)}`,
     await call(program.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: `${refresh}x` } })
     await call(program.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: refresh } })
     await call(program.admin, 'GET', '/admin/v1/users', { token: adminToken })
-    // Its line stands behind all that were written before.
+    // The line of this request follows all earlier lines.
     await call(program.url, 'GET', '/public/last')
     await expect.poll(() => program.lines.some(line => line.includes('/public/last'))).toBe(true)
 
@@ -104,7 +104,7 @@ ${routes(upstream.url)}`,
     }
   })
 
-  it('answers what is in flight after SIGTERM, accepts nothing more, and exits 0', async () => {
+  it('completes requests in flight after SIGTERM, accepts no new ones and exits with 0', async () => {
     const { url, child, lines, ended } = program
     let release = () => {}
     const arrived = new Promise<void>(resolve => {
@@ -133,11 +133,12 @@ ${routes(upstream.url)}`,
     upstream.answer = undefined
   })
 
-  // From a supervisor npm alone gets the signal; from a terminal the whole group does, and npm sends it once more.
+  // A supervisor signals only npm. A terminal signals the whole group, and npm then forwards the signal a
+  // second time.
   it.each([
     ['SIGTERM', (npm: number) => npm],
     ['SIGINT', (npm: number) => -npm],
-  ] as const)('under npm start drains once on %s, and exits 0', async (signal, receiverOf) => {
+  ] as const)('drains once on %s under npm start and exits with 0', async (signal, receiverOf) => {
     program.child.kill('SIGTERM')
     await program.ended
     const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -169,11 +170,11 @@ ${routes(upstream.url)}`,
     upstream.answer = undefined
   })
 
-  it('a gateway that npx started drains when npx receives SIGTERM', async () => {
+  it('drains when npx, which started it, receives SIGTERM', async () => {
     program.child.kill('SIGTERM')
     await program.ended
     const { PATH, TEST_RUN } = process.env
-    // A project that has the package installed.
+    // A project in which the package is installed.
     const project = join(folder, 'project')
     await mkdir(join(project, 'node_modules/.bin'), { recursive: true })
     await symlink(fileURLToPath(new URL('../../', import.meta.url)), join(project, 'node_modules/peage'))
@@ -187,7 +188,7 @@ ${routes(upstream.url)}`,
     npx.stdout.on('data', chunk => {
       log += chunk
     })
-    // The gateway holds the pipe open for as long as it runs.
+    // The gateway keeps the pipe open while it runs.
     const ended = once(npx, 'close')
     await expect.poll(() => log, { timeout: 20_000 }).toContain('"ready on ')
     npx.kill('SIGTERM')
@@ -195,12 +196,12 @@ ${routes(upstream.url)}`,
     expect(log.trimEnd().split('\n').at(-1)).toContain('"stopped"')
   })
 
-  it('migrates and stops', async () => {
+  it('migrates and exits', async () => {
     const { code, stdout } = await runProgram(['migrate', '-c', file], folder)
     expect([code, stdout]).toEqual([0, 'up to date\n'])
   })
 
-  it('shows the main job on real requests: the demo walks through and exits 0', async () => {
+  it('completes every step of the demo with exit code 0', async () => {
     const demo = fileURLToPath(new URL('../../demo/main.mjs', import.meta.url))
     const { stdout } = await promisify(execFile)(process.execPath, [demo, '--exit'], { cwd: folder })
     expect(stdout).toContain('Every step answered as it should.')

@@ -1,4 +1,5 @@
-// The log's `reason` of every 401, 403 and 429 that the gateway creates, read from the log of a whole gateway.
+// The log line of every 401, 403 and 429 response of the gateway has a `reason`. The tests read the log of a
+// whole gateway.
 import { KeyObject, randomUUID, sign } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,7 +24,7 @@ routes:
   - { name: limited, path: /limited, upstream: app, auth: none, rate_limit: 1/1h }
 `
 
-/** In every value that these requests choose: no log line may have it. */
+/** Part of every value that these requests choose. No log line may contain it. */
 const canary = 'canary'
 
 let folder: string
@@ -95,12 +96,12 @@ const guess = (turn: number) =>
   post(limited, 'login', { email: `${canary}${turn}@example.com`, password: canary })
 const admin = (at: TestGateway, method: string, path: string, options: Options = {}) =>
   logged(at, at.admin, method, path, options)
-/** A request to a guarded route with these header fields. */
+/** Sends a request with these headers to a guarded route. */
 const withHeaders = (headers: Record<string, string>) => get('/any', { headers })
 const bearer = (make: () => string) => () => get('/any', { token: make() })
 const expired = () => token({}, { exp: 1 })
 
-/** The line of the last of `count` equal requests. */
+/** Sends `count` equal requests. @returns the log line of the last request */
 async function last(count: number, request: (turn: number) => Promise<Record<string, unknown>>) {
   for (let turn = 1; turn < count; turn += 1) await request(turn)
   return request(count)
@@ -126,7 +127,7 @@ function token(header: object = {}, claims: object = {}): string {
   return `${signed}.${signature.toString('base64url')}`
 }
 
-/** With the first character of its signature changed. */
+/** Returns a token with the first character of its signature changed. */
 function unsigned(): string {
   const [header, claims, signature = ''] = token().split('.')
   return `${header}.${claims}.${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`
@@ -163,8 +164,13 @@ const unknownKey = { 'x-api-key': `peage_${canary}` }
 
 const rows: Row[] = [
   ['no credential', 'token_invalid', 'missing', () => get('/any')],
-  ['another scheme', 'token_invalid', 'malformed', () => withHeaders({ authorization: `Basic ${canary}` })],
-  ['a bearer that is no token', 'token_invalid', 'malformed', bearer(() => canary)],
+  [
+    'another authorization scheme',
+    'token_invalid',
+    'malformed',
+    () => withHeaders({ authorization: `Basic ${canary}` }),
+  ],
+  ['a bearer token that is not a JWT', 'token_invalid', 'malformed', bearer(() => canary)],
   ['an expired token', 'token_invalid', 'expired', bearer(expired)],
   ['a wrong signature', 'token_invalid', 'signature', bearer(unsigned)],
   ['another algorithm', 'token_invalid', 'signature', bearer(() => token({ alg: 'ES384' }))],
@@ -173,9 +179,9 @@ const rows: Row[] = [
   ['a token of another type', 'token_invalid', 'type', bearer(() => token({ typ: canary }))],
   ['a refresh token as bearer', 'token_invalid', 'type', bearer(() => user.refresh)],
   ['an unknown signing key', 'token_invalid', 'key_unknown', bearer(() => token({ kid: canary }))],
-  ['an unknown key', 'token_invalid', 'unknown', () => withHeaders(unknownKey)],
+  ['an unknown API key', 'token_invalid', 'unknown', () => withHeaders(unknownKey)],
   [
-    'an expired token with an unknown key',
+    'an expired token with an unknown API key',
     'token_invalid',
     'unknown',
     () => get('/any', { token: expired(), headers: unknownKey }),
@@ -193,7 +199,7 @@ const rows: Row[] = [
     'missing',
     () => withHeaders({ origin: 'https://app.example.com' }),
   ],
-  ['an own endpoint without credential', 'token_invalid', 'missing', () => get(session)],
+  ['a built-in endpoint without credential', 'token_invalid', 'missing', () => get(session)],
   ...['/any', session].map(
     (path): Row => [
       `an ended session at ${path}`,
@@ -218,20 +224,20 @@ const rows: Row[] = [
   ['an anonymous client before the email guard', 'unauthenticated', 'missing', () => get('/maybe-verified')],
   ['another plan', 'plan_insufficient', 'plan', () => get('/pro', { token: user.access })],
   [
-    'another plan at an own endpoint',
+    'another plan at a built-in endpoint',
     'plan_insufficient',
     'plan',
     () => logged(gateway, gateway.url, 'POST', '/api/v1/user/api-token', { token: user.access }),
   ],
   ['an unverified email', 'email_unverified', 'email', () => get('/verified', { token: user.access })],
   [
-    'an API key where an access token is needed',
+    'an API key instead of an access token',
     'bearer_required',
     'api_key',
     async () => get(session, { headers: { 'x-api-key': await withKey('of-a-user') } }),
   ],
   [
-    'a spent day',
+    'a spent daily limit',
     'daily_limit_reached',
     'limits.free_daily',
     async () => {
@@ -245,7 +251,7 @@ const rows: Row[] = [
     'credentials',
     () => post(gateway, 'login', { email: user.email, password: canary }),
   ],
-  ['a refresh token that is none', 'refresh_token_invalid', 'malformed', () => refresh(canary)],
+  ['a malformed refresh token', 'refresh_token_invalid', 'malformed', () => refresh(canary)],
   ['an access token as refresh token', 'refresh_token_invalid', 'type', () => refresh(user.access)],
   [
     'a refresh token of an ended session',
@@ -254,7 +260,7 @@ const rows: Row[] = [
     async () => refresh((await signedOut()).refresh),
   ],
   [
-    'a refresh token that was used',
+    'a used refresh token',
     'refresh_token_inactive',
     'used',
     async () => {
@@ -285,7 +291,7 @@ const rows: Row[] = [
   ),
   ['an operator without token', 'admin_unauthorized', 'missing', () => admin(gateway, 'GET', users)],
   [
-    'an operator with another scheme',
+    'an operator with another authorization scheme',
     'admin_unauthorized',
     'malformed',
     () => admin(gateway, 'GET', users, { headers: { authorization: `Basic ${canary}`, cookie: 'a=b' } }),
@@ -321,9 +327,14 @@ const rows: Row[] = [
     () =>
       admin(gateway, 'PATCH', `${users}/${user.id}`, { token: 'a-token-that-reads-0123456789', body: {} }),
   ],
-  ['another address', 'admin_forbidden', 'admin.allow_from', () => admin(closed, 'GET', users)],
   [
-    'wrong tokens at the console',
+    'an address outside admin.allow_from',
+    'admin_forbidden',
+    'admin.allow_from',
+    () => admin(closed, 'GET', users),
+  ],
+  [
+    'too many wrong tokens at the console',
     'rate_limited',
     'console_sign_in',
     async () => {
@@ -341,7 +352,7 @@ const rows: Row[] = [
     },
   ],
   [
-    'a key whose check fails',
+    'an API key whose check fails',
     'key_check_failed',
     'check_failed',
     async () => {
@@ -360,14 +371,14 @@ describe('the log line of a refusal', () => {
     if (line.msg === 'request') expect(line.decision).toBe(code)
   })
 
-  it('for an admin listener without token has the reason no_token', async () => {
+  it('for an admin listener without a token has the reason no_token', async () => {
     const without = await startGateway(routes(upstream.url), undefined, { admin: '' })
     const line = await admin(without, 'GET', '/admin/v1/users')
     await without.stop()
     expect([line.code, line.reason]).toEqual(['admin_disabled', 'no_token'])
   })
 
-  it('has no reason when the request was forwarded or refused with another status', async () => {
+  it('has no reason if the request was forwarded or refused with another status', async () => {
     upstream.answer = (_request, response) => void response.writeHead(403).end()
     const forwarded = await get('/any', { token: user.access })
     upstream.answer = undefined

@@ -1,4 +1,5 @@
-// Reloads of the real program: by SIGHUP, on every worker, and said on standard error as `check` says it.
+// The real program reloads its configuration on SIGHUP and when the file changes, with one process and with
+// workers.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,7 +19,7 @@ import { startUpstream, type Upstream } from '../support/upstream.ts'
 const soon = { timeout: 20_000, interval: 50 }
 
 let upstream: Upstream
-/** Has the database of them all, where it is embedded. */
+/** The data folder of all programs if the database is embedded. */
 let data: string
 let stores: Stores
 beforeAll(async () => {
@@ -79,7 +80,7 @@ describe('the program', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('takes what was saved at SIGHUP, whatever it hangs on: a secret in a file is read again', async () => {
+  it('applies the saved configuration on SIGHUP, including a changed secret file', async () => {
     await writeFile(join(folder, 'secret'), 'the-first-token-of-operators')
     await save(
       file,
@@ -96,7 +97,7 @@ describe('the program', () => {
     expect(await list('the-first-token-of-operators')).toBe(401)
   })
 
-  it('refuses a bad file in the words of check, in JSON on its log and nowhere else, and /readyz tells of it', async () => {
+  it('refuses a bad file, logs the same problems as check, and reports it in /readyz', async () => {
     const ready = async () => {
       const { status, body } = await call(program.admin, 'GET', '/readyz')
       return { status, configuration: body.configuration, overall: body.status }
@@ -117,11 +118,11 @@ describe('the program', () => {
     await expect.poll(async () => (await ready()).configuration, soon).toBe(undefined)
   })
 
-  it('says of a file that has the bytes it had that the configuration is unchanged', async () => {
+  it('logs that the configuration is unchanged if the file has the same bytes', async () => {
     const told = () =>
       program.lines.filter(line => line.includes('and unchanged: the file has the same bytes as before'))
         .length
-    // The line of this request stands behind all that was written before, an earlier reload's too.
+    // The line of this request follows all earlier lines, including the lines of an earlier reload.
     await call(program.url, 'GET', '/before-the-signal')
     await expect.poll(() => program.lines.some(line => line.includes('/before-the-signal')), soon).toBe(true)
     const before = told()
@@ -130,8 +131,8 @@ describe('the program', () => {
   })
 
   /**
-   * Saves another file, and asks a hundred times a second until the log says the sentence.
-   * @returns milliseconds that the slowest answer took
+   * Saves the file and sends a request every 10 ms until the log contains the sentence.
+   * @returns milliseconds of the slowest response
    */
   async function slowestWhile(text: string, sentence: string): Promise<number> {
     const { url, lines } = program
@@ -149,7 +150,7 @@ describe('the program', () => {
     return slowest
   }
 
-  it('answers without a pause while it refuses what is too large, too deep, or wrong all over', async () => {
+  it('responds without a pause while it refuses a file that is too large, too deep or wrong in every line', async () => {
     const good = await readFile(file, 'utf8')
     const wrong = good + '  - { path: /x, upstreem: echo, auth: nun }\n'.repeat(3_000)
     const deep = `${good}  - ${'['.repeat(1_000_000)}`
@@ -159,11 +160,11 @@ describe('the program', () => {
       await slowestWhile(wrong, 'gateway.yaml:7:'),
       await slowestWhile(good, 'and unchanged'),
     ]
-    // Other processes of the machine may delay any of them. The drill `large-files` measures larger files.
+    // Other processes may delay a response. The drill `large-files` measures larger files.
     expect(Math.max(...slowest)).toBeLessThan(2_000)
   }, 120_000)
 
-  it('refuses a ${file:} that became a pipe nothing writes to, and goes on', async () => {
+  it('refuses a ${file:} that became a pipe without a writer, and keeps serving', async () => {
     const secret = join(folder, 'secret')
     const refusals = () => program.lines.filter(line => line.includes('is refused'))
     const before = refusals().length
@@ -181,7 +182,7 @@ describe('the program', () => {
     await expect.poll(told, soon).toBe(unchanged + 1)
   })
 
-  it('serves on where nobody reads its standard error any more', async () => {
+  it('keeps serving if its standard error no longer has a reader', async () => {
     const before = (await failures(program)) + 1
     await save(file, 'upstream: echo', 'upstream: eccho')
     await expect.poll(() => failures(program), soon).toBe(before)
@@ -195,7 +196,7 @@ describe('the program', () => {
   })
 })
 
-describe('a program that has just been started', () => {
+describe('a newly started program', () => {
   let folder: string
   let file: string
   let program: Program | undefined
@@ -210,7 +211,7 @@ describe('a program that has just been started', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('says in its log, at start and when it has reloaded, what check warns of', async () => {
+  it('logs the warnings of check at its start and after a reload', async () => {
     await save(file, 'upstreams: {', "upstreams: { spare: { targets: ['http://127.0.0.1:9'] },")
     program = await startProgram(file)
     const { child, lines } = program
@@ -225,20 +226,20 @@ describe('a program that has just been started', () => {
     await expect.poll(() => warned()[1], soon).toMatchObject({ key: 'upstreams.other', line: 4 })
   })
 
-  it('outlives a SIGHUP that comes before it has loaded itself', async () => {
+  it('survives a SIGHUP that arrives before its modules are loaded', async () => {
     program = await startProgram(file, hungUpAt('commands/run.js'))
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
   })
 
-  it('from a pipe is not found to have an empty configuration later on', async () => {
+  it('does not refuse a configuration from a pipe as empty later', async () => {
     program = await startProgram(file, {}, true)
-    // More looks than one would be refused at.
+    // Long enough for several checks of the file.
     await new Promise(resolve => setTimeout(resolve, 1_500))
     expect(await failures(program)).toBe(0)
   })
 })
 
-/** What has a program receive SIGHUP as it begins to load a module. */
+/** Returns an environment in which the program receives SIGHUP when it starts to load `module`. */
 function hungUpAt(module: string): Record<string, string> {
   const hooks = `export async function resolve(name, context, next) {
   if (name.endsWith('${module}')) process.kill(process.pid, 'SIGHUP')
@@ -258,7 +259,7 @@ describeWithServices('several workers', () => {
   })
   afterAll(() => crew?.stop())
 
-  /** What all workers answer. */
+  /** Sends requests until both workers have responded. @returns all statuses */
   async function everyWorker(path: string): Promise<Set<number>> {
     const seen = new Map<string, Set<number>>()
     while (seen.size < 2) {
@@ -269,7 +270,7 @@ describeWithServices('several workers', () => {
   }
   const logged = (sentence: string) => crew.lines.filter(line => line.includes(sentence)).length
 
-  it('all take it', async () => {
+  it('all apply a reload', async () => {
     await save(file, '/turn-0', '/turn-1')
     await expect.poll(() => logged('is reloaded'), soon).toBe(1)
     expect([await everyWorker('/turn-1'), await everyWorker('/turn-0')]).toEqual([
@@ -281,7 +282,7 @@ describeWithServices('several workers', () => {
     expect(page.value('peage_config_last_reload_successful')).toBe(1)
   })
 
-  it('none takes what one of them cannot be served with', async () => {
+  it('keep the old configuration if a worker cannot use the new one', async () => {
     await save(file, '/turn-1', '/turn-2')
     await save(file, 'auth: { ', "auth: { keys: ['/nowhere/key'], ")
     await expect.poll(() => logged('is refused'), soon).toBe(1)
@@ -295,7 +296,7 @@ describeWithServices('several workers', () => {
     expect(await everyWorker('/turn-2')).toEqual(new Set([200]))
   })
 
-  it('one that replaces another serves what was taken last', async () => {
+  it('replace a dead worker with one that has the latest configuration', async () => {
     await save(file, '/turn-2', '/turn-3')
     await expect.poll(() => logged('is reloaded'), soon).toBe(3)
     process.kill(Number(crew.pids()[0]), 'SIGKILL')
@@ -306,7 +307,7 @@ describeWithServices('several workers', () => {
     ])
   })
 
-  it('one that begins to serve while another prepares takes it with the others', async () => {
+  it('include a worker that starts during a reload', async () => {
     const [slow = 0, dead = 0] = crew.pids()
     process.kill(slow, 'SIGSTOP')
     try {
@@ -322,7 +323,7 @@ describeWithServices('several workers', () => {
     expect(await everyWorker('/turn-4')).toEqual(new Set([200]))
   })
 
-  it('a worker that does not activate a reload in time is reported and replaced', async () => {
+  it('report and replace a worker that does not activate a reload in time', async () => {
     const [slow = 0, stuck = 0] = crew.pids()
     const reloaded = logged('is reloaded')
     const replaced = logged('serves in its place')

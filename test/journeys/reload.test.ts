@@ -1,4 +1,5 @@
-// The configuration is changed while the gateway serves: wholly or not at all, and nobody who is served notices.
+// The configuration changes while the gateway serves. A change applies completely or not at all, and
+// interrupts no client.
 
 import { mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -42,7 +43,7 @@ afterEach(async () => {
   await sockets.close()
 })
 
-/** Saves the file as editors do: another one in its place. */
+/** Replaces the file with a new one, like editors do. */
 async function save(...changes: [from: string, to: string][]): Promise<void> {
   let text = await readFile(gateway.file, 'utf8')
   for (const [from, to] of changes) {
@@ -53,7 +54,7 @@ async function save(...changes: [from: string, to: string][]): Promise<void> {
   await rename(`${gateway.file}.new`, gateway.file)
 }
 
-/** Saves it, and has it taken. */
+/** Saves the file and reloads it. */
 async function change(...changes: [from: string, to: string][]): Promise<void> {
   await save(...changes)
   await gateway.reload()
@@ -77,7 +78,7 @@ const logged = (sentence: string) =>
   gateway.log.filter(line => line.includes(sentence)).map(line => JSON.parse(line))
 
 describe('a saved change', () => {
-  it('by rename is in force within a second or so, and what changed is said in short', async () => {
+  it('applies within about a second after a rename, and the log summarizes it', async () => {
     await save(
       [
         '  - { name: any, path: /any/*, upstream: echo }\n',
@@ -95,7 +96,7 @@ describe('a saved change', () => {
     expect(await reloads()).toEqual({ success: 1, failure: 0, isLastGood: 1 })
   })
 
-  it('by a link that is swapped two folders up, as Kubernetes does it, is in force', async () => {
+  it('applies when a link two folders up is swapped, as in Kubernetes', async () => {
     const folder = dirname(gateway.file)
     const text = await readFile(gateway.file, 'utf8')
     const mount = async (version: string, content: string) => {
@@ -113,7 +114,7 @@ describe('a saved change', () => {
     expect((await reloads()).success).toBe(1)
   })
 
-  it('that changes nothing does nothing', async () => {
+  it('without any difference causes no reload', async () => {
     await save()
     await utimes(gateway.file, new Date(), new Date())
     await writeFile(gateway.file, await readFile(gateway.file, 'utf8'))
@@ -130,7 +131,7 @@ describe('a bad file', () => {
     ['free_daily: 1 }', 'free_daily: "${NO_SUCH_NAME}" }'],
   ]
 
-  it('is refused once with what check says, the old one stays in force, and the next good one is taken', async () => {
+  it('is refused once with the problems of check, and the old file stays active until a good one follows', async () => {
     await save(...bad, ['/public/*', '/open/*'])
     await expect.poll(() => gateway.refused.length, soon).toBe(3)
     const { stdout, code } = await runProgram(['check', '-c', gateway.file], dirname(gateway.file))
@@ -144,17 +145,17 @@ describe('a bad file', () => {
     expect((await reloads()).isLastGood).toBe(1)
   })
 
-  it('that nobody changes is not refused at every look, but whenever it is asked for', async () => {
+  it('is refused once while it does not change, and again on each requested reload', async () => {
     await save(...bad)
     await expect.poll(async () => (await reloads()).failure, soon).toBe(1)
-    // Some more looks at it.
+    // Waits for some more checks of the file.
     await new Promise(resolve => setTimeout(resolve, 1_000))
     expect((await reloads()).failure).toBe(1)
     await gateway.reload()
     expect((await reloads()).failure).toBe(2)
   })
 
-  it('that is no YAML, or away, is refused', async () => {
+  it('is refused if it is not YAML or does not exist', async () => {
     await writeFile(gateway.file, 'routes: [')
     await expect.poll(() => gateway.refused.length, soon).toBeGreaterThan(0)
     await rm(gateway.file)
@@ -163,13 +164,13 @@ describe('a bad file', () => {
   })
 })
 
-it('reloads that are asked for at once do not overlap: one is under way, and one follows for all the others', async () => {
+it('simultaneous reload requests cause one reload, followed by one more for all others', async () => {
   await Promise.all([gateway.reload(), gateway.reload(), gateway.reload(), gateway.reload()])
   expect((await reloads()).success).toBe(2)
 })
 
-describe('whoever is served already', () => {
-  it('is served to the end by what was in force, while the route and its upstream change', async () => {
+describe('a client that is already served', () => {
+  it('gets its whole response from the old configuration while the route and its upstream change', async () => {
     const pendingResponses: ServerResponse[] = []
     upstream.answer = (_, response) => pendingResponses.push(response)
     const slow = call(gateway.url, 'GET', '/public/slow')
@@ -185,11 +186,11 @@ describe('whoever is served already', () => {
     expect(await slow).toMatchObject({ status: 200, text: 'late but whole' })
     pendingResponses[1]?.end('b')
     expect(await stream.text()).toBe('ab')
-    // What nobody else needs is closed with its last request, long before its connections would be idle for long.
+    // The old upstream closes its connection after the last request, without waiting for an idle timeout.
     await closed
   })
 
-  it('over a WebSocket stays connected through changes of its upstream, and its user is still looked after', async () => {
+  it('keeps its WebSocket through changes of the upstream, and its user is still checked', async () => {
     const user = await newUser(gateway, 'pro')
     const { socket, next, closed } = await openWebSocket(`${gateway.url}/chat`, { token: user.access })
     await change([`['${sockets.url}'] }`, `['${sockets.url}'], connections: 3 }`])
@@ -201,8 +202,8 @@ describe('whoever is served already', () => {
   })
 })
 
-describe('reload after reload', () => {
-  it('loses no request, no stream and no WebSocket, and leaves no connection to an upstream behind', async () => {
+describe('a series of reloads', () => {
+  it('loses no request, stream or WebSocket, and leaves no upstream connection open', async () => {
     const user = await newUser(gateway)
     await gateway.sql(
       "update users set daily_usage = 9, last_usage_date = (now() at time zone 'utc')::date where id = $1",
@@ -262,14 +263,14 @@ describe('reload after reload', () => {
       'chat said',
     ])
     expect((await reloads()).success).toBeGreaterThanOrEqual(30)
-    // Those of the last configuration alone.
+    // Only connections of the last configuration remain.
     await expect.poll(() => connections.size, soon).toBeLessThanOrEqual(2)
     chat.socket.close()
   })
 })
 
-describe('what is the same in both', () => {
-  it('stays: the connections to an upstream, and the places that a limit has left', async () => {
+describe('a reload', () => {
+  it('keeps open upstream connections and the counts of rate limits', async () => {
     const ports = new Set<number | undefined>()
     upstream.answer = (request, response) => {
       ports.add(request.socket.remotePort)
@@ -285,7 +286,7 @@ describe('what is the same in both', () => {
     expect(await statusOf('/few')).toBe(200)
   })
 
-  it('stays: users that are remembered and tokens that were verified', async () => {
+  it('keeps cached users and verified tokens', async () => {
     const user = await newUser(gateway)
     expect(await statusOf('/any/x', user.access)).toBe(200)
     const looks = () => gateway.statements.filter(text => /from users/.test(text)).length
@@ -297,7 +298,7 @@ describe('what is the same in both', () => {
 })
 
 describe('a change of', () => {
-  it('the free uses counts for users whose day was spent, up and down', async () => {
+  it('free_daily also applies to users whose day is spent', async () => {
     const user = await newUser(gateway)
     const use = () => call(gateway.url, 'GET', '/counted', { token: user.access })
     expect([(await use()).status, (await use()).status, (await use()).status]).toEqual([200, 429, 429])
@@ -308,7 +309,7 @@ describe('a change of', () => {
     expect((await use()).body.error).toContain('1 course/jour')
   })
 
-  it('the issuer makes the tokens before invalid at once', async () => {
+  it('the issuer invalidates existing tokens at once', async () => {
     const user = await newUser(gateway)
     expect(await statusOf('/any/x', user.access)).toBe(200)
     await change(['auth: { ', 'auth: { issuer: another, '])
@@ -316,7 +317,7 @@ describe('a change of', () => {
     expect(await statusOf('/any/x', (await newUser(gateway)).access)).toBe(200)
   })
 
-  it('limits, addresses and lifetimes of our own endpoints is theirs from the next request on', async () => {
+  it('limits, URLs and lifetimes applies to built-in endpoints from the next request on', async () => {
     const user = await newUser(gateway)
     const lifetimeOf = (token: string) => {
       const { iat, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
@@ -336,7 +337,7 @@ describe('a change of', () => {
     expect(upgrade.body.checkout_url).toBe('https://pay.example.com/premium')
   })
 
-  it('operators’ tokens and of routes is what the admin listener goes by', async () => {
+  it('admin tokens and routes applies to the admin listener', async () => {
     const list = (token: string) => call(gateway.admin, 'GET', '/admin/v1/routes', { token })
     const another = 'another-token-for-operators-0123456789'
     expect((await list(gateway.adminToken)).status).toBe(200)
@@ -345,7 +346,7 @@ describe('a change of', () => {
     expect(((await list(another)).body.routes as { name: string }[])[0]?.name).toBe('open')
   })
 
-  it('how many passwords are hashed at once is that of the admin listener too', async () => {
+  it('the hashing limits also applies to the admin listener', async () => {
     await change(['auth: { ', 'auth: { hashing: { concurrency: 1, queue: 0 }, '])
     let created = 0
     const create = async () => {
@@ -360,7 +361,7 @@ describe('a change of', () => {
     expect(await statuses()).toEqual(new Set([201]))
   })
 
-  it('the log is followed: its level, and whether requests stand in it', async () => {
+  it('the log level or request logging applies at once', async () => {
     const lines = () => logged('"msg":"request"').length
     await statusOf('/public/1')
     await expect.poll(lines, soon).toBe(1)
@@ -375,7 +376,7 @@ describe('a change of', () => {
       .toEqual(['/public/1', '/public/4'])
   })
 
-  it('an upstream ends the checks of the one before', async () => {
+  it('an upstream ends its old health checks', async () => {
     const checks: string[] = []
     upstream.answer = (request, response) => {
       checks.push(String(request.url))
@@ -391,7 +392,7 @@ describe('a change of', () => {
     expect(checks).not.toContain('/one')
   })
 
-  it('where it listens and what it keeps things in is said, line by line, and the rest is taken', async () => {
+  it('listen addresses or storage is logged with a hint to restart, while other changes apply', async () => {
     await change(
       ["listen: '127.0.0.1:0', drain", "listen: '127.0.0.1:1', drain"],
       [`pool: ${poolSize}`, 'pool: 3'],
@@ -413,7 +414,7 @@ describe('a change of', () => {
   })
 })
 
-describe('keys in files', () => {
+describe('key files', () => {
   let folder: string
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-reload-keys-'))
@@ -425,7 +426,7 @@ describe('keys in files', () => {
   })
   afterEach(() => rm(folder, { recursive: true }))
 
-  it('are added, promoted and taken away: a key that is gone makes its tokens invalid at once', async () => {
+  it('can be added, promoted and removed; a removed key invalidates its tokens at once', async () => {
     const old = await newUser(gateway)
     await change([`[${folder}/old]`, `[${folder}/new, ${folder}/old]`])
     const young = await newUser(gateway)
@@ -437,7 +438,7 @@ describe('keys in files', () => {
     expect((await call(gateway.url, 'POST', '/api/v1/auth/refresh', refresh)).status).toBe(401)
   })
 
-  it('of the same name are read again when a reload is asked for', async () => {
+  it('with the same name are read again on a requested reload', async () => {
     const old = await newUser(gateway)
     expect(await statusOf('/any/x', old.access)).toBe(200)
     await rename(join(folder, 'new'), join(folder, 'old'))

@@ -20,7 +20,7 @@ const admin = `, token: ${tokens.all}, tokens: { ${(['support', 'read', 'billing
   .map(role => `${role}: { token: ${tokens[role]}, may: ${role} }`)
   .join(', ')} }`
 
-/** Who may, besides `all`. */
+/** The roles that may use an operation, besides `all`. */
 const may: Readonly<Record<string, readonly Role[]>> = {
   'GET /admin/v1/routes': ['support', 'read'],
   'GET /admin/v1/users': ['support', 'read', 'billing'],
@@ -55,7 +55,7 @@ describeOverSetups('roles of operators', setup => {
   const ask = (role: Role, method: string, path: string, body?: unknown) =>
     call(at.gateway.admin, method, path, { body, token: tokens[role] })
 
-  it('are told for every endpoint that there is', () => {
+  it('are tested for every endpoint', () => {
     const operations = [
       ...createAdminEndpoints({} as never).map(({ operation }) => operation),
       ...Object.values(documentation),
@@ -63,8 +63,8 @@ describeOverSetups('roles of operators', setup => {
     expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(may).sort())
   })
 
-  // Nobody has the id 999999999, and no endpoint takes a text for a body: a role is judged before either.
-  it.each(Object.entries(may))('%s is for all and %j, judged before anything else', async (name, roles) => {
+  // No user has the ID 999999999, and no endpoint accepts a text body. The role is checked before both.
+  it.each(Object.entries(may))('%s requires role all or one of %j, checked first', async (name, roles) => {
     const [method = '', pattern = ''] = name.split(' ')
     const path = pattern.replace(':id', '999999999').replace(':session', 'x')
     const body = method === 'GET' || method === 'DELETE' ? undefined : 'no object'
@@ -78,7 +78,7 @@ describeOverSetups('roles of operators', setup => {
     }
   })
 
-  it('billing changes a plan, and a patch with any other field is refused as a whole, for nobody too', async () => {
+  it('billing may change only a plan, and any other field is refused as a whole, even for an unknown user', async () => {
     const user = await newUser(at.gateway)
     const changed = await ask('billing', 'PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' })
     expect([changed.status, changed.body.plan]).toEqual([200, 'pro'])
@@ -108,7 +108,7 @@ describe('admin.allow_from', () => {
   }
   const no = [403, 'admin_forbidden']
 
-  it('refuses everybody else everything but the probes, before anything else', async () => {
+  it('refuses other addresses before any other check, except for health and metrics', async () => {
     const gateway = await startGateway('', undefined, {
       admin: `, token: ${tokens.all}, allow_from: [10.0.0.0/8, "::1"]`,
     })
@@ -125,7 +125,7 @@ describe('admin.allow_from', () => {
     }
   })
 
-  it('asks for both addresses behind a trusted proxy, and believes nobody else', async () => {
+  it('requires an allowed proxy and an allowed client, and trusts no other hop', async () => {
     const gateway = await startGateway('', undefined, {
       server: ', trusted_proxies: [127.0.0.1]',
       admin: `, token: ${tokens.all}, allow_from: [127.0.0.1, 203.0.113.0/24]`,

@@ -1,4 +1,4 @@
-// The rate limit of a route: its keys, its place among the guards, and the responses that clients get.
+// The tests cover the rate limit of a route: its keys, its place among the guards and its responses.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -23,7 +23,7 @@ describeOverSetups('the rate limit of a route', setup => {
     call(at.gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
   const from = (path: string, client: string) => get(path, undefined, { 'x-forwarded-for': client })
 
-  it('counts by user, tells every answer where the user stands, and keeps the rest from the upstream', async () => {
+  it('counts by user, sends RateLimit headers with each response and keeps excess requests from the upstream', async () => {
     const user = await newUser(at.gateway)
     for (const left of [2, 1, 0]) {
       const answer = await get('/mine/1', user.access)
@@ -44,14 +44,14 @@ describeOverSetups('the rate limit of a route', setup => {
     expect((await get('/mine/1', (await newUser(at.gateway)).access)).status).toBe(200)
   })
 
-  it('a user’s key and token, from any address, are one user', async () => {
+  it('counts the API key and access token of a user as one user, from any address', async () => {
     const user = await newUser(at.gateway)
     await giveKey(at.gateway, user, `peage_${user.id}`)
     for (let i = 0; i < 3; i++) await get('/mine/1', user.access, { 'x-forwarded-for': `192.0.2.${i}` })
     expect((await get('/mine/1', undefined, { 'x-api-key': `peage_${user.id}` })).status).toBe(429)
   })
 
-  it('anonymous clients count by address, IPv6 by its /64, apart from every user', async () => {
+  it('counts anonymous clients by address, IPv6 clients by /64, apart from users', async () => {
     for (const client of ['198.51.100.1', '2001:db8::1']) {
       expect((await from('/open', client)).status).toBe(200)
       expect((await from('/open', client)).status).toBe(200)
@@ -65,7 +65,7 @@ describeOverSetups('the rate limit of a route', setup => {
     expect((await get('/either', user.access, { 'x-forwarded-for': '198.51.100.1' })).status).toBe(200)
   })
 
-  it('a bad credential spends nothing of anybody', async () => {
+  it('does not count a request with an invalid credential', async () => {
     const client = { 'x-forwarded-for': '198.51.100.9' }
     for (let i = 0; i < 4; i++) {
       const refused = await get('/either', 'bad', client)
@@ -74,7 +74,7 @@ describeOverSetups('the rate limit of a route', setup => {
     expect((await get('/either', undefined, client)).headers.get('ratelimit')).toContain(';r=1;')
   })
 
-  it('comes before the plan: who may not pass learns to slow down', async () => {
+  it('is checked before the plan, so that a refused user is limited too', async () => {
     const user = await newUser(at.gateway)
     for (let i = 0; i < 2; i++) {
       const refused = await get('/pro', user.access)
@@ -83,7 +83,7 @@ describeOverSetups('the rate limit of a route', setup => {
     expect((await get('/pro', user.access)).status).toBe(429)
   })
 
-  it('a rate-limited request spends no daily use, and the daily limit keeps its own answer', async () => {
+  it('spends no daily use for a refused request, and the daily limit keeps its own error code', async () => {
     const spent = await newUser(at.gateway)
     expect((await get('/courses', spent.access)).status).toBe(200)
     const daily = await get('/courses', spent.access)
@@ -100,13 +100,13 @@ describeOverSetups('the rate limit of a route', setup => {
     expect(row?.daily_usage).toBe(1)
   })
 
-  it('fields of the same name that the upstream sends stand beside ours', async () => {
+  it('adds its headers next to the RateLimit headers of the upstream', async () => {
     at.upstream.answer = (_request, response) => response.setHeader('RateLimit', '"theirs";r=7;t=1').end()
     const answer = await from('/open', '198.51.100.20')
     expect(answer.headers.get('ratelimit')).toMatch(/^"theirs";r=7;t=1, "open";r=1;t=\d+$/)
   })
 
-  it('without a limit, or with 0, nothing is limited and nothing said', async () => {
+  it('limits nothing and sends no headers if it is absent or 0', async () => {
     for (const path of ['/off', '/none']) {
       for (let i = 0; i < 5; i++) {
         const answer = await get(path)

@@ -22,14 +22,14 @@ describeOverSetups('sessions', setup => {
     access: String(body.access_token),
     refresh: String(body.refresh_token),
   })
-  /** Another session of a user. */
+  /** Signs a user in again. @returns the tokens of the new session */
   const signIn = ({ email, password }: TestUser) => login(at.gateway.url, email, password)
   const refresh = (token: string) => ask('POST', '/refresh', undefined, { body: { refresh_token: token } })
   const sessionsOf = async (token: string) =>
     (await ask('GET', '/sessions', token)).body.sessions as Record<string, unknown>[]
   const sidOf = (token: string) => String(claimsOf(token).sid)
 
-  it('both tokens carry the id of their session, which stays through rotations', async () => {
+  it('put their ID into both tokens and keep it through rotations', async () => {
     const pair = await newUser(at.gateway)
     const sid = sidOf(pair.access)
     expect(sid).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -37,7 +37,7 @@ describeOverSetups('sessions', setup => {
     expect([sidOf(pair.refresh), sidOf(next.access), sidOf(next.refresh)]).toEqual([sid, sid, sid])
   })
 
-  it('are listed with the newest use first, and say which is the current one', async () => {
+  it('are listed with the latest use first, and the current session is marked', async () => {
     const user = await newUser(at.gateway)
     await ask('DELETE', '/sessions', user.access, { body: { all: true } })
     const began = at.gateway.clock.at
@@ -68,7 +68,7 @@ describeOverSetups('sessions', setup => {
     expect(String(listed[0]?.user_agent)).toMatch(/^Agent x+$/)
   })
 
-  it('are listed up to a hundred, those that were used last', async () => {
+  it('are listed up to 100, starting with the latest use', async () => {
     const pair = await newUser(at.gateway)
     await at.gateway.sql(
       `insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at, session_id, created_at)
@@ -84,7 +84,7 @@ describeOverSetups('sessions', setup => {
     expect(listed.at(-1)).toMatchObject({ id: sidOf(pair.access), current: true })
   })
 
-  it('keep no address of the client', async () => {
+  it('store no client address', async () => {
     const { access } = await newUser(at.gateway)
     const rows = await at.gateway.sql<{ text: string }>(
       'select to_jsonb(t)::text as text from refresh_tokens t where session_id = $1::uuid',
@@ -94,7 +94,7 @@ describeOverSetups('sessions', setup => {
     expect(rows[0]?.text).not.toMatch(/127\.0\.0|::1|::ffff/)
   })
 
-  it('one is ended by its id: its refresh token is refused, the others go on', async () => {
+  it('can be ended by ID; the refresh token is then refused and other sessions continue', async () => {
     const mine = await newUser(at.gateway)
     const other = await signIn(mine)
     const answer = await ask('DELETE', `/sessions/${sidOf(other.access)}`, mine.access)
@@ -107,7 +107,7 @@ describeOverSetups('sessions', setup => {
   })
 
   it.each(['0f0e0d0c-0b0a-4908-8706-050403020100', 'nothing'])(
-    'ending one that is not there, or another user’s, changes nothing: %s',
+    'do not change if an unknown ID or a session of another user is deleted: %s',
     async id => {
       const [mine, other] = [await newUser(at.gateway), await newUser(at.gateway)]
       for (const one of [id, sidOf(other.access)])
@@ -116,7 +116,7 @@ describeOverSetups('sessions', setup => {
     },
   )
 
-  it('all but the current one are ended, or with `all` that one too', async () => {
+  it('are ended together except the current one, or all of them with `all`', async () => {
     const mine = await newUser(at.gateway)
     const pairs = [mine, await signIn(mine), await signIn(mine)]
     const others = await ask('DELETE', '/sessions', mine.access, { body: { all: 'true' } })
@@ -126,20 +126,20 @@ describeOverSetups('sessions', setup => {
     expect(statuses).toEqual([200, 401, 401])
     const all = await ask('DELETE', '/sessions', mine.access, { body: { all: true } })
     expect(all.body).toEqual({ message: 'Sessions fermées', closed: 1 })
-    // So a login that is under way dies with them, and 0.1 beside it refuses them too.
+    // The new epoch also refuses a login in progress, and a replica of version 0.1 refuses the tokens too.
     const [{ session_epoch: epoch } = { session_epoch: 0 }] = await at.gateway.sql<{ session_epoch: number }>(
       'select session_epoch from users where id = $1',
       [mine.id],
     )
     expect(epoch).toBe(1)
-    // The access token is good for the routes until it expires, and for nothing here.
+    // The access token stays valid for routes until it expires, but not for these endpoints.
     expect((await call(at.gateway.url, 'GET', '/any/thing', { token: mine.access })).status).toBe(200)
     const refused = await ask('GET', '/sessions', mine.access)
     expect([refused.status, refused.body]).toEqual([401, { error: 'Token invalide ou expiré' }])
     expect(refused.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
   })
 
-  it('a pair of 0.1 goes on, in a session whose id is derived from its record and stands in its next tokens', async () => {
+  it('of version 0.1 continue under an ID that is derived from their record', async () => {
     const old = await pairOf01(at.gateway, await newUser(at.gateway))
     const [listed] = await sessionsOf(old.access)
     expect(listed?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -147,12 +147,12 @@ describeOverSetups('sessions', setup => {
     const next = pairOf((await refresh(old.refresh)).body)
     expect([sidOf(next.access), sidOf(next.refresh)]).toEqual([listed?.id, listed?.id])
     expect(await sessionsOf(next.access)).toMatchObject([{ id: listed?.id, current: true }])
-    // As 0.1 rotates it: a record of its own, and so another session.
+    // Version 0.1 rotates a token into a new record, which is another session.
     const again = await pairOf01(at.gateway, next)
     expect((await sessionsOf(again.access))[0]?.id).not.toBe(listed?.id)
   })
 
-  it('asked with an access token of 0.1 none is the current one, and all but the current one is all', async () => {
+  it('are all ended by an access token of version 0.1, because none of them is the current one', async () => {
     const user = await newUser(at.gateway)
     const other = await signIn(user)
     const old = await pairOf01(at.gateway, user)
@@ -161,7 +161,7 @@ describeOverSetups('sessions', setup => {
     for (const { refresh: token } of [old, other]) expect((await refresh(token)).status).toBe(401)
   })
 
-  it('methods are those that are there, and paths below are none', async () => {
+  it('return 405 for undeclared methods and 404 for deeper paths', async () => {
     const post = await ask('POST', '/sessions')
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD, DELETE'])
     const get = await ask('GET', '/sessions/x')
@@ -180,15 +180,18 @@ describe('session_max', () => {
   const post = async (path: string, body: object) =>
     call(gateway.url, 'POST', `/api/v1/auth/${path}`, { body })
   const refresh = (token: unknown) => post('refresh', { refresh_token: token })
-  /** By how many milliseconds a token outlives a time: a part of a second before it, as tokens count whole ones. */
+  /**
+   * Returns by how many milliseconds a token outlives `at`. Tokens count whole seconds, so it may be
+   * negative.
+   */
   const outlives = (token: unknown, at: number) => Number(claimsOf(String(token)).exp) * 1_000 - at
   const expectEnd = (token: unknown, at: number) => {
     expect(outlives(token, at)).toBeLessThanOrEqual(0)
     expect(outlives(token, at)).toBeGreaterThan(-1_000)
   }
 
-  it('ends a session so long after its login, and no token of it lives longer', async () => {
-    // Within its second later than the exchange below.
+  it('ends a session at this age, and no token of it is valid longer', async () => {
+    // This time is half past a second. The refresh below is earlier within its second.
     gateway.clock.at = Math.floor(gateway.clock.at / 1_000) * 1_000 + 500
     const first = await newUser(gateway)
     const start = gateway.clock.at
@@ -205,7 +208,7 @@ describe('session_max', () => {
     })
   })
 
-  it('takes the record of a session of 0.1 for its login', async () => {
+  it('counts from the record of a session of version 0.1', async () => {
     const old = await pairOf01(gateway, await newUser(gateway))
     const begun = gateway.clock.at - 39 * day
     await gateway.sql('update refresh_tokens set created_at = $1 where session_id is null and revoked = 0', [
@@ -217,7 +220,7 @@ describe('session_max', () => {
     expect((await refresh(next.body.refresh_token)).status).toBe(401)
   })
 
-  it('that was made shorter ends older sessions: their tokens, good for longer, are told as inactive', async () => {
+  it('ends older sessions when it becomes shorter, although their tokens have not expired', async () => {
     const user = await newUser(gateway)
     const text = await readFile(gateway.file, 'utf8')
     await writeFile(gateway.file, text.replace('session_max: 40d', 'session_max: 1h'))

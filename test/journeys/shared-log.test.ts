@@ -1,4 +1,4 @@
-// Several processes log to one pipe: no line is torn, none is lost, each process' are in order.
+// Several processes log to one pipe. No line is torn or lost, and the lines of each process stay in order.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,10 +11,13 @@ beforeAll(async () => {
 })
 afterAll(() => program?.remove())
 
-/** What two writers wrote to one pipe, a line each; the reader is slow, so that the pipe is full most of the time. */
+/**
+ * Returns the lines that two processes write to one pipe. The reader is slow, so the pipe is full most of the
+ * time.
+ */
 async function linesOfTwo(count: number): Promise<string[]> {
   const script = '"$0" "$1" a "$2" "$3" & "$0" "$1" b "$2" "$3" & wait'
-  // Both have started by then.
+  // Both processes have started by then.
   const start = String(Date.now() + 2_000)
   const child = spawn('sh', ['-c', script, process.execPath, program.file, String(count), start], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -38,7 +41,7 @@ it('lines of two processes never mix, however full the pipe is', async () => {
     )
     expect(own.filter(({ fill }) => !/^(a+|b+)$/.test(String(fill)) || fill?.[0] !== name)).toEqual([])
   }
-  // Both wrote at the same time.
+  // Both processes wrote at the same time.
   const turns = said.filter((line, index) => index > 0 && line.name !== said[index - 1]?.name).length
   expect(turns).toBeGreaterThan(20)
 })
@@ -46,7 +49,7 @@ it('lines of two processes never mix, however full the pipe is', async () => {
 it.each([
   ['stalls', 'sleep 20'],
   ['has ended', 'true'],
-])('a process ends when it calls process.exit, although the reader of its log %s', async (_, reader) => {
+])('a process ends when it calls process.exit, even if the reader of its log %s', async (_, reader) => {
   const script = `("$0" "$1" a 5000 0 exit; echo "status $?" >&2) | ${reader}`
   const child = spawn('sh', ['-c', script, process.execPath, program.file], {
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -18,7 +18,7 @@ import { type Server, startPostgres, startRedis } from '../support/servers.ts'
 import { describeWithPostgresBinary, describeWithRedisBinary } from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
-/** Those that look at no credential; what each is sent has to be looked up. */
+/** These endpoints read no credential. They look up the code that they receive. */
 const withCodes = [...Object.values<Operation>(resetOperations), emailOperations.verify]
 const guarded = [userOperations, sessionOperations, accountOperations, passwordOperations]
   .flatMap(each => Object.values<Operation>(each))
@@ -61,7 +61,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       expect(record).toEqual({ daily_usage: 1, last_usage_date: today() })
     }
 
-    it('Redis killed between two uses grants no second one, nor refuses a first while it is away', async () => {
+    it('grants no second use and refuses no first use while Redis is down', async () => {
       const fallbacks = async () => (await scrape(gateway.admin)).value('peage_daily_usage_fallback_total')
       const before = await fallbacks()
       await firstPassesSecondDoesNot(() => redis.kill())
@@ -78,7 +78,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       await firstPassesSecondDoesNot()
     })
 
-    it('a use whose record cannot be written in time is refused within 2 s, not forwarded, and not spent', async () => {
+    it('refuses a use within 2 s if its record cannot be written, without forwarding or counting it', async () => {
       const user = await newUser(gateway)
       expect((await call(gateway.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
       const failed = async () =>
@@ -98,7 +98,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       expect((await course(user)).status).toBe(200)
     })
 
-    it('the log has one line when Postgres is down, and one when it is up again', async () => {
+    it('logs one line when Postgres goes down and one when it is back', async () => {
       const patiently = { timeout: 14_000 }
       const lines = () =>
         gateway.log.map(line => JSON.parse(line)).filter(({ msg }) => /^postgres is (up|down)$/.test(msg))
@@ -117,7 +117,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
     })
 
     it.each(['stopped', 'hanging'])(
-      'Postgres %s: 503 within 2 s, nothing forwarded, no wrong 401',
+      'returns 503 within 2 s, forwards nothing and sends no wrong 401 while Postgres is %s',
       async how => {
         const user = await newUser(gateway)
         const fresh = await login(gateway.url, user.email, user.password)
@@ -183,7 +183,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       },
     )
 
-    it('Postgres that is away is counted and fills no log: each thing that fails is told of once a minute, with how often and no stack', async () => {
+    it('counts the failures of Postgres and logs each kind once a minute, with a count and no stack', async () => {
       const user = await newUser(gateway)
       const from = gateway.log.length
       const told = (text: string) =>
@@ -196,7 +196,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         expect(answer.status).toBe(503)
       }
       const pending = 'revocations of logged-out tokens are not stored yet'
-      // What the tests before had it tell of is a minute ago.
+      // The minute of the earlier log lines is over.
       gateway.clock.at += 60_000
       await postgres.kill()
       try {
@@ -237,7 +237,10 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       await expect.poll(stored, { timeout: 10_000 }).toBe(0)
     })
 
-    /** They answer 503 to a token and to a code, and 401 to a key; alerts and deliveries are 503 to operators. */
+    /**
+     * The endpoints return 503 to a token and to a code, and 401 to an API key. Operators get 503 for alerts
+     * and deliveries.
+     */
     async function ownEndpointsAreUnavailable(user: TestUser, key: string): Promise<void> {
       const away = [503, 'service_unavailable', 'Service indisponible'] as const
       const body = {
@@ -277,7 +280,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         ),
         inTime(send(emailOperations.confirmChange, { body: { token } }), ...away),
       ])
-      // They ask the store for the user alone, and if Postgres hangs, the feed is trusted for a while longer.
+      // These endpoints read only the user. If Postgres hangs, the cached user stays valid for a while.
       const show = () => send(upgradeOperations.show, { token: user.access })
       await expect.poll(async () => (await show()).status, { timeout: 5_000 }).toBe(503)
       await Promise.all(Object.values<Operation>(upgradeOperations).flatMap(sendGuarded))
@@ -291,7 +294,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       ])
     }
 
-    /** Logout answers 200 whatever happens; the token does not live on when the store returns. */
+    /** Logout always returns 200. The token is revoked when Postgres is back. */
     async function logoutIsKept(user: TestUser): Promise<void> {
       const { answer, took } = await timed(() =>
         call(gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: user.refresh } }),

@@ -13,7 +13,7 @@ import { startUpstream } from '../support/upstream.ts'
 
 const timeouts = ', timeouts: { headers: 500ms, body_idle: 400ms, keep_alive: 600ms }'
 
-/** A handshake, done or failed; the caller ends the connection. */
+/** Completes a TLS handshake or throws. The caller closes the socket. */
 async function handshake(url: string, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const { hostname, port } = new URL(url)
   const socket = connectTls({ host: hostname, port: Number(port), ca: first.cert, ...options })
@@ -21,7 +21,7 @@ async function handshake(url: string, options: ConnectionOptions = {}): Promise<
   return socket
 }
 
-/** However it ends: a reset is an end. */
+/** Waits until the socket is closed, by an end or a reset. */
 function closed(socket: Socket): Promise<void> {
   socket.on('error', () => {})
   return new Promise(resolve => socket.once('close', () => resolve()))
@@ -33,7 +33,7 @@ describe('the listener over TLS', () => {
     auth: ", key_secret: 'a secret of tests'",
   })
 
-  /** What is written at warn or above. */
+  /** Log lines at level warn or above. */
   const complaints = () => at.gateway.log.filter(line => JSON.parse(line).level >= 40)
 
   async function expectServed() {
@@ -43,13 +43,13 @@ describe('the listener over TLS', () => {
     connection.close()
   }
 
-  it('says https in its address, and to the upstream', async () => {
+  it('reports https in its address and to the upstream', async () => {
     expect(at.gateway.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
     await expectServed()
     expect(at.upstream.received[0]?.headers['x-forwarded-proto']).toBe('https')
   })
 
-  it('a refusal is heard by a client that has ended its side in the same breath', async () => {
+  it('sends a refusal to a client that has already ended its side', async () => {
     const connection = new RawConnection(at.gateway.url)
     const requestToNowhere = requestBytes('GET', '/nowhere')
     connection.socket.end(Buffer.concat([requestToNowhere, requestToNowhere, requestToNowhere]))
@@ -57,7 +57,7 @@ describe('the listener over TLS', () => {
     connection.close()
   })
 
-  it('shows the certificate, and a client that trusts it verifies it', async () => {
+  it('presents a certificate that a client with the right CA accepts', async () => {
     const socket = await handshake(at.gateway.url)
     expect([socket.authorized, socket.getPeerCertificate().subject.CN]).toEqual([
       true,
@@ -67,7 +67,7 @@ describe('the listener over TLS', () => {
   })
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'speaks %s, and HTTP/1.1 to who would take either',
+    'supports %s, and selects HTTP/1.1 for a client that also offers HTTP/2',
     async version => {
       const socket = await handshake(at.gateway.url, {
         minVersion: version,
@@ -81,7 +81,7 @@ describe('the listener over TLS', () => {
 
   it.each([
     ['TLS 1.1', { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const],
-    ['HTTP/2 alone', { ALPNProtocols: ['h2'] }],
+    ['a client that offers only HTTP/2', { ALPNProtocols: ['h2'] }],
   ])('refuses %s in the handshake', async (_, options) => {
     await expect(handshake(at.gateway.url, options)).rejects.toThrow(/alert/)
     expect(complaints()).toEqual([])
@@ -89,9 +89,9 @@ describe('the listener over TLS', () => {
 
   it.each([
     ['plain HTTP', requestBytes('GET', '/public/x')],
-    ['what is no TLS at all', Buffer.alloc(600, 0x2a)],
-    ['half a handshake and its end', Buffer.from('160301020001', 'hex')],
-  ])('%s ends that connection, without an answer, a complaint, or harm to others', async (_, bytes) => {
+    ['bytes that are not TLS', Buffer.alloc(600, 0x2a)],
+    ['an aborted handshake', Buffer.from('160301020001', 'hex')],
+  ])('closes only the connection for %s, without a response or a warning', async (_, bytes) => {
     const { hostname, port } = new URL(at.gateway.url)
     const socket = connect(Number(port), hostname)
     let received = Buffer.alloc(0)
@@ -108,15 +108,15 @@ describe('the listener over TLS', () => {
   })
 
   it.each([
-    ['says nothing', 0],
-    ['dribbles its handshake', 20],
-  ])('who %s is let go when the time for the header fields is over', async (_, pause) => {
+    ['sends nothing', 0],
+    ['sends its handshake byte by byte', 20],
+  ])('closes the connection of a client that %s after the headers timeout', async (_, pause) => {
     const { hostname, port } = new URL(at.gateway.url)
     const socket = connect(Number(port), hostname)
     socket.on('error', () => {})
     socket.resume()
     const begun = performance.now()
-    // A record that says it is 16 KiB long.
+    // The record header announces 16 KiB.
     const hello = Buffer.concat([Buffer.from('1603014000010003fc0303', 'hex'), Buffer.alloc(500)])
     let sent = 0
     const drip = pause > 0 ? setInterval(() => socket.write(hello.subarray(sent, ++sent)), pause) : undefined
@@ -125,7 +125,7 @@ describe('the listener over TLS', () => {
     expect(performance.now() - begun).toBeLessThan(2_000)
   })
 
-  it('lets slow heads, bodies that stand still and idle connections go', async () => {
+  it('closes connections with slow heads, stalled bodies or no request', async () => {
     const head = new RawConnection(at.gateway.url)
     head.write('GET /public/x HTTP/1.1\r\nX: ')
     const drip = setInterval(() => head.write('x'), 50)
@@ -145,7 +145,7 @@ describe('the listener over TLS', () => {
 
   it.each([
     [
-      'both lengths',
+      'Content-Length with chunked encoding',
       requestBytes(
         'POST',
         '/public/x',
@@ -156,7 +156,7 @@ describe('the listener over TLS', () => {
     ],
     ['bare line feeds', 'GET /public/x HTTP/1.1\nHost: gw.test\n\n', 'request_invalid'],
     [
-      'fields that are too long',
+      'headers that are too long',
       requestBytes('GET', '/public/x', [`X: ${'x'.repeat(20_000)}`]),
       'headers_too_large',
     ],
@@ -165,7 +165,7 @@ describe('the listener over TLS', () => {
       requestBytes('POST', '/any/x', ['Content-Length: 5', 'Expect: 100-continue']),
       'token_invalid',
     ],
-  ])('%s: refused in our words, and the connection ends', async (_, bytes, code) => {
+  ])('refuses %s with its own error and closes the connection', async (_, bytes, code) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(bytes)
     expectRefusal(await connection.answer(), code)
@@ -174,7 +174,7 @@ describe('the listener over TLS', () => {
     expect(at.upstream.received).toEqual([])
   })
 
-  it('no byte of a body that was refused is a request', async () => {
+  it('never treats bytes of a refused body as a request', async () => {
     const smuggled = 'GET /public/smuggled HTTP/1.1\r\nHost: gw.test\r\n\r\n'
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/any/x', [`Content-Length: ${smuggled.length}`], smuggled))
@@ -185,7 +185,7 @@ describe('the listener over TLS', () => {
     connection.close()
   })
 
-  it('a refusal reaches who is still sending, and is said once', async () => {
+  it('sends its refusal once to a client that is still sending', async () => {
     for (const bytes of [
       requestBytes('POST', '/public/x', ['Transfer-Encoding: chunked'], `5;${'x'.repeat(1_000_000)}`),
       requestBytes(
@@ -206,7 +206,7 @@ describe('the listener over TLS', () => {
 })
 
 describe('a drain over TLS', () => {
-  it('answers what is in flight, and waits neither for silent connections nor for half a handshake', async () => {
+  it('completes requests in flight, and does not wait for silent connections or half a handshake', async () => {
     const { upstream, gateway } = await started()
     const { hostname, port } = new URL(gateway.url)
     const halfway = connect(Number(port), hostname)

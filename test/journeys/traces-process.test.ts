@@ -1,4 +1,5 @@
-// Traces and the process: off unless asked for, never in a request's way, sent before it ends, by every worker.
+// Traces of the real program are off by default and never delay a request. Each process sends its spans
+// before it ends.
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -38,7 +39,7 @@ afterAll(async () => {
   await eitherSetup().drop(stores)
 })
 
-/** @param isTold whether it has an address to send spans to */
+/** @param isTold whether the program gets the address of the collector */
 async function start(env: Record<string, string> = {}, isTold = true) {
   traced = await startTraced(isTold ? collector : undefined, { routes: routes(upstream.url), stores, env })
   return traced
@@ -51,7 +52,7 @@ describe('traces', () => {
   it.each([
     ['nothing set', {}, false],
     ['an endpoint and OTEL_SDK_DISABLED', { OTEL_SDK_DISABLED: 'true' }, true],
-  ])('are off with %s: nothing is loaded or sent, and traceparent passes', async (_, env, isTold) => {
+  ])('are off with %s, load and send nothing, and forward traceparent', async (_, env, isTold) => {
     const folder = await mkdtemp(join(tmpdir(), 'peage-loaded-'))
     const loaded = await start({ ...env, ...noting(join(folder, 'loaded')) }, isTold)
     for (const traceparent of [parent, 'malformed']) {
@@ -67,7 +68,7 @@ describe('traces', () => {
     await rm(folder, { recursive: true })
   })
 
-  it('go where and as the variables say, and follow the sampler', async () => {
+  it('follow the OTEL variables for address, headers, resource and sampler', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'peage-loaded-'))
     const told = await start({
       ...noting(join(folder, 'loaded')),
@@ -101,14 +102,14 @@ describe('traces', () => {
       'traces are sent',
     ])
     expect(told.lines.join('\n')).not.toContain('collector-token')
-    // What the tests above do not find is found where it is.
+    // Proves that the pattern of the test above matches a loaded SDK.
     told.child.kill('SIGTERM')
     await told.ended
     expect(readFileSync(join(folder, 'loaded'), 'utf8')).toMatch(sdk)
     await rm(folder, { recursive: true })
   })
 
-  it('that could not work keep it from starting, in a sentence each; other commands make none', async () => {
+  it('with invalid settings prevent the start with one error line each, but do not affect other commands', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'peage-untraced-'))
     await writeFile(join(folder, 'gateway.yaml'), routes(upstream.url))
     const wrong = { OTEL_TRACES_EXPORTER: 'zipkin', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
@@ -127,7 +128,7 @@ describe('traces', () => {
     await rm(folder, { recursive: true })
   })
 
-  it('wait for no collector: one that is away costs one warning, and is told of when it is back', async () => {
+  it('do not wait for a collector that is down, log one warning, and log when it is back', async () => {
     collector.status = 400
     const { ask, url, lines } = await start({
       OTEL_BSP_MAX_QUEUE_SIZE: '8',
@@ -152,7 +153,7 @@ describe('traces', () => {
     await expect.poll(() => tell('traces are sent again')).toHaveLength(1)
   })
 
-  it('that nobody takes do not hold up the end', async () => {
+  it('that cannot be sent do not delay the shutdown', async () => {
     const { url, child, ended } = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       OTEL_BSP_SCHEDULE_DELAY: '60000',
@@ -164,7 +165,7 @@ describe('traces', () => {
     expect(performance.now() - startedAt).toBeLessThan(4_500)
   })
 
-  it('are all sent before the process ends, that of a request which the drain waited for too', async () => {
+  it('are all sent before the process ends, including requests that the drain waited for', async () => {
     const { url, child, ended } = await start({ OTEL_BSP_SCHEDULE_DELAY: '60000' })
     for (let i = 0; i < 20; i++) await call(url, 'GET', `/public/${i}`)
     const arrived = new Promise<() => void>(resolve => {
@@ -190,14 +191,14 @@ describeWithServices('workers', () => {
   let crew: Crew
   afterAll(() => crew?.stop())
 
-  it('each send their own, and say which they are', async () => {
+  it('each send their own traces with their process ID', async () => {
     crew = await startCrew({
       stores,
       routes: routes(upstream.url),
       env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '60000' },
     })
     const pids = crew.pids()
-    // A connection each: they are handed out in turn.
+    // Each request has its own connection, because connections go to the workers in turn.
     for (let i = 0; i < 4; i++) {
       await call(crew.url, 'GET', '/public/x', { headers: { connection: 'close' } })
     }
@@ -210,10 +211,10 @@ describeWithServices('workers', () => {
   })
 })
 
-/** Where the tracing SDK is in `dist`. */
+/** Matches the file of the tracing SDK in `dist`. */
 const sdk = /\/otel-\w+\.js$/m
 
-/** Has a process write down what it had loaded when it ends. */
+/** Makes a process write the list of its loaded scripts to `file` when it exits. */
 function noting(file: string): Record<string, string> {
   const code = `import { writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'

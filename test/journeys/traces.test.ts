@@ -1,4 +1,4 @@
-// OpenTelemetry traces, as a collector receives them: what each request's spans are, and what never stands in them.
+// The tests check the OpenTelemetry spans that a collector receives, and that they contain no secrets.
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -37,7 +37,7 @@ describeOverSetups('a gateway that traces', setup => {
     if (stores !== undefined) await setup.drop(stores)
   })
 
-  it('a guarded request has spans of its guard, of what that read, and of its upstream', async () => {
+  it('a guarded request has spans of its guard, of the guard’s query and of the upstream', async () => {
     const { access } = await traced.newUser()
     const first = await traced.ask('GET', '/any/1?token=secret', { token: access })
     expect(treeOf(first.spans, first.parent)).toEqual([
@@ -81,7 +81,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
     expect(first.spans.filter(span => span.hasFailed)).toEqual([])
 
-    // The user is remembered now.
+    // The user is cached now.
     const { spans, parent } = await traced.ask('GET', '/any/2', { token: access })
     expect(treeOf(spans, parent)).toEqual([
       'server GET /any/*',
@@ -90,7 +90,7 @@ describeOverSetups('a gateway that traces', setup => {
     ])
   })
 
-  it('an admitted daily use shows what it was counted by, and a refused one that nothing was forwarded', async () => {
+  it('an admitted daily use has spans of its counters, and a refused use has no upstream span', async () => {
     const { access } = await traced.newUser()
     const admitted = await traced.ask('GET', '/courses/1', { token: access })
     expect(treeOf(admitted.spans, admitted.parent)).toEqual([
@@ -120,7 +120,7 @@ describeOverSetups('a gateway that traces', setup => {
     expect(request.hasFailed).toBe(false)
   })
 
-  it('the guards of plan and rate limit have spans', async () => {
+  it('the plan and rate-limit guards have spans', async () => {
     const { access } = await traced.newUser()
     const { spans, parent } = await traced.ask('GET', '/rated', { token: access })
     expect(treeOf(spans, parent)).toEqual([
@@ -135,7 +135,7 @@ describeOverSetups('a gateway that traces', setup => {
     expect(spanOf(spans, 'guard plan').attributes['peage.guard.decision']).toBe('refuse')
   })
 
-  it('own endpoints have spans of what they asked the stores', async () => {
+  it('built-in endpoints have spans of their store queries', async () => {
     const { email, access } = await traced.newUser()
     const login = await traced.ask('POST', '/api/v1/auth/login', { body: { email, password } })
     const lines = treeOf(login.spans, login.parent)
@@ -156,7 +156,7 @@ describeOverSetups('a gateway that traces', setup => {
     expect(spanOf(pro.spans, 'guard plan').attributes['peage.guard.decision']).toBe('refuse')
   })
 
-  it('what is asked of the stores later on is nobody’s: an open WebSocket’s checks are in no trace', async () => {
+  it('later checks of an open WebSocket are in no trace', async () => {
     const { access } = await traced.newUser()
     const traceId = randomBytes(16).toString('hex')
     const client = await openWebSocket(`${traced.url}/ws`, {
@@ -165,7 +165,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
     client.socket.send('hello')
     expect(await client.next()).toBe('hello')
-    // Long enough for the gateway to have looked after it.
+    // Long enough for the gateway to check the WebSocket.
     await new Promise(resolve => setTimeout(resolve, 1_200))
     client.socket.close()
     await client.closed
@@ -181,10 +181,10 @@ describeOverSetups('a gateway that traces', setup => {
     expect(sockets.handshakes.at(-1)?.headers.traceparent).toBe(`00-${traceId}-${sent.spanId}-01`)
   })
 
-  it('an upstream that is down fails its span and the request’s, with the reason on the former', async () => {
+  it('an unreachable upstream fails the span of the request and its own span, which has the reason', async () => {
     const { spans, answer } = await traced.ask('GET', '/down')
     expect(answer.status).toBe(502)
-    // Where there is no other target to go to, it is tried once.
+    // Without another target, there is only one attempt.
     expect(spans.filter(span => span.name === 'GET')).toHaveLength(1)
     expect(spanOf(spans, 'GET')).toMatchObject({
       hasFailed: true,
@@ -196,7 +196,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
   })
 
-  it('each try has a span, and the upstream is told of the one that it is', async () => {
+  it('each attempt has a span, whose ID is sent to the upstream', async () => {
     const { spans, answer } = await traced.ask('GET', '/retried')
     expect(answer.status).toBe(200)
     const tries = spans.filter(span => span.name === 'GET')
@@ -209,7 +209,7 @@ describeOverSetups('a gateway that traces', setup => {
     )
   })
 
-  it('an error status of an upstream fails its span; the request’s only from 500 on', async () => {
+  it('an error status of an upstream fails its span, but fails the request span only from 500 on', async () => {
     for (const [status, fails] of [
       [404, false],
       [503, true],
@@ -223,7 +223,7 @@ describeOverSetups('a gateway that traces', setup => {
     }
   })
 
-  it('a request that came to no route has a name of few words, whatever was asked for', async () => {
+  it('a request without a route has a short span name, whatever its path and method', async () => {
     const unknown = await traced.ask('GET', '/no/such/path')
     expect(treeOf(unknown.spans, unknown.parent)).toEqual(['server GET'])
     expect(unknown.spans[0]?.attributes).toMatchObject({ 'peage.decision': 'route_unknown' })
@@ -237,9 +237,9 @@ describeOverSetups('a gateway that traces', setup => {
   })
 
   it.each([
-    ['a port that is none', `a.example:${'9'.repeat(30)}`],
-    ['a name that is none', `${'a'.repeat(8_000)}.example`],
-  ])('%s is not told: a collector would refuse the spans of everybody for it', async (_, host) => {
+    ['an invalid port', `a.example:${'9'.repeat(30)}`],
+    ['an invalid host name', `${'a'.repeat(8_000)}.example`],
+  ])('%s is not sent, because a collector would refuse the whole batch for it', async (_, host) => {
     const path = `/public/${randomBytes(8).toString('hex')}`
     const { hostname, port } = new URL(traced.url)
     connect(Number(port), hostname).end(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
@@ -248,12 +248,12 @@ describeOverSetups('a gateway that traces', setup => {
     expect(Object.keys(sent()?.attributes ?? {}).filter(name => name.startsWith('server.'))).toEqual([])
   })
 
-  describe('onward', () => {
+  describe('propagation', () => {
     const sentOn = () => upstream.received.at(-1)?.rawHeaders ?? []
     const valuesOf = (name: string) =>
       sentOn().filter((_, i) => i % 2 === 1 && sentOn()[i - 1]?.toLowerCase() === name)
 
-    it('the upstream gets one traceparent, its own span’s, and the client’s tracestate', async () => {
+    it('the gateway sends one traceparent with the upstream span, and the tracestate of the client', async () => {
       const { spans } = await traced.ask('GET', '/public/x', { headers: { tracestate: 'a=1,b=2' } })
       const sent = spanOf(spans, 'GET')
       expect(valuesOf('traceparent')).toEqual([`00-${sent.traceId}-${sent.spanId}-01`])
@@ -261,7 +261,7 @@ describeOverSetups('a gateway that traces', setup => {
       expect(sent.traceState).toBe('a=1,b=2')
     })
 
-    it('without one the trace begins here', async () => {
+    it('a request without traceparent starts a new trace', async () => {
       const answer = await call(traced.url, 'GET', '/public/x')
       const [, traceId = ''] = String(valuesOf('traceparent')[0]).split('-')
       const spans = await collector.trace(traceId)
@@ -276,7 +276,7 @@ describeOverSetups('a gateway that traces', setup => {
       '00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01',
       'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
-    ])('a malformed one (%s) is dropped with its tracestate', async traceparent => {
+    ])('a malformed traceparent (%s) is dropped with its tracestate', async traceparent => {
       await call(traced.url, 'GET', '/public/x', { headers: { traceparent, tracestate: 'a=1' } })
       const [onward = '', ...more] = valuesOf('traceparent')
       expect(more).toEqual([])
@@ -285,38 +285,38 @@ describeOverSetups('a gateway that traces', setup => {
       expect(valuesOf('tracestate')).toEqual([])
     })
 
-    it('a later version’s is read', async () => {
+    it('a traceparent of a later version is accepted', async () => {
       const traceId = randomBytes(16).toString('hex')
       const traceparent = `01-${traceId}-b7ad6b7169203331-01-more`
       await call(traced.url, 'GET', '/public/x', { headers: { traceparent } })
       expect(treeOf(await collector.trace(traceId), 'b7ad6b7169203331')[0]).toBe('server GET /public/*')
     })
 
-    it('what the client does not sample is not sampled here, and the upstream is told so', async () => {
+    it('a trace that the client does not sample is not sampled, and the upstream receives this flag', async () => {
       const traceId = randomBytes(16).toString('hex')
       const traceparent = `00-${traceId}-b7ad6b7169203331-00`
       await call(traced.url, 'GET', '/public/x', { headers: { traceparent } })
       expect(valuesOf('traceparent')[0]).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`))
       expect(valuesOf('traceparent')[0]).not.toBe(traceparent)
-      // One that came later has arrived.
+      // A later span has arrived by now.
       await traced.ask('GET', '/public/x')
       expect(collector.spans.filter(span => span.traceId === traceId)).toEqual([])
     })
 
-    it('a route that removes the field tells its upstream nothing', async () => {
+    it('a route that removes the header sends no traceparent to its upstream', async () => {
       await traced.ask('GET', '/untold')
       expect(valuesOf('traceparent')).toEqual([])
     })
   })
 
-  it('the access log has the ids', async () => {
+  it('the access log contains the trace and span IDs', async () => {
     const { spans } = await traced.ask('GET', '/public/logged')
     const { traceId, spanId } = spanOf(spans, 'GET /public/*')
     const line = () => traced.lines.find(one => one.includes('"/public/logged"'))
     await expect.poll(line).toContain(`"trace_id":"${traceId}","span_id":"${spanId}"`)
   })
 
-  it('every process says what it is', () => {
+  it('the resource of a span identifies the process', () => {
     expect(collector.spans[0]?.resource).toMatchObject({
       'service.name': 'peage',
       'service.instance.id': expect.stringMatching(/^[0-9a-f-]{36}$/),
@@ -325,7 +325,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
   })
 
-  it('no token, key, email, password, hash, cookie or query is sent to the collector', async () => {
+  it('no credential, email, cookie or query string is sent to the collector', async () => {
     const user = await traced.newUser()
     const secrets = {
       cookie: 'session=c0okie-secret',

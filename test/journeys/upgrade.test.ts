@@ -17,7 +17,7 @@ describeOverSetups('the upgrade path', setup => {
     () => `subscription: { upgrade_url: 'https://pay.example.com/{plan}?user={user_id}' }`,
   )
 
-  it('GET names the address, and POST is a 303 to it without a body', async () => {
+  it('shows the checkout URL on GET and redirects to it with 303 and no body on POST', async () => {
     const { id, access: token } = await newUser(at.gateway)
     const checkout_url = `https://pay.example.com/premium?user=${id}`
     const shown = { current_plan: 'free', plans: ['free', 'premium', 'pro'], checkout_url }
@@ -38,7 +38,7 @@ describeOverSetups('the upgrade path', setup => {
     expect(answer.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9._:~+/=-]{1,128}$/)
   })
 
-  it('HEAD has the fields of GET and no body', async () => {
+  it('returns the headers of GET without a body on HEAD', async () => {
     const { access } = await newUser(at.gateway)
     const line = `Authorization: Bearer ${access}`
     const [get, head] = [
@@ -52,7 +52,7 @@ describeOverSetups('the upgrade path', setup => {
     expect(Number(get && value(get, 'content-length'))).toBe(get?.body.length)
   })
 
-  it('knows GET, HEAD and POST alone', async () => {
+  it('allows only GET, HEAD and POST', async () => {
     for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       const answer = await call(at.gateway.url, method, path)
       expectRefusal(answer, 405, 'method_not_allowed', 'Méthode non autorisée')
@@ -83,7 +83,7 @@ routes: [${routes.map(route => `{ upstream: echo, auth: none, ${route} }`).join(
     return [answer?.status, answer && value(answer, 'x-peage-error'), answer && value(answer, 'allow')]
   }
 
-  it('at the very path replaces the built-in answer, with its own guards', () =>
+  it('with exactly this path replaces the built-in endpoint, with its own guards', () =>
     withRoutes([`path: ${path}`], async gateway => {
       for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
         expect((await call(gateway.url, method, path)).status).toBe(200)
@@ -92,7 +92,7 @@ routes: [${routes.map(route => `{ upstream: echo, auth: none, ${route} }`).join(
       expect(upstream.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'PUT', 'DELETE', 'GET'])
     }))
 
-  it('of one host replaces it there alone, and a method that it does not declare is 405, and not ours', () =>
+  it('for one host replaces the built-in endpoint only there, and returns 405 for undeclared methods', () =>
     withRoutes([`path: ${path}, hosts: [pay.example.com], methods: [POST]`], async gateway => {
       for (const [method, host, ...answered] of [
         ['POST', 'pay.example.com', 200, undefined, undefined],
@@ -104,7 +104,7 @@ routes: [${routes.map(route => `{ upstream: echo, auth: none, ${route} }`).join(
         expect([method, host, ...(await asHost(gateway, method, host))]).toEqual([method, host, ...answered])
     }))
 
-  it('at a pattern that the path matches does not replace it', () =>
+  it('with a pattern that matches the path does not replace the built-in endpoint', () =>
     withRoutes(
       [
         '/*',

@@ -49,21 +49,21 @@ describeOverSetups('a webhook', setup => {
     'https://user@8.8.8.8/',
     'https://127.0.0.1/',
     'https://[64:ff9b::7f00:1]/',
-  ])('at %j is refused, and nothing is stored', async url => {
+  ])('with the URL %j is refused and not stored', async url => {
     const other = await newUser(at.gateway, 'pro')
     const answer = await register(url, other.access)
     expectRefusal(answer, 400, 'webhook_url_invalid', 'URL de webhook invalide (HTTPS requis)')
     expect(await stored(other.id)).toEqual([])
   })
 
-  it('is guarded before its body is read: nobody learns what would be a right one', async () => {
+  it('is refused by the guards before its body is checked', async () => {
     const body = { url: 'http://127.0.0.1/' }
     expect((await call(at.gateway.url, 'POST', path, { body })).status).toBe(401)
     const free = await newUser(at.gateway)
     expect((await register(body.url, free.access)).status).toBe(403)
   })
 
-  it('is removed with 200, also where there is none, and what is pending is dropped', async () => {
+  it('is removed with 200 even if none exists, and pending deliveries are dropped', async () => {
     await register('https://8.8.8.8/hook')
     await at.gateway.sql(
       `insert into webhook_deliveries (alert_id, user_id, receiver, due_at, created_at)
@@ -76,7 +76,7 @@ describeOverSetups('a webhook', setup => {
       await at.gateway.sql('select status from webhook_deliveries where user_id = $1', [user.id]),
     ).toEqual([{ status: 'dropped' }])
   })
-  it('an API token is good wherever the access token is, at these endpoints too', async () => {
+  it('an API token works wherever an access token works, including these endpoints', async () => {
     const withKey = (key: unknown, method: string, target: string, body?: object) =>
       call(at.gateway.url, method, target, { headers: { 'x-api-key': String(key) }, body })
     const { api_token: key } = (await call(at.gateway.url, 'POST', tokenPath, { token: user.access })).body
@@ -93,7 +93,7 @@ describeOverSetups('a webhook', setup => {
     expect((await withKey(last, 'DELETE', tokenPath)).status).toBe(401)
   })
 
-  it.each([tokenPath, path])('%s knows POST and DELETE alone', async target => {
+  it.each([tokenPath, path])('%s allows only POST and DELETE', async target => {
     for (const method of ['GET', 'PUT', 'PATCH', 'OPTIONS', 'HEAD']) {
       const answer = await call(at.gateway.url, method, target, { token: user.access })
       expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST, DELETE'])
@@ -102,8 +102,8 @@ describeOverSetups('a webhook', setup => {
   })
 })
 
-describe('a webhook’s secret under auth.key_secret', () => {
-  it('is stored encrypted, and stays so when another takes its place', async () => {
+describe('a webhook secret with auth.key_secret', () => {
+  it('is stored encrypted, before and after its replacement', async () => {
     const gateway = await startGateway('', undefined, { auth: ', key_secret: a-secret-of-our-own-0123' })
     try {
       const { access: token } = await newUser(gateway, 'pro')
@@ -119,7 +119,7 @@ describe('a webhook’s secret under auth.key_secret', () => {
   })
 })
 
-it('a path below the user’s endpoints is a 404 and never forwarded, even under a route for everything', async () => {
+it('a path below the user endpoints returns 404 and is never forwarded, even under a catch-all route', async () => {
   const upstream = await startUpstream()
   const gateway = await startGateway(`upstreams: { echo: { targets: ['${upstream.url}'] } }
 routes: [{ path: /*, upstream: echo, auth: none }, { path: '/api/v1/*', upstream: echo, auth: none }]`)

@@ -1,4 +1,4 @@
-// Routes with `verified: true`: which users pass, and when a change applies.
+// The tests check which users pass routes with `verified: true`, and when a change applies.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -25,7 +25,7 @@ routes:
   const patch = (id: number, change: object) =>
     call(at.gateway.admin, 'PATCH', `/admin/v1/users/${id}`, { token: at.gateway.adminToken, body: change })
 
-  it('refuses who is not verified, whatever the credential, and spends nothing', async () => {
+  it('refuses an unverified user with any credential, and spends no daily use', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/all', user.access)).toBe(200)
     expect(await get('/verified', user.access)).toEqual(unverified)
@@ -36,7 +36,7 @@ routes:
     ])
   })
 
-  it('is asked after the plan, and refuses anonymous clients as the plan guard does', async () => {
+  it('checks the plan first, and refuses anonymous clients like the plan guard', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/pro', user.access)).toMatchObject([403, { error: 'Plan insuffisant' }])
     expect(await get('/maybe')).toEqual([401, { error: 'Non authentifié' }])
@@ -44,7 +44,7 @@ routes:
     expect(headers.get('www-authenticate')).toBe('Bearer')
   })
 
-  it('lets who has been verified through at once, and refuses who is so no more', async () => {
+  it('admits a user right after verification, and refuses a user who is no longer verified', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/verified', user.access)).toEqual(unverified)
     const { status, body } = await patch(user.id, { email_verified: true })
@@ -57,7 +57,7 @@ routes:
     expect((await patch(user.id, { email_verified: 1 })).status).toBe(400)
   })
 
-  it('ends the event stream of who is verified no more', async () => {
+  it('ends the event stream of a user who is no longer verified', async () => {
     const user = await newUser(at.gateway)
     await patch(user.id, { email_verified: true })
     at.upstream.answer = (_, response) => {
@@ -75,7 +75,7 @@ routes:
     }
   })
 
-  it('hears of a change whoever makes it', async () => {
+  it('applies a change made by raw SQL', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/verified', user.access)).toEqual(unverified)
     await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])

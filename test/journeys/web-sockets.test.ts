@@ -1,4 +1,4 @@
-// A WebSocket passes the guards, the gateway connects to the upstream, and only then sends the 101.
+// A WebSocket passes the guards. The gateway sends 101 only after it has connected to the upstream.
 import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:https'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -57,7 +57,7 @@ describe('a WebSocket', () => {
   }
   const bearer = () => `Authorization: Bearer ${user.access}`
 
-  it('reaches the upstream with the identity of its user, and messages go both ways', async () => {
+  it('reaches the upstream with the identity of its user, and carries messages in both directions', async () => {
     const { socket, next } = await openWebSocket(`${at.gateway.url}/chat/room?x=1`, { token: user.access })
     socket.send('hello')
     expect(await next()).toBe('hello')
@@ -76,7 +76,7 @@ describe('a WebSocket', () => {
     await expect.poll(() => at.upstream.closed).toEqual([{ code: 1000 }])
   })
 
-  it('is answered with the upstream’s 101, less what belongs to its connection', async () => {
+  it('gets the 101 of the upstream without hop-by-hop and reserved headers', async () => {
     at.upstream.refuse = socket => {
       socket.write(
         'HTTP/1.1 101 Fine\r\nUpgrade: WebSocket\r\nConnection: Upgrade, X-Hop\r\nX-Hop: 1\r\nX-Peage-Error: no\r\n' +
@@ -97,7 +97,7 @@ describe('a WebSocket', () => {
     ])
   })
 
-  it('is refused as any request is, in JSON, before the upstream hears of it', async () => {
+  it('is refused in JSON like any request, before the upstream is contacted', async () => {
     expect(await refused('/chat/x')).toEqual([401, 'token_invalid', 'Token invalide ou expiré'])
     expect(await refused('/chat/x', ['Authorization: Bearer no.such.token'])).toEqual([
       401,
@@ -108,7 +108,7 @@ describe('a WebSocket', () => {
     expect(at.upstream.handshakes).toEqual([])
   })
 
-  it('is a use: a free user’s second handshake of the day is refused', async () => {
+  it('counts as a use, so the second handshake of a free user on the same day is refused', async () => {
     const { socket } = await openWebSocket(`${at.gateway.url}/counted`, { token: user.access })
     socket.close()
     const [status, code] = await refused('/counted', [bearer()])
@@ -116,7 +116,7 @@ describe('a WebSocket', () => {
     expect(at.upstream.handshakes).toHaveLength(1)
   })
 
-  it('takes its bearer token from a sub-protocol, which the upstream and the log never see', async () => {
+  it('takes its bearer token from a subprotocol, which is never forwarded or logged', async () => {
     const { socket } = await openWebSocket(`${at.gateway.url}/chat/x`, {
       protocols: [`peage.bearer.${user.access}`, 'chat'],
     })
@@ -130,7 +130,7 @@ describe('a WebSocket', () => {
     expect(at.gateway.log.join('')).not.toContain(user.access)
   })
 
-  it('answers the bearer protocol itself where nothing else was offered, as browsers want one', async () => {
+  it('returns the bearer subprotocol itself if nothing else was offered, because browsers require one', async () => {
     const only = `peage.bearer.${user.access}`
     const { socket } = await openWebSocket(`${at.gateway.url}/chat/x`, { protocols: [only] })
     expect(socket.protocol).toBe(only)
@@ -138,7 +138,7 @@ describe('a WebSocket', () => {
     socket.close()
   })
 
-  it('an upstream that refuses is heard as it is', async () => {
+  it('gets the refusal of its upstream unchanged', async () => {
     const body = 'x'.repeat(3_000_000)
     at.upstream.refuse = socket => {
       socket.end(`HTTP/1.1 418 Teapot\r\nX-Why: tea\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
@@ -151,7 +151,7 @@ describe('a WebSocket', () => {
     connection.close()
   })
 
-  it('an upstream that is down is 502, one that is slow 504, and neither a 101', async () => {
+  it('gets 502 if the upstream is down and 504 if it is slow, never a 101', async () => {
     expect(await refused('/down')).toEqual([502, 'upstream_unreachable', 'Service amont injoignable'])
     at.upstream.refuse = () => {}
     expect(await refused('/open')).toEqual([504, 'upstream_timeout', 'Délai du service amont dépassé'])
@@ -160,22 +160,22 @@ describe('a WebSocket', () => {
   })
 
   it.each([
-    ['the answer to another key', 'websocket', `Sec-WebSocket-Accept: ${'A'.repeat(27)}=`],
-    ['no accept', 'websocket', 'X: y'],
+    ['the accept value of another key', 'websocket', `Sec-WebSocket-Accept: ${'A'.repeat(27)}=`],
+    ['no accept value', 'websocket', 'X: y'],
     [
-      'a sub-protocol that was not offered',
+      'a subprotocol that was not offered',
       'websocket',
       `Sec-WebSocket-Accept: ${accepted}\r\nSec-WebSocket-Protocol: soap`,
     ],
     ['another protocol', 'h2c', `Sec-WebSocket-Accept: ${accepted}`],
-  ])('a 101 with %s is 502', async (_, protocol, line) => {
+  ])('gets 502 if the 101 of the upstream has %s', async (_, protocol, line) => {
     at.upstream.refuse = socket => {
       socket.write(`HTTP/1.1 101 x\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n${line}\r\n\r\n`)
     }
     expect((await refused('/open')).slice(0, 2)).toEqual([502, 'upstream_unreachable'])
   })
 
-  it('open WebSockets take none of the upstream’s connections; handshakes wait for one, then 503', async () => {
+  it('uses no upstream connection slot once it is open; a handshake waits for a slot and then gets 503', async () => {
     const silent = await startScriptedUpstream()
     silent.script = () => {}
     const narrow = await startGateway(`upstreams:
@@ -201,8 +201,8 @@ routes:
     await silent.close()
   })
 
-  it('large and fragmented messages come back whole, compressed ones too', async () => {
-    // Not /open: a busy machine compresses the largest message for longer than its `timeouts.idle`.
+  it('carries large and fragmented messages completely, compressed or not', async () => {
+    // On a busy machine, the compression of the largest message takes longer than `timeouts.idle` of /open.
     const options = { maxPayload: 2 ** 27 }
     const { socket, closed } = await openWebSocket(`${at.gateway.url}/patient`, { options })
     expect(socket.extensions).toContain('permessage-deflate')
@@ -226,7 +226,7 @@ routes:
     socket.close()
   })
 
-  it('a client that does not read holds the upstream back', async () => {
+  it('pauses the upstream while the client does not read', async () => {
     let sent = 0
     at.upstream.onOpen = socket => {
       const chunk = Buffer.alloc(65_536)
@@ -251,12 +251,12 @@ routes:
         { interval: 200 },
       )
       .toBe(true)
-    // The kernel's buffers of four sockets, which grow with what they are sent.
+    // The kernel buffers of four sockets grow with the data, so the limit is generous.
     expect(sent).toBeLessThan(64 * 1024 * 1024)
     connection.close()
   })
 
-  it('a half-close is passed on, and what comes after it still arrives', async () => {
+  it('forwards a half-close, and data after it still arrives', async () => {
     at.upstream.refuse = socket => {
       socket.write(
         `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
@@ -271,7 +271,7 @@ routes:
     connection.close()
   })
 
-  it('an upstream that breaks off breaks the client’s connection, and the other way round', async () => {
+  it('closes the connection to one side when the other side drops its connection', async () => {
     const { closed } = await openWebSocket(`${at.gateway.url}/open`)
     at.upstream.sockets.at(-1)?.terminate()
     expect((await closed).code).toBe(1006)
@@ -290,7 +290,7 @@ routes:
     await expect.poll(() => at.upstream.closed).toContainEqual({ code: 1001 })
   })
 
-  it('is one line in the log, when it ends', async () => {
+  it('is logged in one line when it ends', async () => {
     at.gateway.log.length = 0
     const { socket, closed } = await openWebSocket(`${at.gateway.url}/chat/logged`, { token: user.access })
     await new Promise(resolve => setTimeout(resolve, 100))
@@ -309,7 +309,7 @@ routes:
     expect(line.duration_ms).toBeGreaterThan(90)
   })
 
-  it('a route without them takes the request for a plain one, on a connection that stays', async () => {
+  it('is treated as a plain request on a route without websocket, and the connection stays open', async () => {
     const connection = new RawConnection(at.gateway.url)
     for (const lines of [
       handshake,
@@ -321,7 +321,7 @@ routes:
     }
     connection.close()
     expect(at.upstream.handshakes).toEqual([])
-    // A route with WebSockets takes plain requests too.
+    // A WebSocket route also accepts plain requests.
     expect(await (await fetch(`${at.gateway.url}/open`)).text()).toBe('plain')
     expect(
       at.upstream.requests.slice(0, 2).map(({ headers }) => [headers.upgrade, headers['http2-settings']]),
@@ -331,7 +331,7 @@ routes:
     ])
   })
 
-  it('a client that leaves while the upstream is dialled ends that', async () => {
+  it('ends the upstream attempt if the client leaves during the handshake', async () => {
     let ended = false
     at.upstream.refuse = socket => {
       socket.on('end', () => {
@@ -349,7 +349,7 @@ routes:
 })
 
 describe('a drain', () => {
-  it('closes WebSockets with 1001, on both sides, at once', async () => {
+  it('closes WebSockets with 1001 on both sides at once', async () => {
     const upstream = await startWebSocketUpstream()
     const gateway = await startGateway(routes(upstream.url), undefined, { drainTimeout: '10s' })
     const { closed } = await openWebSocket(`${gateway.url}/open`)
@@ -363,7 +363,7 @@ describe('a drain', () => {
 })
 
 describe('over TLS', () => {
-  it('a WebSocket and a plain request that asks for h2c are what they are without', async () => {
+  it('WebSockets and plain requests with an h2c upgrade work as without TLS', async () => {
     const upstream = await startWebSocketUpstream()
     const gateway = await startGateway(routes(upstream.url), undefined, { server: tlsSettings(first.files) })
     const { socket, next, closed } = await openWebSocket(`${gateway.url}/open`, {

@@ -1,4 +1,4 @@
-// What a connection is promised holds where it comes to a worker by way of the primary.
+// TLS, timeouts and WebSockets also work for connections that the primary passes to a worker.
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -15,7 +15,7 @@ describeWithServices('connections of two workers', () => {
   let stores: Stores
   let upstream: WebSocketUpstream
   let crew: Crew | undefined
-  /** The settings of the crew that runs. */
+  /** The server settings of the running crew. */
   let running: string | undefined
   beforeAll(async () => {
     stores = await services.open()
@@ -26,7 +26,10 @@ describeWithServices('connections of two workers', () => {
     await upstream?.close()
     if (stores !== undefined) await services.drop(stores)
   })
-  /** The crew of the test before, where it had the same settings and was not ended. */
+  /**
+   * Returns the crew of the previous test if it still runs with the same settings. Otherwise starts a new
+   * crew.
+   */
   async function start(server = ''): Promise<Crew> {
     if (crew !== undefined && running === server && crew.child.exitCode === null) return crew
     await crew?.stop()
@@ -39,14 +42,14 @@ routes:
     crew = await startCrew({ stores, routes, server })
     return crew
   }
-  /** Resolves when the server has ended it, to milliseconds from the beginning. */
+  /** Waits until the server has closed the connection. @returns milliseconds since the call */
   async function timeToEnd(connection: RawConnection): Promise<number> {
     const begun = performance.now()
     await expect.poll(() => connection.ended, { timeout: 10_000, interval: 20 }).toBe(true)
     return performance.now() - begun
   }
 
-  it('are encrypted by either, with the same certificate', async () => {
+  it('are encrypted by both workers with the same certificate', async () => {
     const crew = await start(`, tls: ${JSON.stringify(first.files)}`)
     expect(crew.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask(`${crew.url}/public/x`)))
@@ -54,7 +57,7 @@ routes:
     expect(new Set(answers.map(({ worker }) => worker)).size).toBe(2)
   })
 
-  it('bodies that wait for a 100 are told to go on', async () => {
+  it('get 100 Continue before they send a body', async () => {
     const crew = await start()
     for (let index = 0; index < 4; index++) {
       const status = await new Promise((resolve, reject) => {
@@ -71,7 +74,7 @@ routes:
     }
   })
 
-  it('WebSockets are opened, carried, and closed with 1001 in the drain, by both', async () => {
+  it('carry WebSockets on both workers, which a drain closes with 1001', async () => {
     const crew = await start()
     const clients = await Promise.all([1, 2, 3, 4].map(() => openWebSocket(`${crew.url}/open`)))
     for (const [index, client] of clients.entries()) {
@@ -85,7 +88,7 @@ routes:
     expect(await crew.ended).toBe(0)
   })
 
-  it('that are slow or idle are let go in their time', async () => {
+  it('are closed in time if they are slow or idle', async () => {
     const crew = await start(timeouts)
     const slow = [1, 2].map(() => new RawConnection(crew.url))
     for (const connection of slow) connection.write('GET /public/x HTTP/1.1\r\nX: ')

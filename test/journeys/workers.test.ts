@@ -37,7 +37,7 @@ describeWithServices('two workers', () => {
     upstream.received.length = 0
   })
   afterEach(async ({ task }) => {
-    // A test that ends its crew, or fails with it, leaves none to the next.
+    // If a test ends its crew or fails, the next test starts a new crew.
     const { exitCode, signalCode } = crew.child
     if (exitCode === null && signalCode === null && task.result?.state !== 'fail') return
     isRunning = false
@@ -48,10 +48,10 @@ describeWithServices('two workers', () => {
     await upstream?.close()
     if (stores !== undefined) await services.drop(stores)
   })
-  /** One crew for all tests that do not end it: to start one takes seconds of CPU. */
+  /** One crew for all tests that do not end it, because a start takes seconds of CPU. */
   const start = async () => {
     if (!isRunning) {
-      // Answers are held for as long as a busy machine takes.
+      // The tests hold responses back, which takes longer on a busy machine.
       const heldBack = routes(upstream.url).replace('response: 1s', 'response: 20s')
       crew = await startCrew({ stores, routes: heldBack })
       isRunning = true
@@ -60,7 +60,7 @@ describeWithServices('two workers', () => {
     await eventually(async () => (await crew.ready()).body.status).toBe('ok')
   }
   const get = (path: string, headers = {}) => ask(crew.url + path, headers)
-  /** Both of them have answered once. */
+  /** Sends requests until both workers have responded. @returns the workers */
   async function bothServe(path: string, headers = {}): Promise<Set<string>> {
     const seen = new Set<string>()
     for (let tries = 0; seen.size < 2 && tries < 50; tries++) seen.add((await get(path, headers)).worker)
@@ -71,7 +71,7 @@ describeWithServices('two workers', () => {
     const registered = await call(crew.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
     return { id: Number(registered.body.user_id), ...(await login(crew.url, email, password)) }
   }
-  /** Answers come when they are let go. */
+  /** Holds all responses of the upstream back. @returns functions that release them */
   function holdAnswers() {
     const heldBack: (() => void)[] = []
     upstream.answer = (_request, response) => heldBack.push(() => response.end('late but whole'))
@@ -79,7 +79,7 @@ describeWithServices('two workers', () => {
   }
   const ready = () => crew.lines.filter(line => line.includes('"ready on '))
 
-  it('serve on one address, which is said once, and take turns', async () => {
+  it('serve alternately on one address, which is logged once', async () => {
     await start()
     expect(crew.pids()).toHaveLength(2)
     const answers = await Promise.all(Array.from({ length: 40 }, () => get('/public/x')))
@@ -92,7 +92,7 @@ describeWithServices('two workers', () => {
     })
   })
 
-  it('are one gateway to a user: signed up at one, known to the other, one free use at both', async () => {
+  it('act as one gateway for a user, with one account and one free use', async () => {
     await start()
     const { access } = await newUser()
     const authorization = { authorization: `Bearer ${access}` }
@@ -102,7 +102,7 @@ describeWithServices('two workers', () => {
     expect(uses.filter(({ status }) => status === 429)).toHaveLength(19)
   })
 
-  it('have heard of an operator’s change when its request is answered', async () => {
+  it('apply a change by an operator before its response is sent', async () => {
     await start()
     const { id, access } = await newUser()
     const authorization = { authorization: `Bearer ${access}` }
@@ -122,7 +122,7 @@ describeWithServices('two workers', () => {
     }
   })
 
-  it('have heard of a user’s own change, made at either, when it is answered', async () => {
+  it('apply a change by the user on either worker before its response is sent', async () => {
     await start()
     const { id, access } = await newUser()
     await call(crew.admin, 'PATCH', `/admin/v1/users/${id}`, { token: adminToken, body: { plan: 'pro' } })
@@ -139,7 +139,7 @@ describeWithServices('two workers', () => {
     }
   })
 
-  it('a killed one takes only its own requests with it, and is replaced', async () => {
+  it('lose only the requests of a killed worker, which is replaced', async () => {
     await start()
     const [killed = 0] = crew.pids()
     let going = true
@@ -162,7 +162,7 @@ describeWithServices('two workers', () => {
       going = false
       await Promise.all(clients)
     }
-    // Four clients have four requests in flight at most.
+    // Four clients have at most four requests in flight.
     expect(failures.length).toBeLessThanOrEqual(4)
     expect(crew.pids()).toHaveLength(2)
     expect(crew.pids()).not.toContain(killed)
@@ -174,9 +174,9 @@ describeWithServices('two workers', () => {
     expect(ready()).toHaveLength(1)
   })
 
-  it('one page of metrics has what all of them counted, one that has died and one that does not answer included', async () => {
+  it('export one page of metrics with all counts, even of a dead or silent worker', async () => {
     await start()
-    // A route of its own, that no test before asked for.
+    // No earlier test uses this route.
     const served = async () => {
       const page = await scrape(crew.admin)
       return page.value('http_requests_total', { route: 'stripped', method: 'GET', status: '200' })
@@ -185,7 +185,7 @@ describeWithServices('two workers', () => {
     await eventually(served).toBe(20)
     const page = await scrape(crew.admin)
     expect(page.value('peage_change_feed_trusted')).toBe(1)
-    // Of both, and of the primary, which has a pool of its own.
+    // Two workers and the primary have a pool of four connections each.
     expect(page.value('peage_postgres_pool_max_connections')).toBe(3 * 4)
     const [killed = 0, stopped = 0] = crew.pids()
     process.kill(killed, 'SIGKILL')
@@ -199,18 +199,18 @@ describeWithServices('two workers', () => {
     process.kill(stopped, 'SIGCONT')
   })
 
-  it('a connection on its way to one that dies is answered by the other', async () => {
+  it('pass the connections of a dying worker to the other worker', async () => {
     await start()
     const [stopped = 0] = crew.pids()
     process.kill(stopped, 'SIGSTOP')
-    // One of them is handed to it, and cannot be taken.
+    // One connection is passed to the stopped worker, which cannot accept it.
     const pending = [1, 2, 3, 4].map(() => get('/public/x'))
     await Promise.race(pending)
     process.kill(stopped, 'SIGKILL')
     expect((await Promise.all(pending)).map(({ status }) => status)).toEqual(Array(4).fill(200))
   })
 
-  it('tell operators how the targets stand, as long as one of them answers', async () => {
+  it('report the health of targets while at least one worker responds', async () => {
     await start()
     const [one = 0, other = 0] = crew.pids()
     const told = async () => {
@@ -228,7 +228,7 @@ describeWithServices('two workers', () => {
     await eventually(told).toMatchObject(well)
   })
 
-  it('SIGHUP ends nothing', async () => {
+  it('survive SIGHUP', async () => {
     await start()
     for (const pid of [crew.child.pid as number, ...crew.pids()]) process.kill(pid, 'SIGHUP')
     await eventually(() => crew.lines.filter(line => line.includes('is reloaded')).length).toBe(1)
@@ -236,13 +236,13 @@ describeWithServices('two workers', () => {
     expect((await crew.ready()).body.status).toBe('ok')
   })
 
-  it('answer what is in flight at both after SIGTERM, while health is still told, and exit 0', async () => {
+  it('complete requests in flight after SIGINT, still report health, and exit with 0', async () => {
     await start()
     const heldBack = holdAnswers()
     const slow = Array.from({ length: 6 }, () => get('/public/slow'))
     await eventually(() => heldBack.length).toBe(6)
     const pids = crew.pids()
-    // As a terminal does, to all of them.
+    // A terminal sends the signal to all processes.
     for (const pid of [crew.child.pid as number, ...pids]) process.kill(pid, 'SIGINT')
     await eventually(() => crew.lines.some(line => line.includes('"draining"'))).toBe(true)
     await eventually(() =>
@@ -262,7 +262,7 @@ describeWithServices('two workers', () => {
     expect(pids.filter(isAlive)).toEqual([])
   })
 
-  it('that do not end in the time of the drain are killed', async () => {
+  it('are killed if they do not end within the drain timeout', async () => {
     await start()
     const [stuck = 0] = crew.pids()
     process.kill(stuck, 'SIGSTOP')
@@ -273,7 +273,7 @@ describeWithServices('two workers', () => {
     await eventually(() => isAlive(stuck)).toBe(false)
   })
 
-  it('end at once, and with exit status 1, on a second signal', async () => {
+  it('end at once with exit code 1 on a second signal', async () => {
     await start()
     const heldBack = holdAnswers()
     const slow = get('/public/slow').catch(error => error.code)
@@ -287,7 +287,7 @@ describeWithServices('two workers', () => {
     await eventually(() => pids.filter(isAlive)).toEqual([])
   })
 
-  it('answer what is in flight and end by themselves when the primary is killed', async () => {
+  it('complete requests in flight and then end when the primary is killed', async () => {
     await start()
     const heldBack = holdAnswers()
     const slow = Array.from({ length: 4 }, () => get('/public/slow'))
@@ -295,14 +295,14 @@ describeWithServices('two workers', () => {
     const pids = crew.pids()
     crew.child.kill('SIGKILL')
     await crew.ended
-    // A worker that did not drain would be gone by now.
+    // A worker that did not drain would have ended by now.
     await sleep(300)
     for (const release of heldBack) release()
     expect((await Promise.all(slow)).map(({ text }) => text)).toEqual(Array(4).fill('late but whole'))
     await eventually(() => pids.filter(isAlive)).toEqual([])
   })
 
-  it('that cannot start because the port is taken end the start with exit status 1 and one sentence', async () => {
+  it('end the start with exit code 1 and one error line if the port is in use', async () => {
     const other = createServer()
     const port = Number(new URL(await listen(other)).port)
     const folder = await mkdtemp(join(tmpdir(), 'peage-crew-'))
