@@ -1,4 +1,4 @@
-// Signatures as receivers verify them: with the Standard Webhooks library.
+// Signatures are verified with the Standard Webhooks library, like receivers do.
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
@@ -21,14 +21,14 @@ describe('a secret', () => {
 })
 
 describe('a signature', () => {
-  it('is the one of the specification’s own example', () => {
+  it('equals the example of the Standard Webhooks specification', () => {
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
     expect(signDelivery(secret, 'msg_p5jXN8AQM9LWM0D4loKWxJek', 1_614_265_330, '{"test": 2432232314}')).toBe(
       'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
     )
   })
 
-  it('is taken by receivers, whatever the body', () => {
+  it('is accepted by receivers, whatever the body', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 24, maxLength: 24 }), fc.uuid(), fc.json(), (key, id, body) => {
         const secret = generateSecret(() => Buffer.from(key))
@@ -40,7 +40,7 @@ describe('a signature', () => {
     )
   })
 
-  it('is refused by receivers for another secret, id, time or body', () => {
+  it('is refused by receivers for another secret, ID, time or body', () => {
     const secret = generateSecret(randomBytes)
     const timestamp = now()
     const signature = signDelivery(secret, 'id', timestamp, '{}')

@@ -4,14 +4,14 @@ import { createSealer } from '../../src/identity/sealer.ts'
 import { createWebhookSecrets } from '../../src/webhooks/webhook-secret.ts'
 import { secret } from './delivery/stored.ts'
 
-describe('a webhook’s secret', () => {
-  it('stands as it is without auth.key_secret', () => {
+describe('a webhook secret', () => {
+  it('is stored unencrypted without auth.key_secret', () => {
     const secrets = createWebhookSecrets(undefined)
     expect(secrets.seal(secret, 1)).toBe(secret)
     expect(secrets.unseal(secret, 1)).toBe(secret)
   })
 
-  it('is sealed under it, for its user alone', async () => {
+  it('is encrypted with auth.key_secret, and readable only for its user', async () => {
     const secrets = createWebhookSecrets(await createSealer('a long and random one'))
     const sealedSecret = secrets.seal(secret, 1)
     expect(sealedSecret).toMatch(/^sealed\./)
@@ -20,11 +20,11 @@ describe('a webhook’s secret', () => {
     expect(secrets.unseal(sealedSecret, 2)).toBeUndefined()
   })
 
-  it('that was stored before it was set is still read', async () => {
+  it('that was stored before auth.key_secret was set can still be read', async () => {
     expect(createWebhookSecrets(await createSealer('set later')).unseal(secret, 1)).toBe(secret)
   })
 
-  it('cannot be read under another, nor without any', async () => {
+  it('cannot be read with another auth.key_secret or without one', async () => {
     const sealedSecret = createWebhookSecrets(await createSealer('the first')).seal(secret, 1)
     expect(createWebhookSecrets(await createSealer('the second')).unseal(sealedSecret, 1)).toBeUndefined()
     expect(createWebhookSecrets(undefined).unseal(sealedSecret, 1)).toBeUndefined()

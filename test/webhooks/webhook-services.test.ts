@@ -23,7 +23,7 @@ afterEach(async () => {
   await database.close()
 })
 
-it('a replaced secret that signs no more is gone from its record within minutes', async () => {
+it('a replaced secret that no longer signs is deleted within minutes', async () => {
   let time = Date.now()
   const stored = storedIn(database, () => time)
   const id = await stored.receiving('https://a.test/')

@@ -1,4 +1,4 @@
-// Which addresses are public, by IANA's special-purpose registries, including IPv4 embedded in IPv6.
+// The IANA special-purpose registries define which addresses are public. IPv4 embedded in IPv6 counts too.
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'
@@ -102,7 +102,7 @@ describe('an address', () => {
     ['discard-only', '100::', '100::ffff:ffff:ffff:ffff'],
     ['segment routing', '5f00::1'],
     ['ORCHID', '2001:10::1', '2001:20::1'],
-    ['not handed out', '100:0:0:1::1', '200::1', '1fff::1', '4000::1', '6000::1', 'e000::1', 'fe00::1'],
+    ['not allocated', '100:0:0:1::1', '200::1', '1fff::1', '4000::1', '6000::1', 'e000::1', 'fe00::1'],
     ['with a zone', 'fe80::1%eth0', '2606:4700::1111%1'],
     ['the host of an Azure machine', '168.63.129.16', '::ffff:168.63.129.16'],
   ])('is not public: %s', (_, ...addresses) => {
@@ -121,23 +121,26 @@ describe('an address', () => {
     '8.8.8.8:80',
     '[2606::1]',
     '8.8.8.8/32',
-  ])('is not public where it is none: "%s"', text => {
+  ])('is not public if it is not a valid address: "%s"', text => {
     expect(isPublic(text)).toBe(false)
   })
 
-  it.each(Object.entries(wrappings))('is as public as what is wrapped in it: %s', (_, wrap) => {
-    fc.assert(
-      fc.property(octets, inner => {
-        expect(isPublic(wrap(inner))).toBe(isPublic(inner.join('.')))
-      }),
-    )
-    fc.assert(
-      fc.property(privateOctets, inner => {
-        expect(isPublic(wrap(inner as number[]))).toBe(false)
-      }),
-    )
-    expect(isPublic(wrap([8, 8, 8, 8]))).toBe(true)
-  })
+  it.each(Object.entries(wrappings))(
+    'is public if and only if the embedded address is public: %s',
+    (_, wrap) => {
+      fc.assert(
+        fc.property(octets, inner => {
+          expect(isPublic(wrap(inner))).toBe(isPublic(inner.join('.')))
+        }),
+      )
+      fc.assert(
+        fc.property(privateOctets, inner => {
+          expect(isPublic(wrap(inner as number[]))).toBe(false)
+        }),
+      )
+      expect(isPublic(wrap([8, 8, 8, 8]))).toBe(true)
+    },
+  )
 
   it.each(Object.entries(neverPublic))('is never public: %s', (_, wrap) => {
     fc.assert(
@@ -147,7 +150,7 @@ describe('an address', () => {
     )
   })
 
-  it('is the same however IPv6 is written', () => {
+  it('gets the same result in every IPv6 notation', () => {
     const sixteen = fc.uint8Array({ minLength: 16, maxLength: 16 })
     const bytes = fc.oneof(
       sixteen,

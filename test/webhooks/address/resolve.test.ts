@@ -1,4 +1,4 @@
-// Name resolution: from every source, in bounded time, and without delaying other work.
+// Name resolution uses both record types, ends in bounded time and does not delay other work.
 import { pbkdf2 } from 'node:crypto'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -18,7 +18,7 @@ async function resolverOver(answer: (name: string, type: RecordType) => DnsAnswe
 }
 
 describe('a name', () => {
-  it('has the addresses of both kinds', async () => {
+  it('resolves to its IPv4 and IPv6 addresses', async () => {
     const resolve = await resolverOver(() => ['1.1.1.1', '8.8.8.8', '2606:4700::1111'])
     expect(await resolve('hooks.test')).toEqual(['1.1.1.1', '8.8.8.8', '2606:4700::1111'])
     expect(stub?.asked.map(({ name, type }) => `${name} ${type}`).sort()).toEqual([
@@ -31,22 +31,22 @@ describe('a name', () => {
     ['only IPv4', { A: ['1.1.1.1'], AAAA: [] }, ['1.1.1.1']],
     ['only IPv6', { A: [], AAAA: ['2606:4700::1111'] }, ['2606:4700::1111']],
     ['IPv4 and an error', { A: ['1.1.1.1'], AAAA: 'nxdomain' }, ['1.1.1.1']],
-    ['IPv4 and silence', { A: ['1.1.1.1'], AAAA: 'silent' }, ['1.1.1.1']],
-    ['nothing', { A: [], AAAA: [] }, 'unresolved'],
-    ['no existence', { A: 'nxdomain', AAAA: 'nxdomain' }, 'unresolved'],
-  ])('that has %s is told so', async (_, answers, expected) => {
+    ['IPv4 and no response', { A: ['1.1.1.1'], AAAA: 'silent' }, ['1.1.1.1']],
+    ['no addresses', { A: [], AAAA: [] }, 'unresolved'],
+    ['an NXDOMAIN response', { A: 'nxdomain', AAAA: 'nxdomain' }, 'unresolved'],
+  ])('with %s resolves to the received addresses, if any', async (_, answers, expected) => {
     const resolve = await resolverOver((_name, type) => answers[type])
     expect(await resolve('hooks.test')).toEqual(expected)
   })
 
-  it('is asked for anew each time, so that a change is seen', async () => {
+  it('is resolved again each time, so that a change takes effect', async () => {
     let last = 0
     const resolve = await resolverOver(() => [`1.1.1.${++last}`])
     const [first, second] = [await resolve('hooks.test'), await resolve('hooks.test')]
     expect(first).not.toEqual(second)
   })
 
-  it('is loopback where it is localhost or under it, whatever a name server says', async () => {
+  it('resolves to loopback if it is localhost or a subdomain, whatever the name server returns', async () => {
     const resolve = await resolverOver(() => ['1.1.1.1'])
     expect(await resolve('localhost')).toEqual(['127.0.0.1', '::1'])
     expect(await resolve('a.localhost')).toEqual(['127.0.0.1', '::1'])
@@ -54,14 +54,14 @@ describe('a name', () => {
   })
 
   it.each(['', ' ', '-', 'a b', 'é', '%', 'a'.repeat(300), '1.2.3', '*'])(
-    'is unresolved where it is none: "%s"',
+    'is unresolved if it is not a valid name: "%s"',
     async name => {
       const resolve = await resolverOver(() => 'nxdomain')
       expect(await resolve(name)).toBe('unresolved')
     },
   )
 
-  it('is unresolved after 2 s of silence, and stalls nothing that needs a thread of the pool', async () => {
+  it('is unresolved after 2 s of silence, and does not block the thread pool', async () => {
     const resolve = await resolverOver(() => 'silent')
     const begun = performance.now()
     const waiting = Array.from({ length: 64 }, (_, index) => resolve(`hooks${index}.test`))
@@ -73,8 +73,8 @@ describe('a name', () => {
   })
 })
 
-describe('where private networks are allowed', () => {
-  it('the system is asked', async () => {
+describe('with private networks allowed', () => {
+  it('the system resolver is used', async () => {
     const resolve = createResolver({ allowPrivate: true })
     expect(await resolve('localhost')).toContain('127.0.0.1')
     expect(await resolve('a b')).toBe('unresolved')

@@ -1,4 +1,4 @@
-// The URLs that can be registered as webhooks. The text decides, before any name is resolved.
+// The tests check which URLs can be registered as webhooks. Only the text counts, and no name is resolved.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseWebhookUrl } from '../../../src/webhooks/address/webhook-url.ts'
@@ -13,9 +13,9 @@ function inFull(url: unknown): unknown {
   return begin === undefined ? url : begin.padEnd(Number(length), 'a')
 }
 
-describe('the address of a webhook', () => {
+describe('the URL of a webhook', () => {
   it.each(corpus.webhook_urls.map(entry => ({ ...entry, url: inFull(entry.url) })))(
-    'is taken or refused as the corpus has it: $id ($why)',
+    'is accepted or refused as listed in the corpus: $id ($why)',
     ({ url, expect: expected, stage }) => {
       expect(isTaken(url)).toBe(expected === 'accept' || stage === 'delivery')
     },
@@ -46,7 +46,7 @@ describe('the address of a webhook', () => {
   })
 
   it.each([
-    // Repaired by the parser.
+    // The parser would repair these.
     'https:hooks.example.com',
     'https:/hooks.example.com',
     'https:///hooks.example.com',
@@ -101,7 +101,7 @@ describe('the address of a webhook', () => {
     'https://a.b.LocalHost:8443/',
     'https://ｌocalhost/',
     'https://loc\u00adalhost/',
-    // Punycode that decodes to nothing, to ASCII alone, or to what is written otherwise.
+    // Punycode that decodes to nothing, to ASCII only, or to a name with another spelling.
     'https://xn--zz--.example/',
     'https://xn--.example/',
     'https://hooks.example.xn--/',
@@ -142,7 +142,7 @@ describe('the address of a webhook', () => {
     expect(isTaken(url)).toBe(false)
   })
 
-  it('has at most 2,048 characters, whatever they take in memory', () => {
+  it('has at most 2,048 characters, whatever their size in memory', () => {
     const begin = 'https://hooks.example.com/'
     expect(isTaken(begin.padEnd(2_048, 'a'))).toBe(true)
     expect(isTaken(begin.padEnd(2_049, 'a'))).toBe(false)
@@ -153,7 +153,7 @@ describe('the address of a webhook', () => {
   })
 
   it.each(['https://localhost/', 'https://a.localhost:1/', 'https://127.0.0.1:8443/', 'https://[::1]/'])(
-    'may be %s where private networks are allowed',
+    'may be %s if private networks are allowed',
     url => {
       expect(isTaken(url, { allowPrivate: true })).toBe(true)
     },
@@ -165,17 +165,18 @@ describe('the address of a webhook', () => {
     'https://u@127.0.0.1/',
     'https:\\\\127.0.0.1',
     'https://a..b',
-  ])('may not be %s there either', url => {
+  ])('may not be %s even if private networks are allowed', url => {
     expect(isTaken(url, { allowPrivate: true })).toBe(false)
   })
 
-  // V8 compiles what is called often; Node 20 and 22 then hand `URL.canParse` the bytes of Latin-1 as UTF-8.
-  it('may have a name in Latin-1, however many were read before', () => {
+  // V8 compiles a function that is called often. In Node 20 and 22, `URL.canParse` then reads Latin-1 bytes
+  // as UTF-8.
+  it('may have a Latin-1 name even after many other URLs were parsed', () => {
     for (let count = 0; count < 20_000; count++) isTaken('https://hooks.example.com/')
     expect(isTaken('https://bücher.example/')).toBe(true)
   })
 
-  it('is read without an error whatever comes', () => {
+  it('is parsed without an exception, whatever the input', () => {
     const piece = fc.oneof(
       fc.constantFrom('https://', '@', '[', ']', ':', '/', '\\', '.', '%', 'xn--', '::', '0x', 'localhost'),
       fc.string({ unit: 'binary' }),

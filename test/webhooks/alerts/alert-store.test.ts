@@ -5,7 +5,7 @@ import { waitingForLocks } from '../../support/locks.ts'
 import { describeWithServices } from '../../support/services.ts'
 import { type Stored, storedIn } from '../delivery/stored.ts'
 
-describeWithServices('an alert to a user who is deleted meanwhile', () => {
+describeWithServices('an alert to a user who is deleted at the same time', () => {
   const now = new Date('2026-02-03T04:05:06.789Z')
   const alert = { id: '11111111-2222-4333-8444-555555555555', type: 'test', body: '{}' }
   let database: Awaited<ReturnType<typeof postgresDatabase>>
@@ -24,7 +24,7 @@ describeWithServices('an alert to a user who is deleted meanwhile', () => {
   const remaining = () =>
     database.query('select id::text from alerts union all select id::text from webhook_deliveries')
 
-  it('is gone with them, where it came first', async () => {
+  it('is deleted with the user if it was queued first', async () => {
     let deletion: Promise<unknown> | undefined
     const queued = await stored.alerts.queue(alert, user, now, async () => {
       deletion = database.query('delete from users where id = $1', [user])
@@ -35,7 +35,7 @@ describeWithServices('an alert to a user who is deleted meanwhile', () => {
     expect(await remaining()).toEqual([])
   })
 
-  it('is to nobody, where the deletion came first', async () => {
+  it('is not stored if the deletion came first', async () => {
     let queued: Promise<number | 'user_unknown'> | undefined
     await database.transaction(async tx => {
       await tx.query('delete from users where id = $1', [user])

@@ -5,7 +5,7 @@ import { createDeliverySlots } from '../../../src/webhooks/delivery/delivery-slo
 const lanes = () => createDeliverySlots({ normal: 3, slow: 2, perReceiver: 2 })
 
 describe('lanes', () => {
-  it('count places in each lane, and what each receiver may still have', () => {
+  it('count their free places and the places left for each receiver', () => {
     const some = lanes()
     const first = some.acquire('a', 'normal')
     some.acquire('a', 'normal')
@@ -24,7 +24,7 @@ describe('lanes', () => {
     expect(some.busyReceivers().has('c')).toBe(false)
   })
 
-  it('move what is not answered for a while to the slow lane, and know its receiver from then on', () => {
+  it('move a delivery without a response to the slow lane, and remember its receiver', () => {
     const some = lanes()
     const hanging = some.acquire('a', 'normal')
     hanging.moveToSlow()
@@ -37,7 +37,7 @@ describe('lanes', () => {
     expect(some.slowReceivers()).toEqual(['a'])
   })
 
-  it('move it also when the slow lane is full: it holds up nobody else’s, and the lane admits none until it has room', () => {
+  it('move a delivery even to a full slow lane, which then admits none until it has room', () => {
     const some = lanes()
     const places = ['a', 'b', 'c'].map(receiver => some.acquire(receiver, 'normal'))
     for (const place of places) place.moveToSlow()
@@ -47,7 +47,7 @@ describe('lanes', () => {
     expect([some.freeSlots('normal'), some.freeSlots('slow')]).toEqual([3, 2])
   })
 
-  it('forget that a receiver was slow as soon as it answers in time', () => {
+  it('forget that a receiver was slow as soon as it responds in time', () => {
     const some = lanes()
     some.acquire('a', 'normal').release(true)
     expect(some.slowReceivers()).toEqual(['a'])
@@ -55,7 +55,7 @@ describe('lanes', () => {
     expect(some.slowReceivers()).toEqual([])
   })
 
-  it('remember ten thousand slow receivers at most, and forget the oldest', () => {
+  it('remember at most 10,000 slow receivers and forget the oldest', () => {
     const some = lanes()
     for (let i = 0; i <= 10_000; i += 1) some.acquire(`r${i}`, 'normal').release(true)
     expect(some.slowReceivers()).toHaveLength(10_000)
@@ -63,7 +63,7 @@ describe('lanes', () => {
     expect(some.slowReceivers()).toContain('r10000')
   })
 
-  it('say when a place comes free that others may have waited for', () => {
+  it('report when a place becomes free that others may wait for', () => {
     const some = lanes()
     const [a, b, c] = ['a', 'b', 'c'].map(receiver => some.acquire(receiver, 'normal'))
     expect(a?.moveToSlow()).toBe(true)

@@ -1,4 +1,4 @@
-// Deliveries to real receivers over TLS, from a real store: sent, retried, abandoned, returned.
+// The worker sends, retries, abandons and returns deliveries of a real store to real receivers over TLS.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, RequestListener } from 'node:http'
 import { Webhook } from 'standardwebhooks'
@@ -25,7 +25,7 @@ interface Seen {
 interface Hook extends Receiver {
   readonly url: string
   readonly seen: Seen[]
-  /** The response's status; undefined: never responds. */
+  /** The status of the response. If undefined, the receiver never responds. */
   status: number | undefined
   fields: OutgoingHttpHeaders
 }
@@ -34,7 +34,7 @@ const seconds = 1_000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 
-describeOverSetups('delivering', setup => {
+describeOverSetups('the delivery worker', setup => {
   let database: Database
   let stored: Stored
   let time: number
@@ -104,7 +104,7 @@ describeOverSetups('delivering', setup => {
   const becomes = (row: object) =>
     vi.waitFor(async () => expect(await stored.rows()).toMatchObject([row]), { timeout: 5_000, interval: 10 })
 
-  it('sends an alert with a signature that the package verifies, and notes that it arrived', async () => {
+  it('sends an alert with a signature that the standardwebhooks package verifies, and records the delivery', async () => {
     const target = await hook(202)
     const id = await stored.receiving(target.url)
     await stored.alert(id, 'course.done', { title: 'Émigré' })
@@ -128,7 +128,7 @@ describeOverSetups('delivering', setup => {
     expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toEqual(JSON.parse(body))
   })
 
-  it('tries ten times in about three days, with one id and body and a new signature, and then gives up', async () => {
+  it('tries ten times in about three days, with the same ID and body and a new signature, and then gives up', async () => {
     const target = await hook(500)
     await stored.receiving(target.url)
     await stored.alert()
@@ -144,7 +144,7 @@ describeOverSetups('delivering', setup => {
       const dueAt = new Date(time + delay)
       await becomes({ status: 'pending', attempts: index + 1, response_status: 500, due_at: dueAt })
       time = dueAt.getTime()
-      // Prunes no pending delivery, however short `webhooks.retention` is.
+      // A pending delivery is never pruned, however short `webhooks.retention` is.
       expect(await stored.deliveries.prune(new Date(time), 10)).toBe(0)
       expect(await stored.alerts.prune(new Date(time), 10)).toBe(0)
     }
@@ -168,7 +168,7 @@ describeOverSetups('delivering', setup => {
   })
 
   describe('a receiver’s Retry-After', () => {
-    /** The delay of the second attempt after this response, in milliseconds. */
+    /** Returns the delay of the second attempt after this response, in milliseconds. */
     async function delayAfter(status: number, retryAfter: string | string[]): Promise<number> {
       // HTTP dates have whole seconds.
       time = Date.parse('2026-02-03T04:05:06Z')
@@ -182,13 +182,13 @@ describeOverSetups('delivering', setup => {
       return (row?.due_at.getTime() ?? 0) - time
     }
 
-    it('changes nothing where it is there twice, and counts beside any failure', async () => {
+    it('is ignored if it occurs twice, and is respected after any failure', async () => {
       expect(await delayAfter(429, ['60', '60'])).toBe(5 * seconds)
       await stored.empty()
       expect(await delayAfter(500, '60')).toBe(60 * seconds)
     })
 
-    it('is waited for and no less: the attempt comes then, and ends it', async () => {
+    it('delays the next attempt exactly, which then ends the delivery', async () => {
       const delay = await delayAfter(429, '60')
       expect(delay).toBe(60 * seconds)
       const target = hooks[0] as Hook
@@ -204,7 +204,7 @@ describeOverSetups('delivering', setup => {
       expect(target.seen).toHaveLength(2)
     })
 
-    it('does not keep a delivery from ending: delivered by a 200, failed by a 410 and at the last attempt', async () => {
+    it('does not keep a delivery open after a 200, a 410 or the last attempt', async () => {
       const target = await hook(200)
       target.fields = { 'retry-after': '60' }
       const id = await stored.receiving(target.url)
@@ -226,7 +226,7 @@ describeOverSetups('delivering', setup => {
       await vi.waitFor(async () => expect(await database.query('select 1 from webhooks')).toEqual([]))
     })
 
-    it('of one delivery holds up no other to the same receiver', async () => {
+    it('for one delivery does not delay another delivery to the same receiver', async () => {
       const target = await hook(429)
       target.fields = { 'retry-after': '3600' }
       const id = await stored.receiving(target.url)
@@ -243,7 +243,7 @@ describeOverSetups('delivering', setup => {
     })
   })
 
-  it('makes one attempt of a delivery that an operator has tried again after it failed, whatever is left', async () => {
+  it('makes only one attempt for a failed delivery that an operator retries', async () => {
     const target = await hook(410)
     const id = await stored.receiving(target.url)
     await stored.alert(id)
@@ -265,7 +265,7 @@ describeOverSetups('delivering', setup => {
     expect(new Set(target.seen.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
   })
 
-  it('signs by the replaced secret second, and by the current one alone where the replaced one cannot be read', async () => {
+  it('adds a signature with the replaced secret, unless that secret cannot be read', async () => {
     const next = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
     const target = await hook(204)
     const id = await stored.receiving(target.url)
@@ -283,7 +283,7 @@ describeOverSetups('delivering', setup => {
     }
   })
 
-  it('takes a redirect for a failure, follows nothing, and waits a tenth longer at most', async () => {
+  it('treats a redirect as a failure, does not follow it, and waits at most 10 % longer', async () => {
     const target = await hook(302)
     await stored.receiving(target.url)
     await stored.alert()
@@ -292,7 +292,7 @@ describeOverSetups('delivering', setup => {
     expect(target.connections).toBe(1)
   })
 
-  it('fails what was sealed under another key, and sends nothing', async () => {
+  it('fails an attempt whose secret was encrypted under another key, and sends nothing', async () => {
     const target = await hook(200)
     await stored.receiving(target.url)
     await database.query(`update webhooks set secret = 'sealed.v1.AAAA'`)
@@ -302,7 +302,7 @@ describeOverSetups('delivering', setup => {
     expect(target.connections).toBe(0)
   })
 
-  it('has no more than four under way to one receiver', async () => {
+  it('sends at most four deliveries to one receiver at the same time', async () => {
     const target = await hook(undefined)
     const id = await stored.receiving(target.url)
     for (let i = 0; i < 12; i += 1) await stored.alert(id)
@@ -314,7 +314,7 @@ describeOverSetups('delivering', setup => {
     expect(target.connections).toBe(4)
   })
 
-  it('30 receivers that hang hold up none of 30 others', async () => {
+  it('does not delay 30 receivers because of 30 others that hang', async () => {
     const hanging = await Promise.all(Array.from({ length: 30 }, () => hook(undefined)))
     const well = await Promise.all(Array.from({ length: 30 }, () => hook(200)))
     const toHanging: number[] = []
@@ -322,7 +322,8 @@ describeOverSetups('delivering', setup => {
     const toWell: number[] = []
     for (const { url } of well) toWell.push(await stored.receiving(url))
     for (let i = 0; i < 4; i += 1) for (const id of toHanging) await stored.alert(id)
-    // Queued after those: these wait until the others are found to hang, not for their timeouts.
+    // These alerts are queued last. They wait until the first receivers count as slow, but not until their
+    // timeouts.
     time += 1
     for (const id of toWell) await stored.alert(id)
     const made = start({ timeout: 20 * seconds })
@@ -335,7 +336,8 @@ describeOverSetups('delivering', setup => {
     expect(performance.now() - begun).toBeLessThan(8_000)
     await vi.waitFor(all(hanging, 4), { timeout: 10_000, interval: 10 })
 
-    // The others still hang, for 20 s: no round waits for that. What else the machine does may hold up a round for a while.
+    // The first receivers hang for 20 s, and no round waits for them. Other work of the machine may delay one
+    // round.
     const slowestOfRounds: number[] = []
     for (let round = 2; round < 5; round += 1) {
       time += 1
@@ -351,7 +353,7 @@ describeOverSetups('delivering', setup => {
     await made.stop(0)
   }, 60_000)
 
-  it('what a process had that is gone is taken up by another, when its lease has ended', async () => {
+  it('takes over the delivery of a dead process when its lease has ended', async () => {
     const target = await hook(200)
     await stored.receiving(target.url)
     await stored.alert()
@@ -371,14 +373,14 @@ describeOverSetups('delivering', setup => {
     start({ timeout }).wake()
     await vi.waitFor(() => expect(target.seen).toHaveLength(1))
     await becomes({ status: 'delivered', attempts: 2 })
-    // The first process was only suspended and resumes: its outcome no longer counts.
+    // The first process was only suspended. When it resumes, its outcome no longer counts.
     answer({ kind: 'answered', status: 500 })
     await Promise.all(running.splice(0).map(one => one.stop(1_000)))
     expect(await stored.rows()).toMatchObject([{ status: 'delivered', attempts: 2, response_status: 200 }])
   })
 
-  describe('stopping', () => {
-    it('gives back what does not end in time, at once for the next', async () => {
+  describe('when it stops', () => {
+    it('returns unfinished deliveries, which are due at once', async () => {
       const target = await hook(undefined)
       await stored.receiving(target.url)
       await stored.alert()
@@ -395,7 +397,7 @@ describeOverSetups('delivering', setup => {
       await becomes({ status: 'delivered', attempts: 1 })
     })
 
-    it('gives back what it was about to take, too, and takes nothing more', async () => {
+    it('returns deliveries that it was about to take, and takes no more', async () => {
       const target = await hook(undefined)
       const id = await stored.receiving(target.url)
       await stored.alert()

@@ -1,4 +1,4 @@
-// Retry-After as receivers write it (RFC 9110 §10.2.3).
+// Receivers send Retry-After in the forms of RFC 9110, section 10.2.3.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseRetryAfterMs } from '../../../src/webhooks/sending/outcome.ts'
@@ -7,7 +7,7 @@ const now = Date.parse('2026-02-03T04:05:06.789Z')
 const day = 24 * 60 * 60_000
 
 describe('Retry-After', () => {
-  it('is seconds from now on, a day at most', () => {
+  it('is read as seconds and limited to one day', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 400n }), seconds => {
         const delay = parseRetryAfterMs(String(seconds), now)
@@ -18,7 +18,7 @@ describe('Retry-After', () => {
     expect(parseRetryAfterMs(' \t7 ', now)).toBe(7_000)
   })
 
-  it('is a date by our clock, a day ahead at most, and nothing where that is over', () => {
+  it('is read as a date by the local clock, limited to one day, and ignored if past', () => {
     fc.assert(
       fc.property(fc.integer({ min: -3 * 86_400, max: 3 * 86_400 }), fromNow => {
         const at = Math.floor(now / 1000) * 1000 + fromNow * 1000
@@ -28,7 +28,7 @@ describe('Retry-After', () => {
     )
   })
 
-  it('is read in each form that a date has, whatever the zone of this machine', () => {
+  it('is read in every date form of HTTP, whatever the time zone of the machine', () => {
     const forms = [
       'Tue, 03 Feb 2026 05:05:06 GMT',
       'Tuesday, 03-Feb-26 05:05:06 GMT',
@@ -46,7 +46,7 @@ describe('Retry-After', () => {
     }
   })
 
-  it('is nothing in any other form', () => {
+  it('is ignored in any other form', () => {
     const others = [
       '',
       ' ',
@@ -76,7 +76,7 @@ describe('Retry-After', () => {
     for (const each of [...others, ...dates]) expect([each, parseRetryAfterMs(each, now)]).toEqual([each, 0])
   })
 
-  it('is 0 to a day whatever is written', () => {
+  it('gives a delay between 0 and one day for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), text => {
         const delay = parseRetryAfterMs(text, now)

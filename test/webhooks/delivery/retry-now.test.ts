@@ -9,7 +9,7 @@ import { type Stored, storedIn, usualLease } from './stored.ts'
 const start = Date.parse('2026-02-03T04:05:06.789Z')
 const leaseMs = 25_000
 
-describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }) => {
+describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
   let database: Database
   let stored: Stored
   let time: number
@@ -40,7 +40,7 @@ describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }
     await stored.deliveries.recordAttempt(leased as LeasedDelivery, outcome, new Date(time))
   }
 
-  it('is due at once where it waits for its next attempt, and goes on by its schedule', async () => {
+  it('makes a waiting delivery due at once, and keeps its schedule', async () => {
     await end({ retryAt: new Date(start + 3_600_000) })
     time += 1_000
     expect(await lease()).toEqual([])
@@ -49,7 +49,7 @@ describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }
     expect(await lease()).toMatchObject([{ attempts: 2, is_last: false }])
   })
 
-  it('is due at once where it had failed, at the webhook of now, for this one attempt', async () => {
+  it('makes a failed delivery due at once for one attempt, at the current webhook', async () => {
     await end('failed')
     await stored.webhook(user, 'https://other.test:8443/')
     time += 1_000
@@ -60,7 +60,7 @@ describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }
     ])
   })
 
-  it('is that which is under way already: nothing is leased twice', async () => {
+  it('counts a running attempt as the retry, so that nothing is leased twice', async () => {
     await lease()
     time += leaseMs - 1
     expect(await retry()).toBe('due')
@@ -69,14 +69,14 @@ describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }
     expect(await lease()).toHaveLength(1)
   })
 
-  it('is not taken for under way when its attempt was returned unsent', async () => {
+  it('does not count an attempt that was returned unsent as running', async () => {
     const [leased] = await lease()
     await stored.deliveries.release(leased as LeasedDelivery, new Date(time))
     expect(await retry()).toBe('due')
     expect(await lease()).toMatchObject([{ attempts: 1 }])
   })
 
-  describe('is over, and unchanged,', () => {
+  describe('changes nothing', () => {
     const isOver = async () => {
       const before = await row()
       expect(await retry()).toBe('over')
@@ -84,26 +84,26 @@ describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }
       expect(audited).toEqual([])
     }
 
-    it('where it was delivered', async () => {
+    it('if the delivery has arrived', async () => {
       await end('delivered')
       await isOver()
     })
 
-    it('where it was dropped, also when there is a webhook again', async () => {
+    it('if the delivery was dropped, even if there is a webhook again', async () => {
       await stored.webhooks.remove(user, new Date(time))
       await isOver()
       await stored.webhook(user, 'https://one.test/')
       await isOver()
     })
 
-    it('where it had failed and its user has no webhook any more', async () => {
+    it('if the delivery has failed and its user no longer has a webhook', async () => {
       await end('failed')
       await stored.webhooks.remove(user, new Date(time))
       await isOver()
     })
 
     it.each(["plan = 'free'", 'is_active = 0'])(
-      'where it had failed or waits and its user is %s: it can be tried once they receive again',
+      'while the user has %s, and works once the user can receive again',
       async change => {
         await end({ retryAt: new Date(start + 3_600_000) })
         await database.query(`update users set ${change}`)
@@ -117,7 +117,7 @@ describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }
     )
   })
 
-  it('is unknown where there is none', async () => {
+  it('reports an unknown delivery', async () => {
     const step = () => async () => {
       audited.push(0)
     }
@@ -125,7 +125,7 @@ describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }
     expect(audited).toEqual([])
   })
 
-  it('is leased once, however many ask at once, and stays as it was where it cannot be audited', async () => {
+  it('leases a delivery once for simultaneous retries, and changes nothing if it cannot be audited', async () => {
     await end('failed')
     const id = (await row())?.id ?? 0
     const failing = () => async () => {

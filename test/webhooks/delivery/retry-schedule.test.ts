@@ -1,4 +1,4 @@
-// When a failed delivery is retried.
+// The tests cover the delays between the attempts of a delivery.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { retryDelayMs as delayOf } from '../../../src/outbox/retry-delay.ts'
@@ -11,14 +11,14 @@ const retryDelayMs = (attempts: number, random: number, retryAfterMs: number) =>
   delayOf(retryDelaysMs, attempts, random, retryAfterMs)
 
 describe('the delay after a failed attempt', () => {
-  it('is that of Standard Webhooks’ schedule, and there is none after the tenth', () => {
+  it('follows the schedule of Standard Webhooks and is undefined after the tenth attempt', () => {
     expect(steps.map((_, index) => retryDelayMs(index + 1, 0.5, 0))).toEqual(steps)
     expect(retryDelayMs(10, 0.5, 0)).toBeUndefined()
     expect(retryDelayMs(10, 0.5, 24 * hour)).toBeUndefined()
     expect(retryDelayMs(25, 0.5, 0)).toBeUndefined()
   })
 
-  it('is a tenth shorter at the least and a tenth longer at the most', () => {
+  it('is at most 10 % shorter or longer than the schedule', () => {
     for (const [index, step] of steps.entries()) {
       expect(retryDelayMs(index + 1, 0, 0)).toBe(step * 0.9)
       expect(retryDelayMs(index + 1, 1, 0)).toBe(Math.round(step * 1.1))
@@ -36,7 +36,7 @@ describe('the delay after a failed attempt', () => {
     )
   })
 
-  it('is what the receiver asked for where that is more, and no more than that', () => {
+  it('is the Retry-After of the receiver if that is longer', () => {
     expect(retryDelayMs(1, 0.5, 5_001)).toBe(5_001)
     expect(retryDelayMs(1, 1, 5_001)).toBe(5_500)
     expect(retryDelayMs(1, 0, 24 * hour)).toBe(24 * hour)

@@ -12,7 +12,7 @@ import { addUser } from '../../support/users.ts'
 /** The secret of every webhook in these tests. */
 export const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 
-/** What the worker asks for when nothing is under way. @param now in milliseconds */
+/** The lease request of a worker without running deliveries. @param now in milliseconds */
 export function usualLease(now: number, leaseMs: number, changed: Partial<LeaseRequest> = {}): LeaseRequest {
   return {
     ...{ limit: 32, perReceiver: 4, busyReceivers: new Map(), slowReceivers: [], slotClass: 'normal' },
@@ -65,7 +65,7 @@ export function storedIn(database: Database, now: () => number) {
       return id
     },
 
-    /** Queues an alert to one user; without `userId`, to all. */
+    /** Queues an alert to one user, or to all users without `userId`. */
     alert(userId?: number, type = 'test', data: unknown = {}): Promise<number | 'user_unknown'> {
       const at = new Date(now())
       const body = JSON.stringify({ type, timestamp: at.toISOString(), data })

@@ -1,4 +1,4 @@
-// Events reach a real service over HTTP and TLS: signed, in order, retried.
+// Events reach a real service over HTTP and TLS. They are signed, in order and retried.
 
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -27,7 +27,7 @@ interface Seen {
   body: string
 }
 
-/** A service that answers with `status`, or not at all. */
+/** A service that responds with `status`, or never responds if it is undefined. */
 interface Service {
   readonly url: string
   readonly seen: Seen[]
@@ -106,23 +106,26 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     vi.waitFor(async () => expect(await statuses()).toEqual(expected), { timeout: 5_000, interval: 10 })
   const typesSeen = ({ seen }: Service) => seen.map(({ body }) => JSON.parse(body).type)
 
-  it.each([false, true])('go out signed as the package verifies, over TLS: %s', async isTls => {
-    const to = await service(isTls)
-    await stored.change(await stored.user(), ['a'])
-    start(settingsOf(to.url)).wake()
-    await become(['delivered'])
-    const [{ headers, body }] = to.seen as [Seen]
-    new Webhook(secret).verify(body, headers as Record<string, string>)
-    expect(headers).toMatchObject({
-      'content-type': 'application/json',
-      'user-agent': 'peage',
-      'webhook-id': expect.stringMatching(/^msg_[0-9a-f]{32}$/),
-      'webhook-timestamp': String(Math.floor(time / 1000)),
-    })
-    expect(outcomes).toEqual({ delivered: 1, retried: 0, failed: 0 })
-  })
+  it.each([false, true])(
+    'are sent with a signature that the standardwebhooks package verifies (TLS: %s)',
+    async isTls => {
+      const to = await service(isTls)
+      await stored.change(await stored.user(), ['a'])
+      start(settingsOf(to.url)).wake()
+      await become(['delivered'])
+      const [{ headers, body }] = to.seen as [Seen]
+      new Webhook(secret).verify(body, headers as Record<string, string>)
+      expect(headers).toMatchObject({
+        'content-type': 'application/json',
+        'user-agent': 'peage',
+        'webhook-id': expect.stringMatching(/^msg_[0-9a-f]{32}$/),
+        'webhook-timestamp': String(Math.floor(time / 1000)),
+      })
+      expect(outcomes).toEqual({ delivered: 1, retried: 0, failed: 0 })
+    },
+  )
 
-  it('are tried again by the schedule, with the same id and body and a new signature, and hold the next one back', async () => {
+  it('are retried by schedule with the same ID and body and a new signature, and delay the next event', async () => {
     const to = await service()
     to.status = () => 500
     await stored.change(await stored.user(), ['a', 'b'])
@@ -148,10 +151,10 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(outcomes).toEqual({ delivered: 1, retried: 2, failed: 1 })
   })
 
-  it('of one user come in order of commit from two replicas, whatever fails, and are taken up again after a crash', async () => {
+  it('of one user arrive in commit order from two replicas, despite failures and a crash', async () => {
     const to = await service()
     const tries = new Map<string, number>()
-    // Every third attempt fails, one event in seven is gone for good.
+    // Every third attempt fails with 503, and one event in seven fails for good with 410.
     to.status = (type, userId) => {
       const count = (tries.get(`${userId} ${type}`) ?? 0) + 1
       tries.set(`${userId} ${type}`, count)
@@ -159,10 +162,10 @@ describeOverSetups('events', ({ openDatabase: open }) => {
       return (Number(type) + userId + count) % 3 === 0 ? 503 : 204
     }
     const users = await Promise.all(Array.from({ length: 6 }, () => stored.user()))
-    // A replica that died has leased some, and never says how they ended.
+    // A dead replica has leased these events and never records an outcome.
     for (const user of users.slice(0, 3)) await stored.change(user, ['0'])
     expect(await stored.store.lease(10, new Date(time), new Date(time + 25_000))).toHaveLength(3)
-    // Leases that outlast the steps of the clock: what is under way is sent by one replica.
+    // The leases outlast the steps of the clock, so that only one replica sends an event.
     const settings = { ...settingsOf(to.url), webhooks: { timeout: 600_000, retention: 30 * 86_400_000 } }
     const replicas = [start(settings), start(settings)]
     for (const user of users.slice(3)) await stored.change(user, ['0'])
@@ -191,7 +194,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(errors).toEqual([])
   })
 
-  it('go where the settings of the moment say, with the secret of the moment; nowhere, they wait', async () => {
+  it('follow the current URL and secret, and wait while no URL is set', async () => {
     const [before, after] = [await service(), await service()]
     before.status = () => 500
     await stored.change(await stored.user(), ['a'])
@@ -212,7 +215,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(headers['webhook-id']).toBe(before.seen[0]?.headers['webhook-id'])
   })
 
-  it('that cannot be connected to, or are redirected, are tried again, with a word on why, once a minute', async () => {
+  it('are retried after a failed connection or a redirect, and the reason is reported once a minute', async () => {
     const gone = await service()
     await services.pop()?.close()
     await stored.change(await stored.user(), ['a'])
@@ -235,11 +238,11 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(problems).toEqual([[expect.stringMatching(/^connection: /), 1]])
     time += 300_000
     sender.wake()
-    // The attempt is counted when it begins, and its problem told when it ends.
+    // An attempt is counted when it begins, and its problem is reported when it ends.
     await vi.waitFor(() => expect(problems.slice(1)).toEqual([['status 302', 2]]))
   })
 
-  it('that hang hold up no alert, not even when there are more than may be under way', async () => {
+  it('do not delay alerts if they hang, even beyond the limit of concurrent events', async () => {
     const to = await service()
     to.status = () => undefined
     await Promise.all(Array.from({ length: 40 }, async () => stored.change(await stored.user(), ['a'])))
@@ -274,7 +277,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(errors).toEqual([])
   })
 
-  it('under way at a stop are given back, and sent at once by another replica', async () => {
+  it('in progress at a stop are returned and sent at once by another replica', async () => {
     const to = await service()
     to.status = () => undefined
     await stored.change(await stored.user(), ['a', 'b'])
@@ -289,7 +292,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(typesSeen(to)).toEqual(['a', 'a', 'b'])
   })
 
-  it('tell of a store that fails', async () => {
+  it('report a failing database', async () => {
     const query = () => Promise.reject(new StorageError('down', undefined, undefined))
     start(settingsOf('http://127.0.0.1:1/'), { ...database, query }).wake()
     await vi.waitFor(() => expect(errors).toHaveLength(1))

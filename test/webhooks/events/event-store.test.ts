@@ -1,4 +1,4 @@
-// The records of events in both kinds of databases: their order and their end.
+// The tests cover the order and the end of stored events in both kinds of databases.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -34,7 +34,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
   const record = (event: LeasedEvent, outcome: Parameters<typeof stored.store.recordAttempt>[1]) =>
     stored.store.recordAttempt(event, outcome, new Date(time))
 
-  it('are due at once, with the bytes of their bodies and an id that stays', async () => {
+  it('are due at once, with the bytes of their body and a stable ID', async () => {
     const id = await stored.user()
     await stored.change(id, ['a'])
     const [event] = await lease()
@@ -49,7 +49,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await lease()).toEqual([{ ...event, attempts: 2 }])
   })
 
-  it('of one user wait for the one before, those of one transaction too; other users’ do not', async () => {
+  it('of one user wait for each other, even within a transaction, but not for other users', async () => {
     const ids = [await stored.user(), await stored.user()]
     await stored.change(ids[0] ?? 0, ['a1', 'a2', 'a3'])
     await stored.change(ids[1] ?? 0, ['b1'])
@@ -65,7 +65,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await lease()).toEqual([])
   })
 
-  it('that are to be tried again, or are returned, keep the next ones waiting', async () => {
+  it('hold back the next events while they are retried or returned', async () => {
     const id = await stored.user()
     await stored.change(id, ['a', 'b'])
     await record(await one(), {
@@ -82,7 +82,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await lease()).toEqual([])
   })
 
-  it('are recorded by the lease that has them: one that expired ends nothing, and makes nothing due', async () => {
+  it('are recorded only by the current lease, and an expired lease changes nothing', async () => {
     const id = await stored.user()
     await stored.change(id, ['a', 'b'])
     const late = await one()
@@ -98,7 +98,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     ])
   })
 
-  it('outlive their user until they have ended, in order', async () => {
+  it('outlive their user, in order, until they are delivered or failed', async () => {
     const id = await stored.user()
     await stored.change(id, ['a'])
     await stored.change(id, ['deleted'], async tx => {
@@ -112,7 +112,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await stored.rows()).toEqual([])
   })
 
-  it('that have ended go with their user, whoever deletes it', async () => {
+  it('that have ended are deleted with their user', async () => {
     const [id, other] = [await stored.user(), await stored.user()]
     await stored.change(id, ['a', 'b'])
     await stored.change(other, ['c'])
@@ -124,7 +124,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     ])
   })
 
-  it('are kept by nothing but the change: it is undone with them', async () => {
+  it('are rolled back together with the change', async () => {
     const id = await stored.user()
     const undone = stored.change(id, ['a'], async () => {
       throw new Error('undone')
@@ -133,7 +133,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await stored.rows()).toEqual([])
   })
 
-  it('are pruned when they have ended, in batches, and not before', async () => {
+  it('are pruned in batches, but only after they have ended', async () => {
     for (const type of ['a', 'b', 'c']) await stored.change(await stored.user(), [type])
     for (const event of await lease()) await record(event, delivered)
     const pending = await stored.user()
@@ -144,7 +144,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await stored.rows()).toMatchObject([{ user_id: pending }, { user_id: pending }])
   })
 
-  it('that no service is told are pruned by the user, so that none is left waiting for one that is gone', async () => {
+  it('that are not sent are pruned per user, so that no event waits for a deleted one', async () => {
     const [old, both] = [await stored.user(), await stored.user()]
     await stored.change(old, ['a', 'b'])
     await stored.change(both, ['c'])
@@ -156,7 +156,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await stored.store.pruneUnsent(new Date(time + 1), 10)).toBe(2)
   })
 
-  it('are leased once, whoever asks at once', async () => {
+  it('are leased once under simultaneous requests', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => stored.user()))
     for (const id of ids) await stored.change(id, ['a', 'b'])
     const leased = (await Promise.all(Array.from({ length: 8 }, () => lease(7)))).flat()
@@ -166,8 +166,8 @@ describeOverSetups('events', ({ openDatabase: open }) => {
   })
 })
 
-describeWithServices('an event behind one that ends in the same moment', () => {
-  it('gets its turn, whichever of the two commits first', async () => {
+describeWithServices('an event behind other events', () => {
+  it('becomes due even if the previous event of its user ends at the same time', async () => {
     const database = await postgresDatabase()
     try {
       const stored = eventsIn(database, () => start)
@@ -175,7 +175,7 @@ describeWithServices('an event behind one that ends in the same moment', () => {
       const id = await stored.user()
       await stored.change(id, ['a'])
       const [first] = await lease()
-      // The change holds its user's row, and has stored its event behind one that is pending.
+      // The change has locked the row of the user and stored its event behind a pending event.
       let ending: Promise<void> = Promise.resolve()
       await stored.change(id, ['b'], async () => {
         ending = stored.store.recordAttempt(first as LeasedEvent, delivered, new Date(start))
@@ -184,7 +184,7 @@ describeWithServices('an event behind one that ends in the same moment', () => {
       await ending
       const [second] = await lease()
       expect(second).toMatchObject({ attempts: 1, user_id: id })
-      // At random: 300 changes, each of which races the end of the one before.
+      // 300 changes race the end of the previous event, in random order.
       await stored.store.recordAttempt(second as LeasedEvent, delivered, new Date(start))
       await Promise.all([
         (async () => {
@@ -205,11 +205,11 @@ describeWithServices('an event behind one that ends in the same moment', () => {
     }
   })
 
-  it('is found as quickly behind a hundred thousand others as behind ten', async () => {
+  it('is found within 200 ms behind 100,000 others', async () => {
     const database = await postgresDatabase()
     try {
       const insert = (sql: string) => database.transaction(tx => tx.query(sql), { timeoutMs: 20_000 })
-      // One user has nearly all of them, and a thousand others are due much later.
+      // One user has nearly all events, and 1,000 other events are due much later.
       await insert(
         `insert into events (user_id, type, body, created_at, due_at)
          select case when n > 1000 then 1 else n end, 'a', '{}', now(),

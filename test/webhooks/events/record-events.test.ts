@@ -39,7 +39,7 @@ const changes: UserChange[] = [
   { type: 'user.password_changed', user },
 ]
 
-it('has the type, the time and four fields of the user; a change of email the one before too', async () => {
+it('an event has its type, the time and four user fields, and an email change also has the previous email', async () => {
   const types = settings(['user.email_changed', 'user.email_verified'])
   const record = createEventRecorder(() => types, clock)
   await database.transaction(tx => record(tx, changes))
@@ -50,7 +50,7 @@ it('has the type, the time and four fields of the user; a change of email the on
   ])
 })
 
-it('is of a type that is told at the moment; with none told, no statement is made', async () => {
+it('an event is recorded only if its type is configured, and otherwise no statement runs', async () => {
   let current: ReturnType<typeof settings> | undefined
   const record = createEventRecorder(() => current, clock)
   const unused = { query: () => Promise.reject(new Error('a statement')) }

@@ -1,4 +1,4 @@
-// Users and events in a store, for tests.
+// Creates users and events in a store.
 import type { Database, Queryable } from '../../../src/storage/database.ts'
 import { createEventStore, storeEvents } from '../../../src/webhooks/events/event-store.ts'
 import { addUser } from '../../support/users.ts'
@@ -23,7 +23,10 @@ export function eventsIn(database: Database, now: () => number) {
 
     user: () => addUser(database),
 
-    /** Changes the user, and stores these events with that. @param more of the transaction, behind them */
+    /**
+     * Changes the user and stores these events in one transaction. @param more runs at the end of the
+     * transaction
+     */
     change(
       userId: number,
       types: readonly string[],

@@ -1,11 +1,11 @@
-// The last check before anything is written: the address that the socket is actually connected to.
+// The last check before a write concerns the address to which the socket is actually connected.
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { expect, it, vi } from 'vitest'
 import { connect } from '../../../src/webhooks/sending/connect.ts'
 
-it('a connection to what is not public is closed before a byte is written, whoever asked for it', async () => {
+it('a connection to an address that is not public is closed before a byte is written', async () => {
   let bytes = 0
   let closed = 0
   const server = createServer(socket => {

@@ -1,4 +1,4 @@
-// The corpus' webhooks at delivery: names from a real name server, hostile receivers over real TLS.
+// Deliveries to the webhooks of the corpus, with names from a DNS stub and hostile receivers over TLS.
 import type { RequestListener, ServerResponse } from 'node:http'
 import { describe, expect, it, vi } from 'vitest'
 import { parseWebhookUrl } from '../../../src/webhooks/address/webhook-url.ts'
@@ -7,7 +7,7 @@ import { courses, expired, first, receivers } from '../../support/certificates.t
 import type { DnsAnswer } from '../../support/dns-stub.ts'
 import { empty, loopback, receiver, senderOver } from './sending.ts'
 
-describe('the corpus', () => {
+describe('the corpus of webhook URLs', () => {
   const inside: Record<string, DnsAnswer> = {
     metadata: ['169.254.169.254'],
     'kubernetes.default.svc': ['10.96.0.1'],
@@ -23,31 +23,37 @@ describe('the corpus', () => {
   const urls = corpus.webhook_urls.filter(({ stage }) => stage === 'delivery').map(({ url }) => String(url))
   const hostOf = (url: string) => new URL(url).hostname
 
-  it('has no address that is not tried here', () => {
+  it('contains only URLs that are tested here', () => {
     expect(urls.map(hostOf).sort()).toEqual([...Object.keys(inside), ...nowhere, ...hostile].sort())
   })
 
-  it.each(urls.filter(url => hostOf(url) in inside))('%s is registered, and not sent to', async url => {
-    const send = await senderOver(inside, { allowPrivate: false })
-    expect(parseWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
-    expect(await send(url)).toMatchObject({ kind: 'failed', reason: 'address' })
-  })
+  it.each(urls.filter(url => hostOf(url) in inside))(
+    '%s can be registered, but receives nothing',
+    async url => {
+      const send = await senderOver(inside, { allowPrivate: false })
+      expect(parseWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
+      expect(await send(url)).toMatchObject({ kind: 'failed', reason: 'address' })
+    },
+  )
 
-  it.each(urls.filter(url => nowhere.includes(hostOf(url))))('%s is registered, and not found', async url => {
-    const send = await senderOver({}, { allowPrivate: false })
-    expect(parseWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
-    expect(await send(url)).toMatchObject({ kind: 'failed', reason: 'unresolved' })
-  })
+  it.each(urls.filter(url => nowhere.includes(hostOf(url))))(
+    '%s can be registered, but is not found',
+    async url => {
+      const send = await senderOver({}, { allowPrivate: false })
+      expect(parseWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
+      expect(await send(url)).toMatchObject({ kind: 'failed', reason: 'unresolved' })
+    },
+  )
 
   it.each(corpus.webhook_urls.filter(({ stage, expect }) => stage === 'save' && expect === 'reject'))(
-    'is not sent to even if it was registered: $id',
+    'a URL that cannot be registered receives nothing either: $id',
     async ({ url }) => {
       const send = await senderOver({}, { allowPrivate: false })
       expect(await send(url as string)).toMatchObject({ kind: 'failed', reason: 'address' })
     },
   )
 
-  it('redir.test: a redirect is an answer, and is not followed', async () => {
+  it('a redirect of redir.test counts as a response and is not followed', async () => {
     const elsewhere = await receiver(empty)
     const target = await receiver((_, response) => {
       response.writeHead(302, { location: `https://hooks.test:${elsewhere.port}/` }).end()
@@ -57,7 +63,7 @@ describe('the corpus', () => {
     expect([target.connections, elsewhere.connections]).toEqual([1, 0])
   })
 
-  it('big.test: of 10 GiB some KiB are read, and the status counts', async () => {
+  it('a response of 10 GiB from big.test is read only in part, and its status counts', async () => {
     let written = 0
     const chunk = Buffer.alloc(64 * 1024)
     const target = await receiver((_, response) => {
@@ -72,40 +78,43 @@ describe('the corpus', () => {
     const send = await senderOver(loopback('big.test'))
     expect(await send(`https://big.test:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
     await vi.waitFor(() => expect(target.open).toBe(0))
-    // Includes what filled the buffers of both ends.
+    // The limit includes the buffers of both ends.
     expect(written).toBeLessThan(16 * 1024 ** 2)
   })
 
   it.each<[string, typeof receivers, string | undefined]>([
     ['self-signed', receivers, first.cert],
-    ['trusted by nobody', receivers, undefined],
+    ['not trusted', receivers, undefined],
     ['for another host', courses, courses.cert],
     ['expired', expired, expired.cert],
-  ])('badcert.test: a certificate that is %s ends it before anything is sent', async (_, certificate, ca) => {
-    let requests = 0
-    const target = await receiver((_, response) => {
-      requests += 1
-      response.end()
-    }, certificate)
-    const names = loopback('badcert.test', 'hooks.test')
-    const send = await senderOver(names, { ca })
-    const host = certificate === receivers ? 'hooks.test' : 'badcert.test'
-    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
-    try {
-      expect(await send(`https://${host}:${target.port}/`)).toMatchObject({ kind: 'failed', reason: 'tls' })
-    } finally {
-      vi.unstubAllEnvs()
-    }
-    expect(requests).toBe(0)
-    await vi.waitFor(() => expect(target.open).toBe(0))
-  })
+  ])(
+    'a certificate of badcert.test that is %s ends the connection before anything is sent',
+    async (_, certificate, ca) => {
+      let requests = 0
+      const target = await receiver((_, response) => {
+        requests += 1
+        response.end()
+      }, certificate)
+      const names = loopback('badcert.test', 'hooks.test')
+      const send = await senderOver(names, { ca })
+      const host = certificate === receivers ? 'hooks.test' : 'badcert.test'
+      vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+      try {
+        expect(await send(`https://${host}:${target.port}/`)).toMatchObject({ kind: 'failed', reason: 'tls' })
+      } finally {
+        vi.unstubAllEnvs()
+      }
+      expect(requests).toBe(0)
+      await vi.waitFor(() => expect(target.open).toBe(0))
+    },
+  )
 
   const trickle = (response: ServerResponse, bytes: string) => {
     const timer = setInterval(() => response.socket?.write(bytes), 20)
     response.socket?.on('error', () => {}).on('close', () => clearInterval(timer))
   }
   it.each<[string, RequestListener]>([
-    ['never answers', () => {}],
+    ['never responds', () => {}],
     [
       'never ends its head',
       (_, response) => {
@@ -113,7 +122,10 @@ describe('the corpus', () => {
         trickle(response, 'x: y\r\n')
       },
     ],
-    ['goes on with interim answers', (_, response) => trickle(response, 'HTTP/1.1 103 Early Hints\r\n\r\n')],
+    [
+      'keeps sending interim responses',
+      (_, response) => trickle(response, 'HTTP/1.1 103 Early Hints\r\n\r\n'),
+    ],
     [
       'never ends its body',
       (_, response) => {
@@ -128,7 +140,7 @@ describe('the corpus', () => {
         response.writeHead(200, { 'content-length': 5 }).flushHeaders()
       },
     ],
-  ])('slow.test: what %s is cut in time', async (_, answer) => {
+  ])('slow.test is cut off in time if it %s', async (_, answer) => {
     const target = await receiver(answer)
     const send = await senderOver(loopback('slow.test'), { timeoutMs: 300 })
     const begun = performance.now()

@@ -1,4 +1,5 @@
-// DNS rebinding: a name that is public when checked and private when connected to reaches no private address.
+// DNS rebinding reaches no private address, even if a name is public for the check and private for the
+// connection.
 import { afterEach, describe, expect, it } from 'vitest'
 import { createResolver } from '../../../src/webhooks/address/resolve.ts'
 import { createSender, type SendOutcome } from '../../../src/webhooks/sending/send.ts'
@@ -6,7 +7,7 @@ import { receivers } from '../../support/certificates.ts'
 import { type RecordType, startDnsStub } from '../../support/dns-stub.ts'
 import { startReceiver } from '../../support/receiver.ts'
 
-/** Public by its form, and unused: in 2000::/3, and allocated by IANA to no registry. */
+/** An unused address that looks public. It is in 2000::/3, and IANA has not allocated it. */
 const nobodys = '3000::1'
 const inside: Record<RecordType, string> = { A: '127.0.0.1', AAAA: '::1' }
 
@@ -42,22 +43,22 @@ async function tries(
 }
 
 describe('a name that flips from public to private', () => {
-  it('between one look-up and the next reaches nothing private in 1,000 tries', async () => {
+  it('between two lookups reaches nothing private in 1,000 attempts', async () => {
     const seen = new Set<string>()
     const { having, asked, connections } = await tries(1_000, (name, type) => {
       if (seen.has(`${name} ${type}`)) return inside[type]
       seen.add(`${name} ${type}`)
       return nobodys
     })
-    // They passed the check and went to the public address, without a second lookup. Not quite all: a busy machine
-    // repeats a query before its response arrives.
+    // Nearly all passed the check and went to the public address without a second lookup. A busy machine may
+    // repeat a query before its response arrives.
     expect(having('connection', 'timeout')).toBeGreaterThan(900)
     expect(asked).toBeLessThan(2_200)
     expect(having('connection', 'timeout', 'address')).toBe(1_000)
     expect(connections).toBe(0)
   })
 
-  it('with each question reaches nothing private in 1,000 tries', async () => {
+  it('with each query reaches nothing private in 1,000 attempts', async () => {
     let questions = 0
     const { having, connections } = await tries(1_000, (_, type) =>
       ++questions % 3 === 0 ? inside[type] : nobodys,
@@ -68,7 +69,7 @@ describe('a name that flips from public to private', () => {
     expect(connections).toBe(0)
   })
 
-  it('would be counted here if it did', async () => {
+  it('reaches loopback if private addresses are allowed, which proves that connections are counted', async () => {
     const { connections } = await tries(20, (_, type) => inside[type], {
       allowPrivate: true,
       timeoutMs: 10_000,

@@ -1,4 +1,4 @@
-// One delivery to real receivers over TLS: what is sent, where to, and the outcome.
+// The tests cover the request, the address and the outcome of one delivery to real receivers over TLS.
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -7,7 +7,7 @@ import { first } from '../../support/certificates.ts'
 import { empty, loopback, open, receiver, senderOver } from './sending.ts'
 
 describe('a delivery', () => {
-  it('is one POST with its headers and body, to the path and query as they are', async () => {
+  it('is one POST with its headers and body, to the unchanged path and query', async () => {
     let seen: { request: IncomingMessage; body: string; serverName: unknown } | undefined
     const { port } = await receiver(async (request, response) => {
       const chunks: Buffer[] = []
@@ -31,7 +31,7 @@ describe('a delivery', () => {
     expect(seen?.serverName).toBe('hooks.test')
   })
 
-  it('leaves no connection behind, and makes one for each', async () => {
+  it('uses a new connection and closes it', async () => {
     const target = await receiver(empty)
     const send = await senderOver(loopback('hooks.test'))
     for (let i = 0; i < 5; i += 1) await send(`https://hooks.test:${target.port}/`)
@@ -39,20 +39,20 @@ describe('a delivery', () => {
     await vi.waitFor(() => expect(target.open).toBe(0))
   })
 
-  it('goes to an address that is written as one, whose certificate has it', async () => {
+  it('reaches a literal IP address that is in the certificate', async () => {
     const target = await receiver(empty, first)
     const send = await senderOver({}, { ca: first.cert })
     expect(await send(`https://127.0.0.1:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
     expect(await send(`https://0x7f.1:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
   })
 
-  it('goes to the next address where one cannot be connected to', async () => {
+  it('tries the next address if a connection fails', async () => {
     const target = await receiver(empty)
     const send = await senderOver({ 'hooks.test': ['127.0.0.2', '::1', '127.0.0.1'] })
     expect(await send(`https://hooks.test:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
   })
 
-  it('knocks at four addresses of a host at most', async () => {
+  it('tries at most four addresses of a host', async () => {
     const target = await receiver(empty)
     const dead = [2, 3, 4, 5].map(last => `127.0.0.${last}`)
     const send = await senderOver({ 'hooks.test': [...dead, '127.0.0.1'] })
@@ -60,7 +60,7 @@ describe('a delivery', () => {
     expect(target.connections).toBe(0)
   })
 
-  it('goes past the proxies of the environment', async () => {
+  it('ignores the proxy variables of the environment', async () => {
     const target = await receiver(empty)
     const send = await senderOver(loopback('hooks.test'))
     const proxies = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'HTTP_PROXY']
@@ -73,7 +73,7 @@ describe('a delivery', () => {
     }
   })
 
-  it('is ended by its sender’s signal, before and under way', async () => {
+  it('ends when its signal aborts, before or during the request', async () => {
     const target = await receiver(() => {})
     const send = await senderOver(loopback('hooks.test'))
     const ending = new AbortController()
@@ -97,7 +97,7 @@ describe('a receiver', () => {
     return { server, port: (server.address() as AddressInfo).port }
   }
 
-  it('that takes the connection and says nothing is cut in time', async () => {
+  it('that accepts the connection and stays silent is cut off in time', async () => {
     const { port, server } = await raw(() => {})
     const send = await senderOver(loopback('hooks.test'), { timeoutMs: 200 })
     expect(await send(`https://hooks.test:${port}/`)).toMatchObject({ reason: 'timeout' })
@@ -109,13 +109,13 @@ describe('a receiver', () => {
   it.each<[string, (socket: Socket) => void]>([
     ['hangs up', socket => socket.end()],
     ['does not speak TLS', socket => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')],
-  ])('that %s is a failure of TLS', async (_, onConnection) => {
+  ])('that %s causes a TLS failure', async (_, onConnection) => {
     const { port } = await raw(onConnection)
     const send = await senderOver(loopback('hooks.test'))
     expect(await send(`https://hooks.test:${port}/`)).toMatchObject({ kind: 'failed', reason: 'tls' })
   })
 
-  it('that is not there is a failure of the connection', async () => {
+  it('that does not listen causes a connection failure', async () => {
     const { port, server } = await raw(() => {})
     await new Promise(resolve => server.close(resolve))
     const send = await senderOver(loopback('hooks.test'))
@@ -134,7 +134,7 @@ describe('a receiver', () => {
     ['half a head', 'HTTP/1.1 200 OK\r\nx: ', { kind: 'failed', reason: 'connection' }],
     ['half a body', 'HTTP/1.1 204 OK\r\n\r\n', { kind: 'answered', status: 204 }],
     [
-      'less than its length',
+      'a body shorter than its length',
       'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc',
       { kind: 'answered', status: 200 },
     ],
@@ -145,12 +145,12 @@ describe('a receiver', () => {
       { kind: 'failed' },
     ],
     [
-      'two answers',
+      'two responses',
       'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\nHTTP/1.1 500 x\r\n\r\n',
       { kind: 'answered', status: 200 },
     ],
-    ['a name for a redirect', 'HTTP/1.1 301 x\r\nlocation: //\r\n\r\n', { kind: 'answered', status: 301 }],
-  ])('that answers %s', async (_, answer, expected) => {
+    ['an invalid redirect', 'HTTP/1.1 301 x\r\nlocation: //\r\n\r\n', { kind: 'answered', status: 301 }],
+  ])('that sends %s has the expected outcome', async (_, answer, expected) => {
     const target = await receiver((request, response) => {
       request.resume().on('end', () => response.socket?.end(answer))
     })
@@ -159,7 +159,7 @@ describe('a receiver', () => {
     await vi.waitFor(() => expect(target.open).toBe(0))
   })
 
-  it('whose name server is silent is unresolved, or late, whichever comes first', async () => {
+  it('whose name server is silent is unresolved or times out, whichever comes first', async () => {
     const names = { 'hooks.test': 'silent' as const }
     expect(await (await senderOver(names, { timeoutMs: 100 }))('https://hooks.test/')).toMatchObject({
       reason: 'timeout',

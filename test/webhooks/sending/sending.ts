@@ -1,4 +1,4 @@
-// Senders with a name server of their own, and the receivers that they send to; closed after each test.
+// Creates senders with their own DNS stub, and receivers. Both are closed after each test.
 import type { RequestListener } from 'node:http'
 import { afterEach } from 'vitest'
 import { createResolver } from '../../../src/webhooks/address/resolve.ts'
