@@ -207,7 +207,7 @@ describeWithServices('a replica whose Postgres stops responding', () => {
     if (stores !== undefined) await services.drop(stores)
   })
 
-  it('answers from memory for 3 s, then returns 503, and applies missed changes when Postgres is back', async () => {
+  it('responds from memory for 3 s, then returns 503, and applies missed changes when Postgres is back', async () => {
     const [hearing, deaf] = replicas
     if (hearing === undefined || deaf === undefined) return
     const user = await newUser(hearing)

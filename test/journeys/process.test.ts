@@ -50,7 +50,7 @@ ${routes(upstream.url)}`,
     expect(second.stderr).toMatch(/^error: the data folder .* is in use by another Péage \(process \d+\)/)
   })
 
-  it('logs one JSON line per request, without any password, token, API key or cookie', async () => {
+  it('logs one JSON line per request, without any credential, cookie or query string', async () => {
     const email = 'logged@example.com'
     const registered = await call(program.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
     const { access, refresh } = await login(program.url, email, password)

@@ -298,7 +298,7 @@ describe('a reload', () => {
 })
 
 describe('a change of', () => {
-  it('free_daily also applies to users whose day is spent', async () => {
+  it('free_daily also applies to users with no use left today', async () => {
     const user = await newUser(gateway)
     const use = () => call(gateway.url, 'GET', '/counted', { token: user.access })
     expect([(await use()).status, (await use()).status, (await use()).status]).toEqual([200, 429, 429])

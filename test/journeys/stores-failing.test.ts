@@ -196,7 +196,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         expect(answer.status).toBe(503)
       }
       const pending = 'revocations of logged-out tokens are not stored yet'
-      // The minute of the earlier log lines is over.
+      // The minute of the earlier log lines has passed.
       gateway.clock.at += 60_000
       await postgres.kill()
       try {
