@@ -1,4 +1,4 @@
-// The laws of the house that imports can tell: the order of the rooms, one place per package, SQL and French in their places.
+// Architecture rules: the order of the rooms, one place per package, and the only places for SQL and French.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +15,7 @@ interface Import {
   from: string
   /** A file under src/, or the name of a package. */
   to: string
-  /** Loaded when it is needed, and not with the file. */
+  /** Whether the import is dynamic, which loads it on demand. */
   isLate: boolean
 }
 
@@ -38,7 +38,7 @@ function read(file: string): string {
   return readFileSync(join(src, file), 'utf8')
 }
 
-/** Packages, and the only places where they are known. */
+/** Packages and the only places that may import them. */
 const packages: Record<string, readonly string[]> = {
   argon2: ['accounts/password.ts'],
   jose: ['identity/'],
@@ -70,31 +70,31 @@ function withoutComments(text: string): string {
   return text.replace(/^\s*(?:\/\/|\*|\/\*).*$/gm, '')
 }
 
-/** Types are free: they leave nothing behind in the program. */
+/** Type imports may be anywhere, because they do not exist at run time. */
 function isTypeOnly({ from, to }: Import): boolean {
   const module = to.split('/').at(-1)
   return new RegExp(`^import type [^']*from '[^']*${module}'`, 'm').test(read(from))
 }
 
 describe('the rooms', () => {
-  it('has imports to look at', () => {
+  it('more than 200 imports are found', () => {
     expect(imports.length).toBeGreaterThan(200)
   })
 
-  it('every room is in the order once, and every room of the order is there', () => {
+  it('the order of the rooms contains every entry of src/ exactly once', () => {
     expect(readdirSync(src).sort()).toEqual([...rooms].sort())
   })
 
-  it('the linter holds the order that the list has', () => {
+  it('biome.rooms.json contains the rules that follow from the order of the rooms', () => {
     expect(JSON.parse(readFileSync(join(root, 'biome.rooms.json'), 'utf8'))).toEqual(JSON.parse(roomRules()))
   })
 
-  it('docs/architecture.md tells each room’s duty as the list has it', () => {
+  it('docs/architecture.md describes the duty of each room as the list does', () => {
     const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
     for (const { name, duty } of floors.flat()) expect(page).toContain(`| \`${name}\` | ${duty} |`)
   })
 
-  it('no sub-folder bears a room’s name, but for the folders of commands', () => {
+  it('no subfolder has the name of a room, except in commands/', () => {
     const folders = new Set(files.map(dirname).filter(folder => folder.includes('/')))
     const twins = [...folders].filter(
       folder => !folder.startsWith('commands/') && rooms.includes(folder.split('/').at(-1) as string),
@@ -102,12 +102,12 @@ describe('the rooms', () => {
     expect(twins).toEqual([])
   })
 
-  it('no file and folder of one folder share a name', () => {
+  it('no file has the name of a folder next to it', () => {
     const twins = files.filter(file => existsSync(join(src, file.replace(/\.ts$/, ''))))
     expect(twins).toEqual([])
   })
 
-  it('nothing is imported in a way that the linter does not see', () => {
+  it('every import has a form that the linter checks', () => {
     const unseen =
       /\bimport\(['"][^'"]+['"]\)\.|\btypeof import\(|\bimport\(`|\bcreateRequire\b|[:=]\s*import\(/
     expect(files.filter(file => unseen.test(withoutComments(read(file))))).toEqual([])
@@ -118,8 +118,8 @@ describe('the rooms', () => {
   })
 })
 
-describe('the house', () => {
-  it.each(Object.entries(packages))('%s is used in one place', (name, places) => {
+describe('the source code', () => {
+  it.each(Object.entries(packages))('%s is imported only in the listed places', (name, places) => {
     const users = imports
       .filter(({ to }) => to === name || to.startsWith(`${name}/`))
       .filter(edge => !isTypeOnly(edge))
@@ -128,7 +128,7 @@ describe('the house', () => {
     expect(users.filter(from => !places.some(place => from.startsWith(place)))).toEqual([])
   })
 
-  it('no identifier bears a private word for what the field has a name for', () => {
+  it('no identifier contains a word that an industry term replaces', () => {
     const words =
       /^(?:arrivals?|asked|doors?|faults?|held|kept|lasting|namesakes?|passages?|rivals?|sheets?|shelf|sound|standings?)$/i
     const code = (file: string) =>
@@ -138,18 +138,18 @@ describe('the house', () => {
         .filter(word => words.test(word))
         .map(word => `${word} in ${file}`),
     )
-    // What users read: a key of `keys list --json`, and one of the log.
+    // Users read these two words: one is a key of `keys list --json`, the other a log field.
     expect(found.sort()).toEqual(['fault in http/tls-certificate.ts', 'kept in commands/keys/print-keys.ts'])
   })
 
-  it('SQL stands in stores and in storage', () => {
+  it('only stores and the storage room contain SQL', () => {
     const statement = /['"`]\s*(?:select|insert into|update|delete from|with) [a-z_0-9]/
     const places = files.filter(file => statement.test(withoutComments(read(file))))
     expect(places.length).toBeGreaterThan(3)
     expect(places.filter(file => !/-store\.ts$|^storage\//.test(file))).toEqual([])
   })
 
-  it('each store is created in one place, besides commands', () => {
+  it('each store is created in one place outside commands/', () => {
     const places = files
       .filter(file => !file.startsWith('commands/'))
       .flatMap(file =>
@@ -159,7 +159,7 @@ describe('the house', () => {
     expect(places.filter((call, index) => places.indexOf(call) !== index)).toEqual([])
   })
 
-  it('French stands in the refusals’ catalog, and in the texts of mails', () => {
+  it('only the refusal catalog and the mail texts contain French', () => {
     const sentence = /['"`][^'"`\n]*[éèàêç][^'"`\n]*['"`]/
     const spoken = (file: string) => withoutComments(read(file)).replaceAll('Péage', '')
     expect(files.filter(file => sentence.test(spoken(file))).sort()).toEqual([
@@ -168,7 +168,7 @@ describe('the house', () => {
     ])
   })
 
-  it('OpenTelemetry is loaded where traces are on, and nowhere else', () => {
+  it('OpenTelemetry is loaded only by the dynamic import in observability/tracing/open.ts', () => {
     const tracing = 'observability/tracing/'
     const late = imports.filter(({ from, isLate }) => isLate && from.startsWith(tracing))
     expect(late.map(({ from, to }) => [from, to])).toEqual([[`${tracing}open.ts`, `${tracing}otel.ts`]])
@@ -180,7 +180,7 @@ describe('the house', () => {
     expect(loading.filter(edge => !isTypeOnly(edge))).toEqual([])
   })
 
-  it('nodemailer is loaded with the first mail, and by no gateway that sends none', () => {
+  it('nodemailer is loaded only by a dynamic import', () => {
     const users = imports.filter(({ to }) => to.startsWith('nodemailer')).map(({ from }) => from)
     const withLibrary = new Set([...users, 'mail/sending/smtp-sender.ts'])
     const loading = imports.filter(
@@ -189,7 +189,7 @@ describe('the house', () => {
     expect(loading.filter(edge => !isTypeOnly(edge))).toEqual([])
   })
 
-  it('only programs’ entry points read the environment', () => {
+  it('only entry points and commands read the environment', () => {
     const readers = files.filter(file => /process\.env/.test(read(file)))
     expect(readers.filter(file => !/^(cli\.ts|worker\.ts|commands\/)/.test(file))).toEqual([])
   })

@@ -11,21 +11,22 @@ const internals = [
   'upstream/undici-internals.ts',
 ]
 
-/** Signs of a private part in code without comments and strings. */
+/** Patterns that reveal a private part. They apply to code without comments and strings. */
 const signs: Record<string, RegExp> = {
   'a member with an underscore': /[.?]_[a-zA-Z]|\{(?:[^{}=:]*[,\s])?_[a-z]\w*(?=[,\s}])[^{}=]*\} =/,
-  'a symbol of others': /getOwnPropertySymbols|Symbol\.for\(|\.symbols\b|Reflect\.ownKeys/,
+  'a symbol of another module': /getOwnPropertySymbols|Symbol\.for\(|\.symbols\b|Reflect\.ownKeys/,
   'a flag of V8, or a binding of Node': /setFlagsFromString|\.binding\(|executionAsyncResource/,
   'an undocumented member of a connection':
     /\.(?:assignSocket|destroySoon|shouldKeepAlive|useChunkedEncodingByDefault)\b|\bparser\?: \{|_httpMessage/,
   "the parser of undici, or cluster's messages": /\bllhttp|internalMessage|NODE_CLUSTER/,
   'an undeclared member': /as unknown as (?:\{|Record<symbol)|declare module/,
-  'a method replaced on an object of others':
+  'a method replaced on an object of another module':
     /\b(?:client|pool|process|request|response|server|socket|worker)\.\w+ = (?:\(|async\b|\w+ =>|end\b)|\.prototype\.\w+ =/,
-  'a property redefined on an object of others': /defineProperty\(\w+\.|assign\((?:socket|connection|pool)\b/,
+  'a property redefined on an object of another module':
+    /defineProperty\(\w+\.|assign\((?:socket|connection|pool)\b/,
   'an option that pg does not document': /query_timeout: \w*[tT]imeoutMs/,
 }
-/** Files of a package, except the two that nodemailer documents. */
+/** Imports of a package's internal files, except the two that nodemailer documents. */
 const deepImport =
   /(?:from|import\() ?'(?!nodemailer\/lib\/(?:mail-composer|smtp-connection))(?:@[^/']+\/)?[^/.:']+\/(?:lib|dist|src|build)\//
 
@@ -38,7 +39,7 @@ function codeOf(file: string): string {
 }
 
 function signsIn(file: string): string[] {
-  // The names of cluster's messages are strings.
+  // The names of cluster messages are strings, so only their pattern needs the strings.
   const code = codeOf(file)
   const withoutStrings = code.replace(/'(?:\\.|[^'\\\n])*'/g, "''")
   return Object.entries(signs)
@@ -51,11 +52,11 @@ it('private parts of Node, V8 and packages are used in three files only', () => 
   expect(files.filter(file => deepImport.test(codeOf(file)))).toEqual([])
 })
 
-it.each(internals)('%s uses private parts that the first test would find elsewhere', file => {
+it.each(internals)('the patterns find private parts in %s', file => {
   expect(signsIn(file)).not.toEqual([])
 })
 
-it.each(internals)('the page names every use in %s, and each use names an issue and an end', file => {
+it.each(internals)('docs/dev/private-parts.md lists every use in %s, and each use links an issue', file => {
   const page = read('docs/dev/private-parts.md')
   const uses = read(`src/${file}`).matchAll(
     /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:export )?(?:async )?function (\w+)/gs,

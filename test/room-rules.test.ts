@@ -1,4 +1,4 @@
-// Violations that are planted: the linter finds each import against the order of the rooms, and each circle.
+// Plants violations: the linter reports each import against the order of the rooms, and each import cycle.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { floors } from '../scripts/rooms.mjs'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const biome = join(root, 'node_modules/@biomejs/biome/bin/biome')
 
-/** Path → rules that a planted file breaks. */
+/** Path of a planted file → rules that the file breaks. */
 let found: Map<string, Set<string>>
 let folder: string
 
@@ -34,7 +34,7 @@ async function plant(file: string, text: string): Promise<void> {
   await writeFile(join(folder, file), text)
 }
 
-/** One import of every room and form that it may not have: `[file, of which room, form]`. */
+/** One file for each import that a room may not have, once for a value and once for a type. */
 const planted: { file: string; text: string }[] = []
 for (const { floor, hidden } of rooms) {
   for (const { name } of floor) {
@@ -91,16 +91,16 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-it('an import against the order is found in every room, as a value and as a type', () => {
+it('the linter reports an import against the order in every room, for values and for types', () => {
   expect(planted.length).toBeGreaterThan(300)
   const missed = planted.filter(({ file }) => !found.get(file)?.has('lint/style/noRestrictedImports'))
   expect(missed).toEqual([])
 })
 
-it('an import along the order is none', () => {
+it('the linter accepts an import along the order', () => {
   expect(found.get('src/usage/allowed.ts')?.has('lint/style/noRestrictedImports')).not.toBe(true)
 })
 
-it.each(['value', 'type'])('a circle of two files by %s is found', form => {
+it.each(['value', 'type'])('the linter reports two files that import a %s from each other', form => {
   expect(found.get(`src/usage/circle-${form}-a.ts`)).toContain('lint/suspicious/noImportCycles')
 })
