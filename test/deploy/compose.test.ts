@@ -1,4 +1,4 @@
-// compose.yaml and deploy/compose: upstreams behind the gateway alone, health before traffic, secrets from files.
+// compose.yaml and deploy/compose: upstreams only behind the gateway, health checks before traffic, secrets from files.
 import { describe, expect, it } from 'vitest'
 import { configOf, type Manifest, read, seconds, secretsIn, yamlOf } from './read.ts'
 
@@ -14,7 +14,7 @@ describe.each(files)('%s', file => {
   const { services, networks, secrets: declared = {} } = yamlOf(file)
   const upstream = services.upstream ?? services.courses
 
-  it('lets nobody but the gateway reach the upstream: no port, and networks that lead nowhere', () => {
+  it('connects the upstream only to the gateway, on an internal network without published ports', () => {
     expect(upstream.ports).toBeUndefined()
     expect(upstream.networks.map((name: string) => networks[name])).toEqual([{ internal: true }])
     const members = Object.values<Manifest>(services).filter(one =>
@@ -23,19 +23,19 @@ describe.each(files)('%s', file => {
     expect(members).toHaveLength(2)
   })
 
-  it('publishes the clients’ port alone, on loopback', () => {
+  it('publishes only the client port, on loopback', () => {
     const published = Object.values<Manifest>(services).flatMap(one => one.ports ?? [])
     expect(published).toEqual(['127.0.0.1:8080:8080'])
   })
 
-  it('starts the gateway when the stores say that they are well', () => {
+  it('starts the gateway after the stores are healthy', () => {
     for (const name of ['postgres', 'redis']) {
       expect(services[name].healthcheck.test[0]).toBe('CMD')
       expect(services.gateway.depends_on[name]).toEqual({ condition: 'service_healthy' })
     }
   })
 
-  it('waits longer than the drain before it kills', () => {
+  it('waits longer than the drain timeout before it kills the gateway', () => {
     const drain = configs[file].server.drain_timeout / 1_000
     expect(seconds(services.gateway.stop_grace_period)).toBeGreaterThanOrEqual(drain + 5)
   })
@@ -49,7 +49,7 @@ describe.each(files)('%s', file => {
 })
 
 describe('deploy/compose', () => {
-  it('gives the gateway each secret that its gateway.yaml names, and no password in the environment', () => {
+  it('passes each secret of gateway.yaml as a file, and no password in the environment', () => {
     const named = [...read('deploy/compose/config/gateway.yaml').matchAll(/\/run\/secrets\/(\w+)/g)].map(
       ([path]) => path,
     )
@@ -57,13 +57,13 @@ describe('deploy/compose', () => {
     expect(read('deploy/compose/compose.yaml')).not.toMatch(/PASSWORD:|SECRET:|TOKEN:/)
   })
 
-  it('mounts the folder of gateway.yaml, so that a file that replaces another is seen, and runs beside it', () => {
+  it('mounts and uses the folder of gateway.yaml, so that the gateway sees a replaced file', () => {
     const { gateway } = yamlOf('deploy/compose/compose.yaml').services
     expect(gateway.volumes).toEqual(['./config:/etc/peage:ro'])
     expect(gateway.working_dir).toBe('/etc/peage')
   })
 
-  it('runs on a root file system that cannot be written to, without capabilities', () => {
+  it('runs the gateway without capabilities, on a read-only root file system', () => {
     const { gateway } = yamlOf('deploy/compose/compose.yaml').services
     expect(gateway).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
   })

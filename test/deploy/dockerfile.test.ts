@@ -1,4 +1,4 @@
-// The Dockerfile's promises that can be read; `npm run image:replay` tries its steps.
+// Checks of the Dockerfile that need no build. `npm run image:replay` runs its steps.
 import { describe, expect, it } from 'vitest'
 import { readDockerfile } from '../../deploy/image/dockerfile.ts'
 import { read } from './read.ts'
@@ -8,12 +8,12 @@ const image = stages.at(-1)?.instructions ?? []
 const words = (name: string) => image.filter(one => one.name === name).map(one => one.words)
 
 describe('the Dockerfile', () => {
-  it('starts every stage from one image, named to the patch', () => {
+  it('starts every stage from one image, with an exact version', () => {
     expect(new Set(stages.map(({ from }) => from)).size).toBe(1)
     expect(stages[0]?.from).toMatch(/^node:\d+\.\d+\.\d+-bookworm-slim$/)
   })
 
-  it('ships the packages of production alone, as the lock file has them', () => {
+  it('ships only production packages, in the versions of the lock file', () => {
     const packages = stages.find(({ name }) => name === 'packages')?.instructions ?? []
     expect(packages.filter(({ name }) => name === 'RUN').map(one => one.words)).toEqual([
       'npm ci --omit=dev --ignore-scripts',
@@ -27,7 +27,7 @@ describe('the Dockerfile', () => {
     expect(words('ENV').join(' ')).toContain('MALLOC_MMAP_THRESHOLD_=1048576')
   })
 
-  it('builds from all that the steps of `npm run build` read', () => {
+  it('copies every file that the steps of `npm run build` read', () => {
     const built = stages.find(({ name }) => name === 'build')?.instructions ?? []
     const copied = built
       .filter(({ name }) => name === 'COPY')
@@ -42,21 +42,21 @@ describe('the Dockerfile', () => {
     expect([...steps, ...folders].filter(name => !copied.includes(name) && !made.includes(name))).toEqual([])
   })
 
-  it('runs as a user with a number that is not root’s, and writes to its volume alone', () => {
+  it('runs as a numeric user other than root, with one volume to write to', () => {
     expect(words('USER')).toEqual(['1000:1000'])
     expect(words('VOLUME')).toEqual(['/data'])
   })
 
-  it('stops by SIGTERM, which reaches node itself', () => {
+  it('starts node directly, so that SIGTERM reaches node', () => {
     expect(words('STOPSIGNAL')).toEqual(['SIGTERM'])
     expect(words('ENTRYPOINT')).toEqual(['["node", "/app/dist/cli.js"]'])
   })
 
-  it('asks for its health with what is in the image', () => {
+  it('checks its health with node, which is in the image', () => {
     expect(words('HEALTHCHECK').join()).toMatch(/^CMD \["node", "-e", /)
   })
 
-  it('copies nothing that .dockerignore holds back', () => {
+  it('copies exactly the paths that .dockerignore admits', () => {
     const [all, ...through] = read('.dockerignore')
       .split('\n')
       .filter(line => !/^(#|$)/.test(line))

@@ -1,4 +1,4 @@
-// deploy/kubernetes: the numbers and names that must fit each other, and the gateway.yaml that the ConfigMap is made of.
+// deploy/kubernetes: numbers and names that must match, and the gateway.yaml of the ConfigMap.
 import { describe, expect, it } from 'vitest'
 import { configOf, documentsOf, type Manifest, secretsIn, yamlOf } from './read.ts'
 
@@ -19,7 +19,7 @@ const secrets = secretsIn('/run/secrets/peage', ['admin_token', 'database_url', 
 const config = configOf(file, secrets)
 
 describe('deploy/kubernetes', () => {
-  it('has a gateway.yaml without a fault, which the ConfigMap is made of and the pod starts with', () => {
+  it('starts the pod with the gateway.yaml of the ConfigMap, which is valid', () => {
     expect(kustomization.configMapGenerator).toEqual([
       { name: 'peage', files: ['gateway.yaml=config/gateway.yaml'] },
     ])
@@ -28,7 +28,7 @@ describe('deploy/kubernetes', () => {
     expect(config.upstreams).toHaveProperty('courses')
   })
 
-  it('has its secrets as files, where gateway.yaml looks for them, and none in its environment', () => {
+  it('mounts its secrets as files that gateway.yaml names, and has none in its environment', () => {
     const mount = container.volumeMounts.find((one: Manifest) => one.name === 'secrets')
     expect(Object.keys(secrets).every(path => path.startsWith(`${mount.mountPath}/`))).toBe(true)
     expect(pod.spec.volumes.find((one: Manifest) => one.name === 'secrets').secret.secretName).toBe('peage')
@@ -36,11 +36,11 @@ describe('deploy/kubernetes', () => {
     expect(manifests.filter(({ kind }) => kind === 'Secret')).toEqual([])
   })
 
-  it('mounts folders, since a file mounted by subPath is not replaced when the ConfigMap changes', () => {
+  it('mounts folders, because a subPath mount does not follow changes of the ConfigMap', () => {
     expect(container.volumeMounts.filter((one: Manifest) => one.subPath !== undefined)).toEqual([])
   })
 
-  it('names the pods of the service behind by a headless Service, so that each is an address of the name', () => {
+  it('uses a headless Service for the upstream, so that its name resolves to each pod', () => {
     const { spec, metadata } = of('Service', 'courses')
     const [{ url } = { url: '' }] = config.upstreams.courses?.targets ?? []
     expect(new URL(url).hostname).toBe(`${metadata.name}.${kustomization.namespace}.svc`)
@@ -50,14 +50,14 @@ describe('deploy/kubernetes', () => {
     expect(config.upstreams.courses?.resolve).toMatchObject({ family: 'auto' })
   })
 
-  it('gives a pod longer to end than preStop and the drain take together', () => {
+  it('gives a pod more time to stop than preStop and the drain need together', () => {
     const [program, pause] = container.lifecycle.preStop.exec.command
     expect(program).toBe('sleep')
     const drain = config.server.drain_timeout / 1_000
     expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(Number(pause) + drain + 5)
   })
 
-  it('probes the admin listener, which is open to the kubelet: liveness the process, readiness the guards', () => {
+  it('probes /healthz and /readyz on the admin listener, which the kubelet can reach', () => {
     const ports = Object.fromEntries(container.ports.map((one: Manifest) => [one.name, one.containerPort]))
     expect(config.admin?.listen).toEqual({ host: '0.0.0.0', port: ports.admin })
     expect(config.server.listen).toEqual({ host: '0.0.0.0', port: ports.http })
@@ -66,21 +66,21 @@ describe('deploy/kubernetes', () => {
     expect(container.readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'admin' })
   })
 
-  it('waits for a readiness answer longer than the gateway takes for one when a store hangs', () => {
+  it('waits longer for /readyz than the gateway needs when a store hangs', () => {
     expect(container.readinessProbe.timeoutSeconds).toBeGreaterThan(2)
   })
 
-  it('lets a migration take minutes before it takes the pod for dead', () => {
+  it('gives a migration at least five minutes before the pod is restarted', () => {
     const { periodSeconds, failureThreshold } = container.startupProbe
     expect(periodSeconds * failureThreshold).toBeGreaterThanOrEqual(300)
   })
 
-  it('replaces pods one by one and never takes all away', () => {
+  it('replaces pods one by one and never removes all of them', () => {
     expect(deployment.spec.strategy.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 })
     expect(deployment.spec.replicas).toBeGreaterThan(of('PodDisruptionBudget', 'peage').spec.maxUnavailable)
   })
 
-  it('runs as nobody in particular, on a root that it cannot write to, without capabilities', () => {
+  it('runs as a user other than root, without capabilities, on a read-only root file system', () => {
     expect(pod.spec.securityContext).toMatchObject({
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' },
@@ -93,13 +93,13 @@ describe('deploy/kubernetes', () => {
     })
   })
 
-  it('leaves V8 a heap below the limit of the pod', () => {
+  it('sets a V8 heap limit below the memory limit of the pod', () => {
     const heap = container.env.find((one: Manifest) => one.name === 'NODE_OPTIONS').value
     expect(Number(/=(\d+)$/.exec(heap)?.[1])).toBeLessThanOrEqual(0.8 * 1024)
     expect(container.resources.limits.memory).toBe('1Gi')
   })
 
-  it('selects its own pods everywhere', () => {
+  it('uses the labels of its own pods in every selector', () => {
     const selectors = [
       deployment.spec.selector.matchLabels,
       of('Service', 'peage').spec.selector,
@@ -110,7 +110,7 @@ describe('deploy/kubernetes', () => {
     expect(selectors).toEqual(selectors.map(() => labels))
   })
 
-  it('admits the gateway alone to upstreams, Prometheus alone to the admin port, and nobody elsewhere', () => {
+  it('admits only the gateway to upstreams and only Prometheus to the admin port', () => {
     expect(of('NetworkPolicy', 'nobody-by-default').spec).toEqual({
       podSelector: {},
       policyTypes: ['Ingress'],

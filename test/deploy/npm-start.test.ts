@@ -1,4 +1,4 @@
-// The script `npm start`: the memory of password hashes goes back to the system.
+// The script `npm start` makes the gateway return the memory of password hashes to the system.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ async function residentMemory(pid: number): Promise<number> {
   return Number(kibibytes) * 1024
 }
 
-it('a gateway that npm start runs keeps less than one hash of memory for each of its hashing threads', async () => {
+it('a gateway that npm start runs returns the memory of its password hashes', async () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } }
   const command = 'node dist/cli.js start'
   expect(scripts.start.endsWith(command)).toBe(true)
@@ -47,7 +47,7 @@ auth: { rate_limits: { login_failures: 0, login_failures_per_address: 0 }, hashi
     const before = await residentMemory(gateway.child.pid as number)
     await hash(6)
     const growth = (await residentMemory(gateway.child.pid as number)) - before
-    // Four threads would keep 19 MiB each.
+    // Without the script's settings, each of the four threads would keep 19 MiB.
     expect(growth).toBeLessThan(40 * mebibyte)
   } finally {
     gateway.child.kill('SIGTERM')

@@ -1,4 +1,4 @@
-// What the npm package pins; `npm run package:try` packs it, installs it in an empty folder and runs it.
+// The versions that the npm package pins. `npm run package:try` packs it, installs it in an empty folder and runs it.
 import { describe, expect, it } from 'vitest'
 import { type Lock, pinned, tooNew } from '../../deploy/package/pinned.mjs'
 import { read } from './read.ts'
@@ -6,7 +6,7 @@ import { read } from './read.ts'
 const lock: Lock = JSON.parse(read('package-lock.json'))
 
 describe('the npm package', () => {
-  it('pins all that production needs by version and digest, and nothing that development needs', () => {
+  it('pins every production dependency by version and digest, and no development dependency', () => {
     const { '': root, ...packages } = pinned(lock).packages
     expect(root?.devDependencies).toBeUndefined()
     expect(Object.keys(packages)).toContain('node_modules/fastify')
@@ -22,7 +22,7 @@ describe('the npm package', () => {
     }
   })
 
-  it('brings nothing that the lowest Node it admits cannot run', () => {
+  it('contains only packages that run on the lowest supported version of Node', () => {
     expect(tooNew(pinned(lock))).toEqual([])
     const cookie = { version: '2.0.2', engines: { node: '>=22' } }
     expect(

@@ -1,4 +1,4 @@
-// deploy/prometheus and deploy/grafana: rules that fire on what they are for, and queries that a running gateway answers.
+// deploy/prometheus and deploy/grafana: each rule fires on its problem, and a running gateway has data for each query.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -23,7 +23,7 @@ const queries: [title: string, expression: string][] = panels.flatMap(({ title, 
   targets.map(({ expr }: Manifest) => [title, expr]),
 )
 
-/** As Grafana fills it in. */
+/** Replaces the variables of a query as Grafana does. */
 function filledIn(expression: string): string {
   return expression
     .replaceAll('$job', 'peage')
@@ -31,8 +31,8 @@ function filledIn(expression: string): string {
     .replaceAll('$__rate_interval', '10s')
 }
 
-describe('the alert rules', () => {
-  it('each say how urgent they are, what is wrong, and where it stands what to do', () => {
+describe('every alert rule', () => {
+  it('has a severity and a runbook that exists', () => {
     expect(rules.length).toBeGreaterThan(15)
     for (const { alert, labels, annotations } of rules) {
       expect([alert, labels.severity]).toEqual([alert, expect.stringMatching(/^(page|ticket)$/)])
@@ -43,7 +43,7 @@ describe('the alert rules', () => {
     }
   })
 
-  it('are each tested on what they are for, and on a gateway that is well', () => {
+  it('is tested on its problem and on a healthy gateway', () => {
     const names = rules.map(({ alert }) => alert)
     const [well, ...tests] = yamlOf('deploy/prometheus/alerts.test.yml').tests
     expect(well.alert_rule_test.map((one: Manifest) => one.alertname)).toEqual(names)
@@ -56,7 +56,7 @@ describeWithPromtool('promtool', () => {
     'check rules deploy/prometheus/alerts.yml',
     'test rules deploy/prometheus/alerts.test.yml',
     'check config deploy/prometheus/prometheus.yml',
-  ])('%s finds nothing', words => {
+  ])('%s finds no problem', words => {
     const { status, stdout, stderr } = spawnSync(inject('promtoolBin'), words.split(' '), {
       cwd: pathOf('.'),
       encoding: 'utf8',
@@ -93,17 +93,17 @@ describeWithPromtool('promtool', () => {
       if (stores !== undefined) await services.drop(stores)
     })
 
-    it.each(queries)('answers the panel "%s": %s', async (_, expression) => {
+    it.each(queries)('has data for the panel "%s": %s', async (_, expression) => {
       await expect
         .poll(() => prometheus.count(filledIn(expression)), { timeout: 20_000, interval: 250 })
         .toBeGreaterThan(0)
     })
 
-    // A comparison is empty while all is well; what it compares must be there.
+    // A comparison returns nothing on a healthy gateway, so the test queries its left side.
     const compared = rules.flatMap(({ alert, expr }) =>
       (expr as string).split(/ and /).map(part => [alert as string, part.split(/ (?:==|>) /)[0] as string]),
     )
-    it.each(compared)('has what %s looks at: %s', async (_, expression) => {
+    it.each(compared)('has data for the alert %s: %s', async (_, expression) => {
       await expect
         .poll(() => prometheus.count(String(expression).replaceAll(/\[\d+m\]/g, '[10s]')), {
           timeout: 20_000,

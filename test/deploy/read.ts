@@ -1,4 +1,4 @@
-// The files of deploy/ and their like, as the tests read them.
+// Readers for the files of deploy/ and for similar files.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
@@ -6,7 +6,7 @@ import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/sections/schema.ts'
 
-/** @param path from the repository's root */
+/** @param path relative to the repository's root */
 export function pathOf(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url))
 }
@@ -15,22 +15,22 @@ export function read(path: string): string {
   return readFileSync(pathOf(path), 'utf8')
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: manifests of other programs, whose shapes are theirs
+// biome-ignore lint/suspicious/noExplicitAny: other programs define the shapes of these manifests
 export type Manifest = any
 
 export function yamlOf(path: string): Manifest {
   return parseYaml(read(path))
 }
 
-/** Every document of a file. */
+/** Returns every YAML document of a file. */
 export function documentsOf(path: string): Manifest[] {
   return parseAllDocuments(read(path)).map(document => document.toJS())
 }
 
 /**
- * A whole gateway.yaml, loaded as `peage check` does.
- * @param secrets what `${file:…}` finds, by path; any other is a problem, as it would be there
- * @throws with the problems
+ * Loads a whole gateway.yaml as `peage check` does.
+ * @param secrets contents of the files that `${file:…}` may name, by path
+ * @throws an error that lists the problems
  */
 export function configOf(path: string, secrets: Readonly<Record<string, string>>): Config {
   const loaded = loadConfig({
@@ -46,7 +46,7 @@ export function configOf(path: string, secrets: Readonly<Record<string, string>>
   return loaded.config
 }
 
-/** Secrets of these names in a folder, each with a value that its key takes. */
+/** Returns secrets with these names in a folder, each with a value that its key accepts. */
 export function secretsIn(folder: string, names: readonly string[]): Record<string, string> {
   const values: Record<string, string> = {
     database_url: 'postgres://peage:x@postgres:5432/peage',
@@ -57,7 +57,7 @@ export function secretsIn(folder: string, names: readonly string[]): Record<stri
   )
 }
 
-/** Seconds of `30s`, `5min`, `2m`. */
+/** Converts a duration like `30s`, `5min` or `2m` to seconds. */
 export function seconds(text: string): number {
   const [, number, unit = ''] = /^(\d+)(s|min|m)$/.exec(text) ?? []
   return Number(number) * (unit === 's' ? 1 : 60)

@@ -1,4 +1,4 @@
-// deploy/systemd: the unit fits its gateway.yaml and the program, and systemd's own tool takes it.
+// deploy/systemd: the unit matches its gateway.yaml and the program, and systemd-analyze accepts it.
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { isProgram, searchPath } from '../support/servers.ts'
@@ -27,29 +27,29 @@ describe('deploy/systemd', () => {
     expect(named.sort()).toEqual([...credentials].sort())
   })
 
-  it('stops by SIGTERM and waits longer than the drain before it kills', () => {
+  it('sends SIGTERM and waits longer than the drain timeout before it kills the gateway', () => {
     expect(all('KillSignal')).toEqual(['SIGTERM'])
     expect(seconds(String(all('TimeoutStopSec')))).toBeGreaterThanOrEqual(
       config.server.drain_timeout / 1_000 + 5,
     )
   })
 
-  it('checks the file before a reload, and reloads by SIGHUP', () => {
+  it('checks the configuration before a reload and reloads with SIGHUP', () => {
     expect(all('ExecReload').map(line => line.replace(/^\S*\/(\w+) (\S+).*/, '$1 $2'))).toEqual([
       'node /opt/peage/dist/cli.js',
       'kill -HUP',
     ])
   })
 
-  it('does not start a configuration again that was refused', () => {
+  it('does not restart the gateway after a rejected configuration', () => {
     expect(all('RestartPreventExitStatus')).toEqual(['2'])
   })
 
-  it('lets V8 write the code that it runs', () => {
+  it('permits writable executable memory, which V8 needs', () => {
     expect(all('MemoryDenyWriteExecute')).toEqual(['no'])
   })
 
-  it('keeps the embedded database, where it is used, in its state folder', () => {
+  it('keeps the embedded database in its state folder', () => {
     expect(config.storage.data_dir).toBe(`/var/lib/${all('StateDirectory')}`)
   })
 
@@ -58,9 +58,9 @@ describe('deploy/systemd', () => {
     .find(isProgram)
   if (analyze === undefined) console.warn('skipped: deploy/systemd, read by systemd: no systemd-analyze')
 
-  it.skipIf(analyze === undefined)('is read by systemd without a word, and exposes little', () => {
+  it.skipIf(analyze === undefined)('passes systemd-analyze verify and systemd-analyze security', () => {
     const verified = spawnSync(String(analyze), ['verify', pathOf(unit)], { encoding: 'utf8' })
-    // It may miss programs that the unit runs and that are elsewhere here.
+    // Other lines may report programs that this machine has in another place.
     expect(verified.stderr.split('\n').filter(line => /peage\.service/.test(line))).toEqual([])
     const secure = spawnSync(String(analyze), ['security', '--offline=yes', '--threshold=20', pathOf(unit)])
     expect(secure.status).toBe(0)
