@@ -1,9 +1,9 @@
-// docs/asvs.md: every requirement of its chapters has a row, the figures at its top are those of the rows, and files exist.
+// docs/asvs.md: every requirement of its chapters has a row, the totals match the rows, and named files exist.
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { plain, rowsStarting } from './read-tables.ts'
 
-/** Requirements of level 1 and of level 2 in ASVS 5.0.0. */
+/** Chapter of ASVS 5.0.0 → number of its requirements of level 1 and of level 2. */
 const chapters: Record<string, readonly [number, number]> = {
   2: [4, 7],
   4: [2, 8],
@@ -20,7 +20,7 @@ const chapters: Record<string, readonly [number, number]> = {
 const statuses = ['met', 'met, set', 'not met', 'not ours']
 const rows = rowsStarting(/^\d+\.\d+\.\d+$/, 'asvs.md')
 
-it('has each requirement of its chapters once', () => {
+it('docs/asvs.md contains each requirement of its chapters once', () => {
   const counted = Object.keys(chapters).map(chapter => {
     const own = rows.filter(([number = '']) => number.startsWith(`${chapter}.`))
     return [chapter, ['1', '2'].map(level => own.filter(row => row[1] === level).length)]
@@ -32,7 +32,7 @@ it('has each requirement of its chapters once', () => {
 it.each([
   ['0.1', 3],
   ['now', 4],
-] as const)('counts what holds: %s', (release, column) => {
+] as const)('the totals for "%s" match the rows', (release, column) => {
   const counts = ['1', '2'].map(level => {
     const of = rows.filter(row => row[1] === level).map(row => row[column])
     return [release, level, of.length, ...statuses.map(one => of.filter(status => status === one).length)]
@@ -44,7 +44,7 @@ it.each([
   expect(figures).toEqual(counts.map(row => row.map(String)))
 })
 
-it('names the key where one has to be set, and only files that are there', () => {
+it('every row names the key to set, if there is one, and only files that exist', () => {
   for (const [number, , , , now, why = ''] of rows) {
     if (now === 'met, set') expect(why, number).toMatch(/`[a-zA-Z.?]/)
     const files = [...why.matchAll(/`[^`]+`/g)]

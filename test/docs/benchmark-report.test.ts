@@ -1,4 +1,4 @@
-// What the benchmark reports of a recording: medians, quartiles, rows that miss the fixed rate, rounds that do not count.
+// The report of a recording: medians, quartiles, rows that miss the fixed rate, and rounds that do not count.
 import { describe, expect, it } from 'vitest'
 import type { Measured } from '../../bench/load.ts'
 import type { Recording } from '../../bench/recording.ts'
@@ -7,12 +7,12 @@ import { base, kinds, ours, rowName } from '../../bench/row-names.ts'
 
 const bearer = rowName(ours, kinds.bearer)
 
-/** One second; CPU and p99 in milliseconds. */
+/** Returns a measurement of one second. `cpu` and `p99` are in milliseconds. */
 function measured(requests: number, cpu: number, p99 = 1): Measured {
   return { requests, seconds: 1, cpu: cpu / 1_000, memory: 100, p50: 0.5, p99 }
 }
 
-/** @param pacedRequests of the bearer row, of 3,000 that were sent @param counts whether each round counts */
+/** @param pacedRequests completed requests of the bearer row, of 3,000 sent @param counts whether each round counts */
 function recording(
   bearerCpu: readonly number[],
   pacedRequests: number,
@@ -59,7 +59,7 @@ describe('the report of a recording', () => {
     expect(row?.full.ratio.upperQuartile).toBeCloseTo(0.5)
   })
 
-  it('shows what a row reached that misses the fixed rate, and no latency of it', () => {
+  it('shows the reached rate and no latency for a row that misses the fixed rate', () => {
     const report = reportOf(recording([50], 2_000, []))
     expect(report.rows[1]?.paced).toMatchObject({ requestsPerSecond: 2_000, p50: null, p99: null })
     expect(verdict(report, 'p99, fixed rate')).toBe('absent')

@@ -1,5 +1,5 @@
-// README and docs: every fenced block says what is to be done with it, YAML passes `peage check`, links lead somewhere.
-// `npm run docs:check` runs what can be run.
+// README and docs: every fenced block declares its use, YAML passes `peage check`, and links work.
+// `npm run docs:check` runs the commands.
 import { describe, expect, it } from 'vitest'
 import { blocksOf } from './check/blocks.ts'
 import { deadLinks } from './check/links.ts'
@@ -7,16 +7,16 @@ import { pages } from './check/pages.ts'
 import { problemsOf } from './check/yaml.ts'
 
 describe.each(pages())('%s', page => {
-  it('says of every block what is to be done with it', () => {
+  it('declares the use of every block', () => {
     expect(() => blocksOf(page)).not.toThrow()
   })
 
-  it('shows configuration that peage check finds nothing wrong with', () => {
+  it('shows only configuration that passes peage check', () => {
     const blocks = blocksOf(page).filter(({ language, norun }) => language === 'yaml' && norun === undefined)
     expect(blocks.flatMap(problemsOf)).toEqual([])
   })
 
-  it('has links that lead somewhere', () => {
+  it('has only links that work', () => {
     expect(deadLinks(page)).toEqual([])
   })
 })
@@ -24,14 +24,14 @@ describe.each(pages())('%s', page => {
 describe('a page', () => {
   it.each([
     ['no language', 'a\n```\nls\n```', 'p.md:2: ```: no language'],
-    ['a language that nothing runs', '```js\n1\n```', 'p.md:1: ```js: nothing runs it'],
+    ['a language that no program runs', '```js\n1\n```', 'p.md:1: ```js: nothing runs it'],
     ['an unknown marking', '```sh nurun: x\n1\n```', 'p.md:1: ```sh nurun: x: no language'],
     ['no end', 'a\n\n```sh\nls', 'p.md:3: a block that is not closed'],
-  ])('with %s is refused with page and line', (_, text, message) => {
+  ])('is rejected with page and line if a block has %s', (_, text, message) => {
     expect(() => blocksOf('p.md', text)).toThrow(message)
   })
 
-  it('has blocks, setups, files, conditions and reasons', () => {
+  it('is split into blocks, setups, files, conditions and reasons', () => {
     const text = [
       '<!-- docs:check',
       'a=1',

@@ -1,4 +1,4 @@
-// docs/configuration.md against the schema: every key, with its default, and none that there is not.
+// docs/configuration.md lists exactly the keys of the schema, each with its default.
 import { describe, expect, it } from 'vitest'
 import { jsonSchema } from '../../src/config/json-schema.ts'
 import { load } from '../config/reading.ts'
@@ -13,7 +13,7 @@ interface Part {
   default?: unknown
 }
 
-/** Every key of the schema as `[path, default]`, in the words of the page. */
+/** Returns every key of the schema as `[path, default]`, written as on the page. */
 function keysOf(part: Part, path: string, required = false): [string, string][] {
   if (part.properties !== undefined) {
     return Object.entries(part.properties).flatMap(([name, inner]) =>
@@ -36,13 +36,13 @@ function defaultOf({ default: value }: Part): string {
 const written = codeRows('configuration.md').filter(([key]) => /^`[a-z_]+(\.|\[)/.test(key ?? ''))
 
 describe('docs/configuration.md', () => {
-  it('has every key of the schema with its default, and no other, each once', () => {
+  it('lists exactly the keys of the schema, each once with its default', () => {
     const keys = keysOf(jsonSchema() as Part, '')
     expect(keys.length).toBeGreaterThan(40)
     expect(written.map(([key, byDefault]) => [plain(key), plain(byDefault)]).sort()).toEqual(keys.sort())
   })
 
-  it('has every warning, as check prints it', () => {
+  it('lists every warning as check prints it', () => {
     const file = (smtp: string) => `
 admin: { listen: "127.0.0.1:8081", tokens: { cli: a-token-of-some-length } }
 mail: { smtp: "${smtp}", from: a@example.com }
@@ -64,7 +64,7 @@ routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }, { path: /c,
     ).toEqual([...new Set(said)].sort())
   })
 
-  it('says what each key means', () => {
+  it('describes each key', () => {
     expect(written.filter(([, , meaning]) => (meaning ?? '').length < 10)).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-// docs/explain-and-test.md: every command on it prints what stands below it.
+// docs/explain-and-test.md: every command prints the output that the page shows.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { commandLine } from '../commands/peage.ts'
@@ -14,7 +14,7 @@ const [gateway = '', cases = ''] = blocks('yaml')
 write('gateway.yaml', gateway)
 write('more.yaml', cases)
 
-/** `$ peage …`, and what follows until the next. */
+/** Pairs of a command after `$ peage` and its output on the page. */
 const commands = blocks('console').flatMap(block =>
   block
     .split(/^\$ peage /m)
@@ -26,9 +26,9 @@ const commands = blocks('console').flatMap(block =>
 )
 
 describe('docs/explain-and-test.md', () => {
-  it('shows commands', () => expect(commands.length).toBeGreaterThan(4))
+  it('shows more than four commands', () => expect(commands.length).toBeGreaterThan(4))
 
-  it.each(commands)('peage %s', async (words, printed) => {
+  it.each(commands)('shows the output of peage %s', async (words, printed) => {
     const { stdout, stderr } = await peage(words.split(' ').map(word => word.replace(/^'(.*)'$/, '$1')))
     expect({ stdout, stderr }).toEqual({ stdout: printed, stderr: '' })
   })

@@ -1,9 +1,9 @@
-// docs/operations.md against the page itself: every metric of ours with its type and labels, and none that there is not.
+// docs/operations.md lists exactly the metrics of the gateway, each with its type and labels.
 import { describe, expect, it } from 'vitest'
 import { createMetrics } from '../../src/observability/metrics/metrics.ts'
 import { codeRows, plain } from './read-tables.ts'
 
-/** Of a gateway on Postgres and Redis, on which everything has happened once: `[name, type, labels]`. */
+/** Returns `[name, type, labels]` of every metric. A label appears only after its metric was counted once. */
 async function exposed(): Promise<string[][]> {
   const metrics = createMetrics({
     version: '1',
@@ -30,7 +30,7 @@ async function exposed(): Promise<string[][]> {
 describe('docs/operations.md', () => {
   const rows = codeRows('operations.md').filter(([name]) => /^`(http|peage)_/.test(name ?? ''))
 
-  it('has every metric with its type and labels, and no other, each once', async () => {
+  it('lists exactly the metrics of the gateway, each once with its type and labels', async () => {
     const written = rows.map(([name, type, labels = '']) => [
       plain(name),
       String(type),
@@ -41,7 +41,7 @@ describe('docs/operations.md', () => {
     expect(written.sort()).toEqual(known.sort())
   })
 
-  it('says what each metric means', () => {
+  it('describes each metric', () => {
     expect(rows.filter(([, , , says]) => (says ?? '').length < 10)).toEqual([])
   })
 })

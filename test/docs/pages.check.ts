@@ -1,4 +1,4 @@
-// `npm run docs:check`: every command and snippet of README and docs, from a clean clone; page and line where one fails.
+// `npm run docs:check` runs every command and snippet of README and docs in a clean clone. A failure names page and line.
 import { afterAll, describe, expect, it } from 'vitest'
 import { type Block, blocksOf } from './check/blocks.ts'
 import { pages } from './check/pages.ts'

@@ -1,4 +1,4 @@
-// The tables of a page of docs/, as rows of cells.
+// Reads the tables of a page under docs/ as rows of cells.
 import { readFileSync } from 'node:fs'
 
 /** @param page a file name in docs/ @returns the cells of every row whose first cell is one piece of code */
@@ -8,7 +8,7 @@ export function codeRows(page: string): string[][] {
     .map(cellsOf)
 }
 
-/** @param first what the whole first cell is like @returns the cells of every such row, in the page's order */
+/** @param first pattern of the whole first cell @returns the cells of every matching row, in the page's order */
 export function rowsStarting(first: RegExp, page: string): string[][] {
   return linesOf(page)
     .filter(line => line.startsWith('|'))
@@ -16,7 +16,7 @@ export function rowsStarting(first: RegExp, page: string): string[][] {
     .filter(([cell = '']) => first.test(cell))
 }
 
-/** The cells of every row under a heading, up to the next, without those of the table's head. */
+/** Returns the cells of every row between a heading and the next one, without the head of the table. */
 export function rowsUnder(heading: string, page: string): string[][] {
   const lines = linesOf(page)
   const from = lines.indexOf(heading) + 1
@@ -26,7 +26,7 @@ export function rowsUnder(heading: string, page: string): string[][] {
   return table.slice(2).map(cellsOf)
 }
 
-/** `x` of a cell that is the code x; any other cell as it stands. */
+/** Returns a cell without the backticks around it, if it has any. */
 export function plain(cell: string | undefined): string {
   return cell?.replace(/^`([^`]*)`$/, '$1') ?? ''
 }

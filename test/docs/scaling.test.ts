@@ -1,4 +1,4 @@
-// The statements of docs/scaling.md that partition refresh tokens, as they stand there.
+// The SQL statements of docs/scaling.md that partition refresh tokens, taken from the page.
 
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -34,19 +34,19 @@ describeOverSetups('refresh tokens in partitions', ({ openDatabase: open }) => {
         where tgrelid = 'refresh_tokens'::regclass and not tgisinternal order by tgname`,
     )
 
-  it('are told of to the replicas as before', async () => {
+  it('keep the triggers that notify the replicas', async () => {
     expect(triggersBefore).toHaveLength(3)
     expect(await triggers()).toEqual(triggersBefore)
   })
 
-  it('are there with those from before, and each is still exchanged once', async () => {
+  it('include the tokens from before the change, and each is exchanged once', async () => {
     const { refresh_token: after } = await room.sessions.refresh(before)
     expect(await outcome(room.sessions.refresh(before))).toBe('refresh_token_inactive')
     const uses = await Promise.all([1, 2, 3, 4].map(() => outcome(room.sessions.refresh(after))))
     expect(uses.toSorted()).toEqual(['ok', ...Array(3).fill('refresh_token_inactive')])
   })
 
-  it('are a day of exchanges and the live one, however long a session goes on', async () => {
+  it('are pruned to one day of exchanges and the live token of a session', async () => {
     const id = await room.register('daily@example.com')
     let { refresh_token: token } = await room.accounts.login({ email: 'daily@example.com', password })
     const rows = async () => {
@@ -64,7 +64,7 @@ describeOverSetups('refresh tokens in partitions', ({ openDatabase: open }) => {
     expect(await rows()).toBe(25)
   })
 
-  it('end at logout, with all of their user, and are pruned when they expire', async () => {
+  it('end at logout and when all sessions of a user end, and are pruned after they expire', async () => {
     const ids = await Promise.all([1, 2, 3, 4, 5].map(nth => room.register(`user${nth}@example.com`)))
     const pairs = await Promise.all(
       ids.map((_, at) => room.accounts.login({ email: `user${at + 1}@example.com`, password })),

@@ -1,4 +1,4 @@
-// The script in docs/clients.md that verifies a webhook's signature, as it stands there.
+// The script in docs/clients.md that verifies a webhook's signature, taken from the page.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,13 +35,13 @@ function signed(at = Date.now()): Record<string, string> {
 }
 
 describe('the script that verifies a webhook', () => {
-  it('takes what the gateway signs, as the package does', () => {
+  it('accepts a signature of the gateway, as the package standardwebhooks does', () => {
     expect(isGenuine(signed(), body, secret)).toBe(true)
     expect(isGenuine(signed(), Buffer.from(body), secret)).toBe(true)
     expect(new Webhook(secret).verify(body, signed())).toEqual(JSON.parse(body))
   })
 
-  it('takes a right signature among others', () => {
+  it('accepts a valid signature among others', () => {
     const headers = signed()
     headers['webhook-signature'] = `v1a,xyz v1,AAAA ${headers['webhook-signature']} v2,b`
     expect(isGenuine(headers, body, secret)).toBe(true)
@@ -50,17 +50,17 @@ describe('the script that verifies a webhook', () => {
   it.each<[string, Partial<Record<string, string>>]>([
     ['another id', { 'webhook-id': 'msg_2' }],
     ['another time', { 'webhook-timestamp': String(Math.floor(Date.now() / 1000) - 7) }],
-    ['a time that is none', { 'webhook-timestamp': 'now' }],
+    ['an invalid time', { 'webhook-timestamp': 'now' }],
     ['no time', { 'webhook-timestamp': undefined }],
     ['no signature', { 'webhook-signature': undefined }],
     ['an empty signature', { 'webhook-signature': '' }],
     ['a wrong signature', { 'webhook-signature': `v1,${'A'.repeat(43)}=` }],
-    ['one of bytes beyond ASCII', { 'webhook-signature': '\u00e9'.repeat(47) }],
+    ['a signature with characters outside ASCII', { 'webhook-signature': '\u00e9'.repeat(47) }],
   ])('refuses %s', (_, changed) => {
     expect(isGenuine({ ...signed(), ...changed } as Record<string, string>, body, secret)).toBe(false)
   })
 
-  it('refuses another body, another secret, and what is over five minutes old or ahead', () => {
+  it('refuses another body, another secret, and a time more than five minutes off', () => {
     expect(isGenuine(signed(), `${body} `, secret)).toBe(false)
     expect(isGenuine(signed(), body, 'whsec_AAAA')).toBe(false)
     expect(isGenuine(signed(Date.now() - 302_000), body, secret)).toBe(false)

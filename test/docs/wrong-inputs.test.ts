@@ -1,4 +1,4 @@
-// The table of wrong inputs in docs/clients.md: every input of every line, sent to a running gateway.
+// The table of wrong inputs in docs/clients.md: every input of every row, sent to a running gateway.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { authOperations } from '../../src/endpoints/auth.ts'
 import { upgradeOperations } from '../../src/endpoints/upgrade.ts'
@@ -17,7 +17,7 @@ const operations = [authOperations, userOperations, upgradeOperations].flatMap(e
 interface Row {
   method: string
   path: string
-  /** A body as it stands in the table, or a name in words. */
+  /** A literal body from the table, or a key of `words`. */
   input: string
   status: number
   code: RefusalCode | undefined
@@ -58,7 +58,7 @@ describe('the table of wrong inputs', () => {
   afterAll(() => gateway?.stop())
 
   const bearer = (token: string) => [`Authorization: Bearer ${token}`]
-  /** In the last part, where no bit stands for nothing. */
+  /** Changes a character of the last part, but not the final one, whose last bits base64url may ignore. */
   const changed = (token: string) =>
     `${token.slice(0, -10)}${token.at(-10) === 'A' ? 'B' : 'A'}${token.slice(-9)}`
   const refreshing = (token: string): Sent => ({ body: JSON.stringify({ refresh_token: token }) })
@@ -70,7 +70,7 @@ describe('the table of wrong inputs', () => {
   const account = (email: string, password: string): Sent => ({ body: JSON.stringify({ email, password }) })
   const password = 'correct horse battery'
 
-  /** What the words of the table stand for; `isAuth` where tokens go into the body. */
+  /** Builds the requests for inputs that the table describes in words. With `isAuth`, tokens go into the body. */
   const words: Record<string, (isAuth: boolean) => Sent | Promise<Sent>> = {
     'no body': () => ({}),
     'bytes that are not UTF-8': () => ({ body: Buffer.from('{"email":"\xff@example.com"}', 'latin1') }),
@@ -129,7 +129,7 @@ describe('the table of wrong inputs', () => {
     }
   })
 
-  it('has every endpoint that takes a body with none, broken JSON, another type, and too much', () => {
+  it('covers missing, broken, mistyped and oversized bodies for every endpoint with a body', () => {
     const missing = operations
       .filter(({ body }) => body !== undefined)
       .flatMap(({ method, path }) =>
@@ -142,8 +142,8 @@ describe('the table of wrong inputs', () => {
     expect(missing).toEqual([])
   })
 
-  it('has every refusal that an endpoint’s input may get', () => {
-    // Not of what is sent alone: how often, whether the stores are there, and what the operator has set.
+  it('covers every refusal that the input of an endpoint can cause', () => {
+    // These refusals do not depend only on the input, but on the request rate, the stores or the settings.
     const others = [
       'rate_limited',
       'key_check_failed',

@@ -1,32 +1,32 @@
-// The fenced blocks of a page and what is to be done with each, as its fence's info string says.
+// Parses the fenced blocks of a page. The info string of a fence declares the use of its block.
 //
-// ```sh                   run in order, with the page's other `sh` blocks, by one shell
-// ```sh if: COMMAND       run where COMMAND succeeds; else said, with the command, and counted
-// ```yaml                 a gateway.yaml, or a part of one: `peage check` must find nothing
-// ```js file: NAME        written to NAME before the shell runs, in any language; yaml is checked too
-// ```LANGUAGE norun: WHY  not run: said, with the reason, and counted
-// ```text, ```mermaid     what is printed or drawn: nothing to run
+// ```sh                   run in order, by the same shell as the page's other `sh` blocks
+// ```sh if: COMMAND       run if COMMAND succeeds; otherwise reported with the command and counted
+// ```yaml                 a gateway.yaml or a part of it; must pass `peage check`
+// ```js file: NAME        written to NAME before the shell runs; for any language; yaml is also checked
+// ```LANGUAGE norun: WHY  not run; reported with the reason and counted
+// ```text, ```mermaid     output or a diagram; not run
 //
-// A comment `<!-- docs:check … -->` holds lines for the shell that a reader has done already, or need not do.
+// A comment `<!-- docs:check … -->` contains shell lines that the reader has already run, or need not run.
 import { readFileSync } from 'node:fs'
 
 export interface Block {
-  /** From the repository's root. */
+  /** Path from the repository's root. */
   readonly page: string
-  /** Of the fence, from 1. */
+  /** Line of the fence, counted from 1. */
   readonly line: number
   readonly language: string
   readonly text: string
   readonly use: 'run' | 'text' | 'setup'
-  /** Where it is written to, in the folder that the page runs in. */
+  /** File that the block is written to, in the folder that the page runs in. */
   readonly file?: string
-  /** Why it is not run. */
+  /** Reason why the block is not run. */
   readonly norun?: string
-  /** Runs where this command succeeds. */
+  /** The block runs only if this command succeeds. */
   readonly condition?: string
 }
 
-/** @throws with page and line where a fence does not say what is to be done with its block, or is not closed */
+/** @throws an error with page and line if a fence does not declare a use or is not closed */
 export function blocksOf(page: string, text = readFileSync(page, 'utf8')): Block[] {
   const blocks: Block[] = []
   const lines = text.split('\n')

@@ -1,8 +1,8 @@
-// The links of a page to files and headings of this repository: those that lead nowhere.
+// Finds the links of a page to files and headings that this repository does not have.
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Each as `page:line: target`. */
+/** Returns each dead link as `page:line: target`. */
 export function deadLinks(page: string): string[] {
   return readFileSync(page, 'utf8')
     .split('\n')
@@ -21,7 +21,7 @@ function leads(page: string, target: string): boolean {
   return anchor === undefined || (statSync(file).isFile() && anchorsOf(file).includes(anchor))
 }
 
-/** As GitHub makes them of headings. */
+/** Returns the anchors that GitHub derives from the headings. */
 export function anchorsOf(file: string): string[] {
   return [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
     title

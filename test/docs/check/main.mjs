@@ -1,4 +1,4 @@
-// `npm run docs:check`: makes a clean clone of what is committed, installs it, and runs the pages' blocks there.
+// `npm run docs:check`: clones the committed state, installs it, and runs the blocks of the pages there.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,8 +26,8 @@ try {
 process.exitCode = status === 0 ? 0 : 1
 
 /**
- * In a network of its own where that can be had: the pages' ports (8080, 8081, 9000, 5432, 6379) are free there, and what
- * a page starts reaches nobody. Else they must be free here.
+ * Runs a program in its own network namespace, if the system permits it. The ports of the pages (8080, 8081, 9000, 5432
+ * and 6379) are free there, and servers that a page starts have no network. Otherwise, these ports must be free here.
  * @param {string} program @param {string[]} words @returns {[string, string[]]}
  */
 function alone(program, words) {
@@ -38,7 +38,7 @@ function alone(program, words) {
   return canBe ? ['unshare', wrapped] : [program, words]
 }
 
-/** `npm run docs:check -- docs/clients.md`: that page alone. */
+/** Selects one page: `npm run docs:check -- docs/clients.md`. */
 function filter() {
   const [page] = process.argv.slice(2)
   return page === undefined ? [] : ['-t', page]

@@ -1,7 +1,7 @@
-// Every page that is read on its own: README and its like, and docs/.
+// Lists the Markdown pages in the repository's root and under docs/.
 import { readdirSync } from 'node:fs'
 
-/** From the repository's root, where tests run. */
+/** Returns paths from the repository's root, which is the working directory of tests. */
 export function pages(): string[] {
   const tops = readdirSync('.').filter(name => name.endsWith('.md'))
   const docs = readdirSync('docs', { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.md'))

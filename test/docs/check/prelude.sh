@@ -1,19 +1,19 @@
-# What the shell of a page can do beside what a reader can: start the services that the page takes for granted.
-# Sourced with $work (a folder of its own) and $PWD (a clone of its own, built).
+# Functions for the shell of a page. They start the services that the page assumes to be running.
+# Sourced with $work (a temporary folder) and $PWD (a clone that is built).
 set -Eeuo pipefail
 shopt -s inherit_errexit
 real_curl=$(command -v curl)
 export PATH="$work/bin:$PATH:/usr/sbin"
-# Without the checks of the one that pages call.
+# The real curl, without the checks of the wrapper that pages call.
 raw_curl() { "$real_curl" "$@"; }
-# Without it a failure in a background job is nobody's.
+# Without this trap, a failure in a background job would stay unnoticed.
 trap 'status=$?; echo "${BASH_LINENO[0]:-} $LINENO ${BASH_SOURCE[0]##*/} $status" >>"$work/failed"' ERR
 
 mkdir -p "$work/bin"
 printf '#!/bin/sh\nexec node %q/dist/cli.js "$@"\n' "$PWD" >"$work/bin/peage"
 cat >"$work/bin/curl" <<'SH'
 #!/bin/bash
-# The real one, but what a reader would see as a failure is one.
+# Runs the real curl, and fails on an unexpected status, which a reader would see as a failure.
 PATH=${PATH#*:}
 if [ -z "${EXPECTED_STATUS:-}" ]; then exec curl --fail-with-body --max-time 20 "$@"; fi
 answer=$(mktemp)
@@ -22,7 +22,7 @@ cat "$answer"
 rm "$answer"
 [ "$status" = "$EXPECTED_STATUS" ] || { echo "status $status, not $EXPECTED_STATUS" >&2; exit 22; }
 SH
-# A python that has what the page imports, where one on the machine has.
+# Runs a Python that can import jwt, if the machine has one.
 cat >"$work/bin/python3" <<'SH'
 #!/bin/sh
 PATH=${PATH#*:}
@@ -63,13 +63,13 @@ start_redis() {
   export REDIS_URL=redis://127.0.0.1:6379
 }
 
-# A service at 127.0.0.1:9000 that says who calls.
+# Starts an upstream at 127.0.0.1:9000 that shows the user of each request.
 start_upstream() {
   HOST=127.0.0.1 PORT=9000 node demo/serve-upstream.mjs &
   wait_for raw_curl -s http://127.0.0.1:9000/
 }
 
-# The gateway on the sample gateway.yaml, or the file that is named; its users start with ada, who is number 1.
+# Starts the gateway with the sample gateway.yaml, or with the file $1.
 start_gateway() {
   export PEAGE_ADMIN_TOKEN=an-admin-token-0123456789 PEAGE_KEY_SECRET=a-key-secret-0123456789
   node dist/cli.js start -c "${1:-gateway.yaml}" >"$work/gateway.log" &
@@ -82,7 +82,7 @@ stop_gateway() {
   wait "$gateway" || true
 }
 
-# One user of plan pro, ada@example.com, who is logged in: what pages call $ACCESS_TOKEN, $REFRESH_TOKEN and $API_KEY.
+# Registers ada@example.com as user 1, with plan pro or $1, and sets $ACCESS_TOKEN and $REFRESH_TOKEN.
 sign_in() {
   local api=http://127.0.0.1:8080/api/v1 body='{"email":"ada@example.com","password":"correct horse battery"}' pair
   raw_curl -s "$api/auth/register" -d "$body" >/dev/null

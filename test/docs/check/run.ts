@@ -1,4 +1,4 @@
-// Runs the shell blocks of one page in a clone of its own.
+// Runs the shell blocks of one page in a separate clone.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -18,13 +18,13 @@ import type { Block } from './blocks.ts'
 import { scriptOf } from './script.ts'
 
 export interface Ran {
-  /** Blocks whose condition did not hold. */
+  /** Blocks whose condition was not met. */
   readonly unmet: readonly Block[]
-  /** `page:line: …` of what failed first, and the end of what was printed. */
+  /** `page:line: …` of the first failure, followed by the end of the output. */
   readonly failure: string | undefined
 }
 
-/** Milliseconds for all blocks of a page. */
+/** Time limit for all blocks of a page, in milliseconds. */
 const PATIENCE = 240_000
 
 export async function runPage(blocks: readonly Block[]): Promise<Ran> {
@@ -61,7 +61,7 @@ function holds(condition: string): boolean {
   return spawnSync('sh', ['-c', condition], { stdio: 'ignore' }).status === 0
 }
 
-/** @returns what was printed last where the script failed; `undefined` where it did not */
+/** @returns the end of the output if the script failed, otherwise `undefined` */
 async function shell({ work, clone, script }: { work: string; clone: string; script: string }) {
   const prelude = resolve('test/docs/check/prelude.sh')
   const child = spawn('bash', ['-c', `work=${work}; . ${prelude}; . ${script}`], {
@@ -86,16 +86,16 @@ async function shell({ work, clone, script }: { work: string; clone: string; scr
   return code === 0 ? undefined : output
 }
 
-/** What the page started in the background ends with it. */
+/** Ends everything that the page started in the background. */
 function killGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL')
   } catch {
-    // Nothing of it is left.
+    // The group has already ended.
   }
 }
 
-/** The line of the page that failed first, from what the shell noted; `?` where it ended in another way. */
+/** Returns the line of the page that failed first, as the shell recorded it, or `?` if it recorded none. */
 function lineOf(work: string): string {
   const file = join(work, 'failed')
   if (!existsSync(file)) return '?'

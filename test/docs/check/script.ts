@@ -1,9 +1,10 @@
-// A page as one shell script whose line numbers are the page's, so that what fails is named by page and line.
+// Turns a page into one shell script with the line numbers of the page, so that a failure can name page and line.
 import type { Block } from './blocks.ts'
 
 /**
- * Its `sh` blocks in order, and of the rest empty lines. `curl … # 429` expects that status; without it, one below 400.
- * @param blocks of one page, those that are to run
+ * Returns the `sh` blocks in order, with empty lines between them. `curl … # 429` expects status 429. Without such a
+ * comment, curl expects a status below 400.
+ * @param blocks the blocks of one page that are to run
  */
 export function scriptOf(blocks: readonly Block[]): string {
   const lines: string[] = []
@@ -18,7 +19,7 @@ export function scriptOf(blocks: readonly Block[]): string {
   return Array.from(lines, line => line ?? '').join('\n')
 }
 
-/** Before the first line of a command that is continued. */
+/** Sets the expected status on the first line of a continued command. */
 function expectStatus(lines: string[], last: number, status: string): void {
   let first = last
   while (lines[first - 1]?.endsWith('\\')) first -= 1

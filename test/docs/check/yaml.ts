@@ -1,4 +1,4 @@
-// A block of YAML as `peage check` sees it: a whole gateway.yaml, or a part that is completed to one first.
+// Loads a YAML block as `peage check` does. If the block is only a part of a gateway.yaml, it is completed first.
 import { parse, stringify } from 'yaml'
 import { formatDiagnostic } from '../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../src/config/load.ts'
@@ -9,7 +9,7 @@ interface Written {
   routes?: { upstream?: string }[]
 }
 
-/** Every problem, with page and line of the block. */
+/** Returns every problem with page and line of the block. */
 export function problemsOf({ page, line, text }: Block): string[] {
   const written = parse(text) as Written
   const isWhole = written.upstreams !== undefined && written.routes !== undefined
@@ -27,7 +27,7 @@ export function problemsOf({ page, line, text }: Block): string[] {
   }
 }
 
-/** Upstreams for its routes, or a route to its upstreams: what the reader has already. */
+/** Adds upstreams for the routes, or a route to the upstreams, which the reader already has. */
 function completed(written: Written): Written {
   const named = (written.routes ?? []).map(route => String(route.upstream))
   const [first = 'courses'] = [...Object.keys(written.upstreams ?? {}), ...named]
@@ -43,13 +43,13 @@ function target(i: number) {
   return { targets: [`http://127.0.0.1:${9000 + i}`] }
 }
 
-/** A value of the kind that the name of a variable or file promises, another for each secret. */
+/** Returns a value that fits the name of a variable or file. Each secret has a different value. */
 function valueFor(name: string): string {
   if (name === 'EVENTS_SECRET') return `whsec_${Buffer.alloc(24).toString('base64')}`
   return /url$/i.test(name) ? 'postgres://peage@127.0.0.1/peage' : `a-long-secret-for-${name}`
 }
 
-/** Every variable is set. */
+/** An environment that contains every variable. */
 const anything = new Proxy<Record<string, string>>(
   {},
   {
