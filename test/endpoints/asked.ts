@@ -1,4 +1,4 @@
-// What the guards and the server tell an endpoint, apart from the user and the body.
+// The values that an endpoint receives from the guards and the server, except the user and the body.
 export const asked = {
   client: '',
   parameter: '',

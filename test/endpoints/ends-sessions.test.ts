@@ -1,8 +1,8 @@
-// The operations whose responses wait until the access tokens of ended sessions are refused.
+// Responses of these operations wait until the access tokens of ended sessions are refused.
 import { expect, it } from 'vitest'
 import { operationGroups } from '../../src/composition/api-description.ts'
 
-it('the operations that can end sessions say so, and no others', () => {
+it('exactly the operations that can end sessions declare endsSessions', () => {
   const ids = operationGroups.flatMap(({ operations }) =>
     operations.filter(({ endsSessions }) => endsSessions).map(({ id }) => id),
   )

@@ -1,4 +1,4 @@
-// The upgrade path: the next plan, where to pay for it, and which requests are refused.
+// The upgrade endpoints: the next plan, its checkout URL, and the requests that are refused.
 import { describe, expect, it } from 'vitest'
 import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'
 import type { EndpointResponse } from '../../src/endpoints/local-endpoint.ts'
@@ -32,7 +32,7 @@ function ask(
 
 const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007199254740991&plan=${plan}`
 
-it('is one path, for every plan, and its GET answers HEAD', () => {
+it('the upgrade path is open to every plan, and its GET endpoint also serves HEAD', () => {
   const endpoints = createUpgradeEndpoints(address)
   const [show, go] = endpoints
   expect(createEndpointTable([], endpoints, [])(['api', 'v1', 'subscription', 'upgrade'])).toEqual({
@@ -48,20 +48,20 @@ it('is one path, for every plan, and its GET answers HEAD', () => {
   expect(endpoints.map(({ plans }) => plans)).toEqual([undefined, undefined])
 })
 
-describe('GET', () => {
+describe('GET /api/v1/subscription/upgrade', () => {
   const plans = ['free', 'premium', 'pro']
   it.each([
     ['free', checkout('premium')],
     ['premium', checkout('pro')],
     ['pro', null],
-  ] as const)('tells a user of plan %s where the next one is paid for: %s', async (plan, url) => {
+  ] as const)('shows a user of plan %s the checkout URL %s', async (plan, url) => {
     expect(await ask('GET', plan)).toEqual({
       status: 200,
       body: { current_plan: plan, plans, checkout_url: url },
     })
   })
 
-  it('has no such address where none is configured', async () => {
+  it('shows no checkout URL if none is configured', async () => {
     expect((await ask('GET', 'free', {}, '')).body).toEqual({
       current_plan: 'free',
       plans,
@@ -70,7 +70,7 @@ describe('GET', () => {
   })
 })
 
-describe('POST', () => {
+describe('POST /api/v1/subscription/upgrade', () => {
   it.each([
     ['free', {}, 'premium'],
     ['premium', {}, 'pro'],
@@ -79,9 +79,12 @@ describe('POST', () => {
     ['premium', { plan: 'pro' }, 'pro'],
     ['free', { plan: '' }, 'premium'],
     ['free', { plan: null }, 'premium'],
-  ] as const)('from %s with %j leads to %s', async (plan, body, wanted) => {
-    expect(await ask('POST', plan, body)).toEqual({ status: 303, headers: { location: checkout(wanted) } })
-  })
+  ] as const)(
+    'redirects a user of plan %s with the body %j to the checkout of %s',
+    async (plan, body, wanted) => {
+      expect(await ask('POST', plan, body)).toEqual({ status: 303, headers: { location: checkout(wanted) } })
+    },
+  )
 
   const refused = [
     ['pro', {}],
@@ -99,7 +102,7 @@ describe('POST', () => {
     ['free', { plan: ['pro'] }],
     ['free', { plan: {} }],
   ] as const
-  it.each(refused)('from %s with %j is 400 plan_invalid', async (plan, body) => {
+  it.each(refused)('refuses a user of plan %s with the body %j with 400 plan_invalid', async (plan, body) => {
     await expect(ask('POST', plan, body)).rejects.toMatchObject({
       code: 'plan_invalid',
       status: 400,
@@ -107,7 +110,7 @@ describe('POST', () => {
     })
   })
 
-  it('without an address is 501; but what is no upgrade is told so first', async () => {
+  it('responds with 501 without a checkout URL, but checks the plan first', async () => {
     await expect(ask('POST', 'free', {}, '')).rejects.toMatchObject({
       code: 'payment_not_configured',
       status: 501,
@@ -117,7 +120,7 @@ describe('POST', () => {
     await expect(ask('POST', 'free', { plan: 'gold' }, '')).rejects.toMatchObject({ code: 'plan_invalid' })
   })
 
-  it('sends to an address without placeholders as it is written', async () => {
+  it('redirects to a URL without placeholders unchanged', async () => {
     const { headers } = await ask('POST', 'free', {}, 'https://pay.example.com')
     expect(headers).toEqual({ location: 'https://pay.example.com' })
   })

@@ -1,4 +1,4 @@
-// The responses of a pro user's endpoints, and their effect on the store.
+// The endpoints of pro users: their responses, and their effect on the store.
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'
@@ -36,7 +36,7 @@ beforeEach(async () => {
 })
 afterAll(() => database.close())
 
-/** Records its calls, and accepts every string as a URL. */
+/** Returns webhooks that record each call and accept every string as a URL. */
 function noting(): Webhooks & { calls: unknown[][] } {
   const calls: unknown[][] = []
   return {
@@ -80,7 +80,7 @@ function ask(
 const apiToken = '/api/v1/user/api-token'
 const webhook = '/api/v1/user/webhook'
 
-it('all four are for pro users alone, under the paths of the spec', () => {
+it('the endpoints for API keys and webhooks accept only plan pro', () => {
   expect(endpoints().map(({ plans }) => plans)).toEqual([['pro'], ['pro'], ['pro'], ['pro']])
   const table = createEndpointTable(endpoints(), [], [])
   for (const path of [apiToken, webhook]) {
@@ -95,7 +95,7 @@ it('all four are for pro users alone, under the paths of the spec', () => {
 })
 
 describe('POST api-token', () => {
-  it('answers 201 with a key that the guard knows from then on, and stores its hash alone', async () => {
+  it('responds with 201 and a new API key, and stores only its hash', async () => {
     const { status, body } = await ask('POST', apiToken)
     expect(status).toBe(201)
     expect(body).toEqual({
@@ -108,7 +108,7 @@ describe('POST api-token', () => {
     expect(JSON.stringify(await database.query('select * from api_tokens'))).not.toContain(key)
   })
 
-  it('a second one ends the first', async () => {
+  it('revokes the previous API key', async () => {
     const keyOf = (reply: EndpointResponse) => (reply.body as { api_token: string }).api_token
     const [first, second] = [keyOf(await ask('POST', apiToken)), keyOf(await ask('POST', apiToken))]
     const owner = (key: string) => apiTokens.findActive(createHash('sha256').update(key).digest('hex'))
@@ -117,14 +117,14 @@ describe('POST api-token', () => {
     expect((await owner(second))?.userId).toBe(user.id)
   })
 
-  it('of a user who was deactivated after the guards is 401 user_not_found', async () => {
+  it('responds with 401 user_not_found if the user was deactivated after the guards ran', async () => {
     await createUserStore(database).update(user.id, { is_active: 0 })
     await expect(ask('POST', apiToken)).rejects.toMatchObject({ code: 'user_not_found', status: 401 })
     expect(await database.query('select 1 from api_tokens where user_id = $1', [user.id])).toEqual([])
   })
 })
 
-it('DELETE api-token answers 200 whether there was a key or not, and there is none afterwards', async () => {
+it('DELETE api-token revokes the API key, and responds with 200 even without a key', async () => {
   await ask('POST', apiToken)
   for (let i = 0; i < 2; i += 1) {
     expect(await ask('DELETE', apiToken)).toEqual({ status: 200, body: { message: 'Token révoqué' } })
@@ -134,8 +134,8 @@ it('DELETE api-token answers 200 whether there was a key or not, and there is no
   ])
 })
 
-describe('the webhook', () => {
-  it('POST answers 201 with what was registered, for this user, the address untouched', async () => {
+describe('the webhook endpoint', () => {
+  it('POST registers the unchanged URL for the user and responds with 201', async () => {
     const webhooks = noting()
     const url = 'HTTPS://Example.com:8443/Hook?x=1'
     expect(await ask('POST', webhook, { url, secret: 'mine' }, webhooks)).toEqual({
@@ -146,7 +146,7 @@ describe('the webhook', () => {
   })
 
   it.each([[{}], [{ url: 7 }], [{ url: null }], [{ url: ['https://a'] }]])(
-    'POST %j is 400 webhook_url_invalid',
+    'POST with %j responds with 400 webhook_url_invalid',
     async body => {
       await expect(ask('POST', webhook, body)).rejects.toMatchObject({
         code: 'webhook_url_invalid',
@@ -156,7 +156,7 @@ describe('the webhook', () => {
     },
   )
 
-  it('DELETE answers 200 and removes this user’s', async () => {
+  it('DELETE removes the webhook of the user and responds with 200', async () => {
     const webhooks = noting()
     expect(await ask('DELETE', webhook, {}, webhooks)).toEqual({
       status: 200,

@@ -1,4 +1,4 @@
-// Explain agrees with a running gateway; `npm run agree` compares more pairs of configuration and request.
+// Compares `peage explain` with a running gateway. `npm run agree` compares more pairs of configuration and request.
 import { describe, expect, it } from 'vitest'
 import { runAgreement } from './agreement/run.ts'
 

@@ -1,4 +1,4 @@
-// A request as node:http hands it over, without a socket: repeated headers stand in `rawHeaders` as they came.
+// Builds a request as node:http does, but without a socket. `rawHeaders` contains repeated headers unchanged.
 import type { IncomingMessage } from 'node:http'
 import { createStubRequest, type HeaderList } from '../../src/explain/stub-request.ts'
 

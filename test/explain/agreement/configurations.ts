@@ -4,14 +4,14 @@ import { stringify } from 'yaml'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { Config } from '../../../src/config/sections/schema.ts'
 
-/** As `startGateway` takes it. */
+/** A configuration in the parts that `startGateway` takes. */
 export interface Generated {
-  /** From `upstreams:` on. */
+  /** The sections `upstreams` and `routes`. */
   readonly yaml: string
   /** Contents of the `server` and `limits` sections. */
   readonly server: string
   readonly limits: string
-  /** The same, loaded. */
+  /** The loaded configuration. */
   readonly config: Config
 }
 
@@ -109,7 +109,7 @@ function rewritten(path: string, how: string): Record<string, string> {
   return { rewrite: `/${['new', ...params.reverse(), ...(path.endsWith('/*') ? ['*'] : [])].join('/')}` }
 }
 
-/** Drops the routes that `check` refuses next to the others. */
+/** Drops routes until `check` accepts the rest. */
 function accepted(
   routes: readonly object[],
   [north, south]: readonly [string, string],

@@ -88,7 +88,7 @@ function fieldDifferences(
   return differences
 }
 
-/** Replaces the values of the stub caller by those of the real one. */
+/** Replaces the values of the stub caller with the values of the real caller. */
 function withReal({ set, remove }: HeaderDiff, { user }: Happened): HeaderDiff {
   const real: Record<string, string> = { ...set }
   if ('x-user-id' in set) real['x-user-id'] = String(user?.id)

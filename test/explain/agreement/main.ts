@@ -1,4 +1,4 @@
-// The long run: `npm run agree -- [--pairs N] [--seed S]`; exit status 1 where explain and a gateway disagree.
+// The long run: `npm run agree -- [--pairs N] [--seed S]`. The exit status is 1 if explain and a gateway disagree.
 import { parseArgs } from 'node:util'
 import { runAgreement } from './run.ts'
 

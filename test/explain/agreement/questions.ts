@@ -18,7 +18,7 @@ const hosts = [
   'other.example.com',
 ]
 
-/** Mostly requests that the route is declared for. */
+/** Returns mostly requests that match the route. */
 function questionsTo(route: RouteConfig): fc.Arbitrary<ExplainRequest> {
   const meant = route.methods ?? methods
   return fc
@@ -53,7 +53,7 @@ function mostly(meant: readonly string[], any: readonly string[]): fc.Arbitrary<
   )
 }
 
-/** Paths of local endpoints, and paths of no route in particular. */
+/** Paths of local endpoints, and other paths that do not depend on the routes. */
 const others = [
   ...['/', '/a', '/a/b', '/b/c', '/nobody/here', 'http://api.example.com/a', 'http://localhost/a/b'],
   ...['/api/v1/auth/login', '/api/v1/auth/nothing', '/api/v1/user/api-token', '/api/v1/user/webhook'],
@@ -76,7 +76,7 @@ function filled(pattern: string, fill: readonly string[]): string {
     .replace(/^$/, '/')
 }
 
-/** Whether a request line can hold the target: the parser refuses others before there is anything to explain. */
+/** Returns whether a request line can contain the target. The HTTP parser refuses other targets before routing. */
 function isSendable(target: string): boolean {
   return /^(\/[\x21-\x7e]*|https?:\/\/[a-z0-9.-]+(:\d{1,4})?([/?][\x21-\x7e]*)?)$/i.test(target)
 }

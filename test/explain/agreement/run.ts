@@ -77,7 +77,7 @@ async function compare(
   upstreams: readonly Echo[],
   report: Report,
 ): Promise<void> {
-  // Each pair is a day later than the one before: the callers stay signed in for all of them.
+  // Each pair runs one day after the previous pair. The callers stay signed in for all pairs.
   const auth = ', access_token_ttl: 3000d, refresh_token_ttl: 3000d'
   const gateway = await startGateway(yaml, embedded, { server, limits, auth })
   const sender = createSender(gateway.url)
@@ -125,7 +125,7 @@ async function pair(parts: Parts): Promise<string[]> {
     ['Host', question.host],
     ...(user === undefined ? [] : [['Authorization', `Bearer ${user.access}`] as Pair]),
     ...(isTrusted ? forged.filter(([name]) => !name.startsWith('X-Forwarded')) : forged),
-    // A credential of the upstream's own: on other routes the gateway would check it as one of its own.
+    // A credential for the upstream. On other routes, the gateway would check it as its own.
     ...(route?.auth === 'none' ? [['X-API-Key', 'of-the-upstream'] as Pair] : []),
   ]
   const answer = await sender.send(question.method, question.path, sent)

@@ -1,4 +1,4 @@
-// A request as guards receive it, and what a chain's decision says.
+// Builds a request as guards receive it, and reads the decision of a chain.
 import type { ChainResult } from '../../../src/gate/guards/chain.ts'
 import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
 import { createTrustedProxies } from '../../../src/http/client-address.ts'
@@ -42,7 +42,7 @@ export function userIdentity(record: Partial<UserWithEpoch> = {}): Identity & { 
   return { kind: 'user', user, credential: 'access_token', sessionId: undefined }
 }
 
-/** The identity that was allowed, or the status and code of the refusal. Another error is returned as it is. */
+/** Returns the allowed identity, or the status and code of the refusal. Any other error is returned unchanged. */
 export function told(decision: Decision): unknown {
   if (decision.allowed) {
     const { identity } = decision
@@ -52,7 +52,7 @@ export function told(decision: Decision): unknown {
   return thrown instanceof Refusal ? `${thrown.status} ${thrown.code}` : thrown
 }
 
-/** A header of the refusal. */
+/** Returns a header of the refusal. */
 export function fieldOf(decision: Decision, name: string): string | undefined {
   if (decision.allowed || !(decision.thrown instanceof Refusal)) return undefined
   const { fields } = decision.thrown.response

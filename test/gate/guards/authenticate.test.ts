@@ -33,7 +33,7 @@ let tokens: Tokens
 let dependencies: Parameters<typeof createAuthenticate>[0]
 let authenticate: ReturnType<typeof createAuthenticate>
 let user: UserWithEpoch
-/** The user's. */
+/** Access token of `user`. `key` is an API key of `user`. */
 let token: string
 let key: string
 let used: number[]
@@ -68,7 +68,7 @@ afterAll(async () => {
   await database?.close()
 })
 beforeEach(async () => {
-  // Each test has the whole of its limits.
+  // A new window, so that each test starts with unused limits.
   clock.at += 60_000
   used = []
   errors = []
@@ -89,10 +89,10 @@ function tokenOf(id: number, session = endless): Promise<string> {
   return tokens.issueAccess({ id, email: 'claimed@example.com', plan: 'pro' }, session)
 }
 
-/** A token with the signature of another. */
+/** Returns the token with a wrong signature. */
 const forged = () => `${token.slice(0, token.lastIndexOf('.'))}.${'A'.repeat(86)}`
 
-/** @param auth of the route @returns the decision and, where it is known at once, that it is no promise */
+/** @param auth the route's `auth` @returns the decision, and whether it came without a promise */
 async function ask(
   headers: Record<string, string>,
   { auth = 'required' as Parameters<typeof authenticate>[0], peer = '192.0.2.1', guards = authenticate } = {},
@@ -120,19 +120,19 @@ async function expect401(
   expect(decision).toMatchObject({ thrown: { reason } })
 }
 
-describe('a token', () => {
-  it('that is good is its user, by the record and not by the claims', async () => {
+describe('an access token', () => {
+  it('identifies its user by the stored record, not by its claims', async () => {
     const { decision, request } = await ask(bearer(token))
     expect(decision).toEqual({
       allowed: true,
       identity: { kind: 'user', user, credential: 'access_token', sessionId: endless.id },
     })
     expect(user.plan).toBe('premium')
-    // The log names the user even if a later guard refuses.
+    // The log contains the user even if a later guard refuses.
     expect(request.identity).toMatchObject({ user: { id: user.id } })
   })
 
-  it('that is cached is decided at once, however its scheme is spelled at first', async () => {
+  it('is accepted synchronously once it is cached, even if its scheme was spelled differently', async () => {
     await ask({ authorization: `bearer  ${token}` })
     const { decision, isAtOnce } = await ask(bearer(token))
     expect([told(decision), isAtOnce]).toEqual([`access_token of ${user.id}`, true])
@@ -140,14 +140,17 @@ describe('a token', () => {
 
   it.each([
     ['forged', () => bearer(forged()), 'signature'],
-    ['no token', () => bearer('x'), 'malformed'],
+    ['malformed', () => bearer('x'), 'malformed'],
     ['of another scheme', () => ({ authorization: 'Basic eDp5' }), 'malformed'],
-  ] as const)('that is %s is 401, and the challenge says so', async (_, headers, reason) => {
-    for (const auth of ['required', 'optional'] as const)
-      await expect401(ask(headers(), { auth }), 'token_invalid', reason, invalid)
-  })
+  ] as const)(
+    'is refused with 401 and the challenge invalid_token if it is %s',
+    async (_, headers, reason) => {
+      for (const auth of ['required', 'optional'] as const)
+        await expect401(ask(headers(), { auth }), 'token_invalid', reason, invalid)
+    },
+  )
 
-  it('that is good beside a bad key is its user, and one that is bad beside a good key is the key’s', async () => {
+  it('is used before an API key, which is used only if the token is invalid', async () => {
     const withBadKey = await ask({ ...bearer(token), 'x-api-key': 'peage_bad' })
     expect([told(withBadKey.decision), used]).toEqual([`access_token of ${user.id}`, []])
     const { decision } = await ask({ ...bearer(forged()), 'x-api-key': key })
@@ -155,7 +158,7 @@ describe('a token', () => {
     expect(used).toHaveLength(1)
   })
 
-  it('of a user who is unknown or inactive is 401 user_not_found, a good key beside it or not', async () => {
+  it('is refused with 401 user_not_found for an unknown or inactive user, even with a valid API key', async () => {
     const inactive = await newUser('pro')
     await database.query('update users set is_active = 0 where id = $1', [inactive.id])
     for (const id of [inactive.id, 1_000_000]) {
@@ -166,30 +169,30 @@ describe('a token', () => {
   })
 })
 
-describe('a key', () => {
-  it('that is good is its user, at once where it is cached, and each use is recorded', async () => {
+describe('an API key', () => {
+  it('identifies its user, synchronously once it is cached, and each use is recorded', async () => {
     const headers = { 'x-api-key': ` ${key}\t` }
     expect(told((await ask(headers)).decision)).toBe(`api_token of ${user.id}`)
     expect(await ask(headers)).toMatchObject({ isAtOnce: true, request: { identity: { kind: 'user' } } })
     expect([used.length, used[0]]).toEqual([2, used[1]])
   })
 
-  it('that is bad is 401, the challenge without an error; a client that goes on trying is 429', async () => {
+  it('is refused with 401 if it is unknown, and with 429 after repeated attempts of a client', async () => {
     const from = (peer: string, text: string) => ask({ 'x-api-key': text }, { peer })
     for (const text of ['peage_a', 'peage_b'])
       await expect401(from('2001:db8::1', text), 'token_invalid', 'unknown', 'Bearer')
-    // One client has a whole /64.
+    // All addresses of a /64 network count as one client.
     const { decision } = await from('2001:db8::2', 'peage_c')
     expect([told(decision), fieldOf(decision, 'retry-after')]).toEqual(['429 rate_limited', '60'])
     expect(fieldOf(decision, 'ratelimit-policy')).toBe('"bad_keys";q=2;w=60')
-    // Good keys go on, as do other clients, and the client itself in the next window.
+    // Valid keys are still accepted. Other clients, and this client in the next window, get 401 again.
     expect(told((await from('2001:db8::2', key)).decision)).toBe(`api_token of ${user.id}`)
     expect(told((await from('192.0.2.2', 'peage_c')).decision)).toBe('401 token_invalid')
     clock.at += 60_000
     expect(told((await from('2001:db8::2', 'peage_c')).decision)).toBe('401 token_invalid')
   })
 
-  it('whose check breaks for another reason than the store is no bad key, but a fault of ours', async () => {
+  it('causes an internal error instead of 401 if its check fails for another reason than the store', async () => {
     const bug = new TypeError('a bug')
     const users = { ...dependencies.users, findOwner: () => Promise.reject(bug) }
     const { decision } = await ask(
@@ -200,7 +203,7 @@ describe('a key', () => {
   })
 })
 
-it('nothing presented is 401 without an error in the challenge, and anonymous where a user is optional', async () => {
+it('a request without a credential gets 401 if auth is required, and is anonymous if auth is optional', async () => {
   for (const headers of [{}, { authorization: ' ' }, { 'x-api-key': '\t' }] as Record<string, string>[]) {
     await expect401(ask(headers), 'token_invalid', 'missing', 'Bearer')
     const { decision, isAtOnce } = await ask(headers, { auth: 'optional' })
@@ -208,26 +211,26 @@ it('nothing presented is 401 without an error in the challenge, and anonymous wh
   }
 })
 
-it('where a user is optional, what is presented counts as where one is required', async () => {
+it('a route with optional auth checks a presented credential like a route with required auth', async () => {
   const optional = { auth: 'optional' as const }
   expect(told((await ask(bearer(token), optional)).decision)).toBe(`access_token of ${user.id}`)
   expect(told((await ask({ 'x-api-key': key }, optional)).decision)).toBe(`api_token of ${user.id}`)
   expect(told((await ask({ 'x-api-key': 'peage_bad' }, optional)).decision)).toBe('401 token_invalid')
 })
 
-it('on a public route no credential is read', async () => {
+it('a public route reads no credential', async () => {
   const { decision, isAtOnce, request } = await ask({ ...bearer(token), 'x-api-key': key }, { auth: 'none' })
   expect([told(decision), isAtOnce, request.identity, used]).toEqual(['anonymous', true, anonymous, []])
 })
 
-describe('where a logout ends access', () => {
+describe('with sessions that end access at logout', () => {
   const following = () =>
     createAuthenticate({
       ...dependencies,
       sessions: { isLive: (_, sessionId) => liveSessions.has(sessionId) },
     })
 
-  it('a token of an ended session is invalid, cached or not, and one of another goes on', async () => {
+  it('a token of an ended session is refused, even if it is cached', async () => {
     const guards = following()
     liveSessions.add('other')
     const other = await tokenOf(user.id, { ...endless, id: 'other' })
@@ -241,7 +244,7 @@ describe('where a logout ends access', () => {
     expect(told((await ask(bearer(other))).decision)).toBe(`access_token of ${user.id}`)
   })
 
-  it('a token of 0.1, which names no session, is good until it expires', async () => {
+  it('a token of version 0.1, which contains no session, is valid until it expires', async () => {
     liveSessions.clear()
     const old = await tokenOf(user.id, { ...endless, id: undefined as never })
     expect(claimsOf(old)).not.toHaveProperty('sid')
@@ -252,12 +255,12 @@ describe('where a logout ends access', () => {
 })
 
 // The last test, because it closes the store.
-it('while the store is down, a token fails with its error, and a key is 401 that may be tried again', async () => {
+it('if the store is down, a token fails with the error of the store and a key gets a retryable 401', async () => {
   await database.close()
   const down = expect.objectContaining({ name: 'StorageError' })
   const { decision } = await ask({ ...bearer(token), 'x-api-key': key })
   expect(decision).toEqual({ allowed: false, thrown: down })
-  // The fault is the store's: no such request counts as a bad key.
+  // The store failed, so these requests do not count as unknown keys.
   for (let i = 0; i < 3; i += 1) {
     const refused = await ask({ 'x-api-key': key })
     expect(told(refused.decision)).toBe('401 key_check_failed')

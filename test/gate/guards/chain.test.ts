@@ -1,4 +1,4 @@
-// Guards are chained, recorded and traced. Guards without a store refuse by the request only.
+// Guards run in a chain and are counted and traced. Guards without a store decide only by the request.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { Authenticate } from '../../../src/gate/guards/authenticate.ts'
@@ -39,7 +39,7 @@ function guardsFor(identify: () => Identity | Refusal | Promise<Identity>) {
 }
 
 describe('a chain of guards', () => {
-  it('neither runs, counts nor traces a guard that the route does not configure', async () => {
+  it('runs, counts and traces only the guards that the route configures', async () => {
     const { route, decisions } = guardsFor(() => free)
     const request = guardedRequest({ 'content-length': '1000000' })
     expect(told(await route({ auth: 'required' })(request))).toBe('access_token of 1')
@@ -53,7 +53,7 @@ describe('a chain of guards', () => {
     expect(open.traced).toEqual(['target', undefined])
   })
 
-  it('records each guard up to the one that refuses', async () => {
+  it('counts and traces each guard up to the first refusal', async () => {
     const { route, decisions } = guardsFor(() => free)
     const limited = route({
       ...{ auth: 'required', plans: ['free'], verified: true, max_body: 10, free_daily: true },
@@ -78,7 +78,7 @@ describe('a chain of guards', () => {
     [serviceUnavailable(new Error('down')), { pass: 0, refuse: 0, error: 1 }, 'error'],
     [new Error('a bug'), { pass: 0, refuse: 0, error: 1 }, 'error'],
     [new ClientDisconnected(), { pass: 0, refuse: 0, error: 0 }, 'client_gone'],
-  ])('returns what a guard throws, and counts it by its kind: %s', async (thrown, counts, failure) => {
+  ])('returns the error of a guard and counts it by its kind: %s', async (thrown, counts, failure) => {
     const ways = [
       () => {
         throw thrown
@@ -103,7 +103,7 @@ describe('a chain of guards', () => {
     }
   })
 
-  it('of a local endpoint authenticates and checks the plan, and needs no target', async () => {
+  it('authenticates and checks the plan for a local endpoint, without a target', async () => {
     const { endpoint, upstream, decisions } = guardsFor(() => free)
     upstream.state = 'down'
     expect(told(await endpoint()(guardedRequest()))).toBe('access_token of 1')
@@ -127,11 +127,11 @@ describe('a guard that queries no store', () => {
   it.each<[string, Identity, Partial<RouteConfig>, string, Record<string, string>?]>([
     ['a plan of the route', paying, { plans: ['premium', 'pro'] }, 'access_token of 1'],
     ['another plan', free, { plans: ['premium', 'pro'] }, '403 plan_insufficient'],
-    ['no user, for a plan', anonymous, { plans: ['free'] }, '401 unauthenticated'],
+    ['a plan without a user', anonymous, { plans: ['free'] }, '401 unauthenticated'],
     ['a verified email', verified, { verified: true }, 'access_token of 1'],
-    ['another email', free, { verified: true }, '403 email_unverified'],
-    ['no user, for a verified email', anonymous, { verified: true }, '401 unauthenticated'],
-    ['a body of the limit', free, { max_body: 10 }, 'access_token of 1', { 'content-length': '10' }],
+    ['an unverified email', free, { verified: true }, '403 email_unverified'],
+    ['a verified email without a user', anonymous, { verified: true }, '401 unauthenticated'],
+    ['a body as large as the limit', free, { max_body: 10 }, 'access_token of 1', { 'content-length': '10' }],
     ['a larger body', free, { max_body: 10 }, '413 body_too_large', { 'content-length': '11' }],
     ['a body without a length', free, { max_body: 10 }, 'access_token of 1'],
   ])('decides on %s', async (_, identity, declared, expected, headers = {}) => {
@@ -142,7 +142,7 @@ describe('a guard that queries no store', () => {
     expect(fieldOf(decision, 'www-authenticate')).toBe(challenge)
   })
 
-  it('refuses a plan with the plans that would do, and where to get them', async () => {
+  it('refuses a plan with the sufficient plans and the upgrade URL', async () => {
     const guards = guardsFor(() => free).route({ auth: 'required', plans: ['premium', 'pro'] })
     expect(bodyOf(await guards(guardedRequest()))).toEqual({
       error: 'Plan insuffisant',
@@ -156,7 +156,7 @@ describe('a guard that queries no store', () => {
     ['available', 'access_token of 1'],
     ['down', '503 upstream_unavailable'],
     ['full', '429 rate_limited'],
-  ] as const)('requires a target that admits the client: %s', async (state, expected) => {
+  ] as const)('requires a target that admits the client: the upstream is %s', async (state, expected) => {
     const { route, upstream } = guardsFor(() => free)
     upstream.state = state
     expect(told(await route({ auth: 'required' })(guardedRequest()))).toBe(expected)
@@ -166,7 +166,7 @@ describe('a guard that queries no store', () => {
 describe('a route’s rate limit', () => {
   const limited = { name: 'slow', rate_limit: { limit: 1, windowMs: 60_000 } }
 
-  it('counts users by themselves, wherever they come from, and others by address', async () => {
+  it('counts a user by ID from any address, and an anonymous client by address', async () => {
     let identity: Identity = anonymous
     const guards = guardsFor(() => identity).route({ auth: 'optional', ...limited })
     const ask = async (caller: Identity, peer: string) => {
@@ -180,12 +180,12 @@ describe('a route’s rate limit', () => {
     expect(await ask(anonymous, '192.0.2.1')).toBe('anonymous')
     expect(await ask(anonymous, '192.0.2.1')).toBe('429 rate_limited')
     expect(await ask(anonymous, '192.0.2.2')).toBe('anonymous')
-    // One client has a whole /64.
+    // All addresses of a /64 network count as one client.
     expect(await ask(anonymous, '2001:db8::1')).toBe('anonymous')
     expect(await ask(anonymous, '2001:db8::2')).toBe('429 rate_limited')
   })
 
-  it('has a name that no limit of the gateway has', () => {
+  it('has a name that no limit of the gateway can have', () => {
     const names: string[] = []
     const limitRate = createRateLimit((name, limit) => {
       names.push(name)
@@ -196,7 +196,7 @@ describe('a route’s rate limit', () => {
     expect(names).toEqual(['route:bad_keys'])
   })
 
-  it('shows those within it what is left, and those over it when to come back', async () => {
+  it('shows the remaining requests below the limit, and Retry-After above it', async () => {
     const guards = guardsFor(() => anonymous).route(limited)
     const [within, over] = [guardedRequest(), guardedRequest()]
     await guards(within)

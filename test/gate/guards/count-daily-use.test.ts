@@ -15,7 +15,6 @@ import { lendDatabase } from '../../support/lent-database.ts'
 import { addUser } from '../../support/users.ts'
 import { bodyOf, fieldOf, guardedRequest, told, userIdentity } from './a-guarded-request.ts'
 
-/** Noon of a day, UTC. */
 const noon = Date.UTC(2096, 1, 28, 12)
 const clock = { at: noon, now: () => clock.at }
 
@@ -23,9 +22,9 @@ let database: EmbeddedDatabase
 let user: Identity & { kind: 'user' }
 let guard: ReturnType<typeof createCountDailyUse>
 let cancelled: number
-/** What happens while a connection is awaited; undefined where one is free. */
+/** Runs during the wait for a connection. Undefined if a connection is free. */
 let wait: (() => Promise<void>) | undefined
-/** What happens between the count and the guard's decision. */
+/** Runs between the count and the guard's decision. */
 let afterCount: () => void
 
 beforeAll(async () => {
@@ -78,7 +77,7 @@ async function stored(): Promise<number | undefined> {
   return row?.daily_usage
 }
 
-it('is counted only for plan free, and not for a request that the gateway answers itself', async () => {
+it('a use is counted only for plan free and only for a request that goes to the upstream', async () => {
   const pro = userIdentity({ id: user.user.id, plan: 'pro' })
   const answered = aCountedRequest()
   const uncounted = [
@@ -92,7 +91,7 @@ it('is counted only for plan free, and not for a request that the gateway answer
   expect([await stored(), cancelled]).toEqual([1, 0])
 })
 
-it('that is spent is refused until midnight, the next time from memory, and the connection is given back', async () => {
+it('a user without uses is refused until midnight, later from memory, and the connection is released', async () => {
   await use()
   const refused = await use()
   expect([told(refused), fieldOf(refused, 'retry-after')]).toEqual(['429 daily_limit_reached', '43200'])
@@ -103,7 +102,7 @@ it('that is spent is refused until midnight, the next time from memory, and the 
   expect(told(await use())).toBe(`access_token of ${user.user.id}`)
 })
 
-it('that is refused after the midnight before which it was asked for may be asked for again at once', async () => {
+it('a refusal for the previous day just after midnight allows a retry after one second', async () => {
   clock.at = noon + 12 * 3_600_000 - 10_000
   await use()
   afterCount = () => {
@@ -114,13 +113,13 @@ it('that is refused after the midnight before which it was asked for may be aske
   expect(told(await use())).toBe(`access_token of ${user.user.id}`)
 })
 
-it('of a user whose record was deleted is refused, and that is not remembered', async () => {
+it('a deleted user is refused, and the refusal is not kept in memory', async () => {
   const missing = userIdentity({ id: 1_000_000 })
   for (let i = 0; i < 2; i += 1) expect(told(await use(missing))).toBe('429 daily_limit_reached')
   expect(guard(aCountedRequest(), missing as Identity as TargetAvailable)).toBeInstanceOf(Promise)
 })
 
-it('is spent only when there is a connection to send the request on', async () => {
+it('a use is counted only when a connection to the upstream is available', async () => {
   wait = async () => {
     throw new Refusal('upstream_unavailable')
   }
@@ -133,7 +132,7 @@ it('is spent only when there is a connection to send the request on', async () =
   expect([storedBefore, await stored()]).toEqual([0, 1])
 })
 
-it('that another request spent during the wait for a connection is refused from memory', async () => {
+it('a request is refused from memory if another spends the last use during the wait for a connection', async () => {
   wait = async () => {
     wait = undefined
     await use()
@@ -145,13 +144,13 @@ it('that another request spent during the wait for a connection is refused from 
   expect(cancelled).toBe(2)
 })
 
-it('is not spent on a client that has disconnected', async () => {
+it('a client that has disconnected spends no use', async () => {
   const gone = { ...aCountedRequest(), isGone: () => true }
   expect(await use(user, gone)).toEqual({ allowed: false, thrown: expect.any(ClientDisconnected) })
   expect(await stored()).toBe(0)
 })
 
-it('gives the connection back where the store fails', async () => {
+it('the reserved connection is released if the store fails', async () => {
   const broken = createCountDailyUse({
     ...{ clock, limit: 1, spent: createExhaustedUsers({ feed: handFeed(), maxUsers: 1 }) },
     counter: { use: () => Promise.reject(new Error('down')) },

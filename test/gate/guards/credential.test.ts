@@ -1,4 +1,4 @@
-// Which credentials a request presents, and which credentials the gateway removes (RFC 6750).
+// Reads the credentials of a request (RFC 6750), and recognizes the gateway's own credentials.
 import { describe, expect, it } from 'vitest'
 import {
   carriesGatewayCredential,
@@ -55,7 +55,7 @@ describe('credentials', () => {
     }
   })
 
-  it('our tokens are known wherever in the field they stand, others are not', () => {
+  it('a credential of the gateway is recognized anywhere in the Authorization header', () => {
     for (const typ of ['at+jwt', 'rt+jwt']) {
       for (const field of [
         `Bearer ${ours(typ)}`,
@@ -66,7 +66,7 @@ describe('credentials', () => {
         expect(carriesGatewayCredential(field)).toBe(true)
       }
     }
-    // An API key in the place of a token is still a secret.
+    // An API key in the Authorization header is still a secret.
     expect(['Bearer peage_x', 'peage_x', 'Basic x,peage_x'].map(carriesGatewayCredential)).toEqual([
       true,
       true,
@@ -77,7 +77,7 @@ describe('credentials', () => {
     }
   })
 
-  it('a field made to keep the gateway busy does not', () => {
+  it('a header with many spaces or commas is read within 15 ms', () => {
     const took = (length: number): number => {
       const spaces = `a${' '.repeat(length)}b`
       const commas = 'ey.,'.repeat(length / 4)
@@ -87,12 +87,12 @@ describe('credentials', () => {
       expect(carriesGatewayCredential(commas)).toBe(false)
       return performance.now() - started
     }
-    // The fastest of many runs, because the machine is shared. A regular expression for trailing white space took
-    // 150 ms per value, parsing every part 22 ms.
+    // The fastest of many runs counts, because the machine is shared. A regular expression for trailing white space
+    // took 150 ms per value. Parsing every part took 22 ms.
     expect(Math.min(...Array.from({ length: 20 }, () => took(15_000)))).toBeLessThan(15)
   })
 
-  it('our keys are known by how they begin', () => {
+  it('an API key of the gateway is recognized by its prefix', () => {
     expect(['peage_x', ' \tpeage_', 'peage_a b'].map(isGatewayApiKey)).toEqual([true, true, true])
     expect(['', 'x-peage_', 'Peage_x', 'peage'].map(isGatewayApiKey)).toEqual([false, false, false, false])
   })

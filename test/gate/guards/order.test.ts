@@ -41,7 +41,7 @@ routes:
     ['the route’s method', 'method_not_allowed', 'GET', '/all/x', [...two, long]],
     ['ambiguous credentials', 'credentials_ambiguous', 'POST', '/all/x', [...two, long]],
     [
-      'ambiguous credentials, where none are read',
+      'ambiguous credentials on a public route',
       'credentials_ambiguous',
       'POST',
       '/open',
@@ -51,7 +51,7 @@ routes:
     ['the plan', 'plan_insufficient', 'POST', '/pro', ['credential', long]],
     ['the verified email', 'email_unverified', 'POST', '/verified', ['credential', long]],
     ['the declared length', 'body_too_large', 'POST', '/all/x', ['credential', long]],
-  ])('%s comes first: %s', async (_, code, method, target, lines) => {
+  ])('the check of %s comes first and refuses with %s', async (_, code, method, target, lines) => {
     const sent = lines.map(line => (line === 'credential' ? bearer() : line))
     expectRefusal(await ask(at.gateway.url, requestBytes(method, target, sent)), code)
   })
@@ -70,7 +70,7 @@ routes:
     expectRefusal(await down([]), 'upstream_unavailable')
   })
 
-  it('the daily use comes last: nothing of the above spent one', async () => {
+  it('the daily use is counted last, so that no refused request spends one', async () => {
     const counted = () =>
       at.gateway.sql<{ daily_usage: number }>('select daily_usage from users where id = $1', [user.id])
     expect(await counted()).toEqual([{ daily_usage: 0 }])
@@ -82,7 +82,7 @@ routes:
     expect(await counted()).toEqual([{ daily_usage: 1 }])
   })
 
-  it('a 413 met while streaming gives no use back', async () => {
+  it('a 413 refusal during streaming does not restore the daily use', async () => {
     const other = await newUser(at.gateway)
     const asOther = (lines: string[], body: string) =>
       ask(

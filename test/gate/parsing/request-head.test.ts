@@ -13,7 +13,7 @@ const proxies = createTrustedProxies(['10.0.0.0/8'])
 const parse = (fields: Field[], received: Parameters<typeof aRequest>[1] = {}) =>
   parseRequestHead(aRequest(fields, received), proxies)
 
-/** The refusal's code and whether the connection ends with it; `taken` if the request goes on. */
+/** Returns the code of the refusal and whether the connection closes, or `taken` if the request is accepted. */
 function verdict(fields: Field[], received: Parameters<typeof aRequest>[1] = {}): string {
   const { target } = parse(fields, received)
   if (!(target instanceof Refusal)) return 'taken'
@@ -21,8 +21,8 @@ function verdict(fields: Field[], received: Parameters<typeof aRequest>[1] = {})
   return `${target.code}${closes ? ', closes' : ''}`
 }
 
-describe('a request’s head', () => {
-  it('has each header that the gate decides by, in any letter case, and takes no longer name for it', () => {
+describe('the head of a request', () => {
+  it('contains each known header in any letter case, and ignores other names of the same length', () => {
     for (const spelt of [(name: string) => name, (name: string) => name.toUpperCase()]) {
       const named = (name: string, value: string): Field => [spelt(name), value]
       const head = parse([
@@ -43,7 +43,7 @@ describe('a request’s head', () => {
         expectsContinue: false,
       })
     }
-    // As long as the names that are known.
+    // These names have the lengths of the known names.
     const others = ['hose', 'x-api-kez', 'x-request-ie', 'authorizatiom', 'content-lengti', 'x-forwarded-fos']
     const head = parse([host, ...[...others, 'transfer-encodimg'].map((name): Field => [name, 'x'])])
     expect(head).toMatchObject({ host: 'gw.test', hasBody: false, hasAmbiguousCredentials: false })
@@ -56,7 +56,7 @@ describe('a request’s head', () => {
     expect(verdict([host, ['transfer-encodimg', 'x']])).toBe('taken')
   })
 
-  it('tells two credentials of one kind, though they be equal', () => {
+  it('marks two credentials of the same kind as ambiguous, even if they are equal', () => {
     for (const name of ['Authorization', 'X-API-Key']) {
       const twice = parse([host, [name, 'same'], [name.toLowerCase(), 'same']])
       expect(twice.hasAmbiguousCredentials).toBe(true)
@@ -64,19 +64,19 @@ describe('a request’s head', () => {
     expect(parse([host, ['Authorization', 'a'], ['X-API-Key', 'b']]).hasAmbiguousCredentials).toBe(false)
   })
 
-  it('has a body where bytes are declared or the length is open, and none at a length of 0', () => {
+  it('has a body with Transfer-Encoding, and none with Content-Length 0', () => {
     expect(parse([host, ['Content-Length', '0']])).toMatchObject({ hasBody: false, contentLength: 0 })
     expect(parse([host, ['Transfer-Encoding', 'chunked']])).toMatchObject({ hasBody: true })
     expect(parse([host, ['Transfer-Encoding', 'chunked']]).contentLength).toBeUndefined()
   })
 
-  it('waits for 100 Continue where HTTP/1.1 asks for it, and not where 1.0 does, which has none', () => {
+  it('expects 100 Continue only in HTTP/1.1', () => {
     const fields: Field[] = [host, ['Expect', '100-Continue']]
     expect(parse(fields).expectsContinue).toBe(true)
     expect(parse(fields, { httpVersion: '1.0' }).expectsContinue).toBe(false)
   })
 
-  it('has an id of the client’s only where that is safe in logs and headers', () => {
+  it('contains the request ID of the client only if it is safe in logs and headers', () => {
     const idOf = (id: string) => parse([host, ['X-Request-Id', id]]).clientRequestId
     const most = 'a'.repeat(128)
     expect([idOf('A-z.0_9:~+/='), idOf(most)]).toEqual(['A-z.0_9:~+/=', most])
@@ -84,10 +84,10 @@ describe('a request’s head', () => {
   })
 })
 
-describe('the client', () => {
+describe('the client address', () => {
   const forwarded: Field[] = [host, ['X-Forwarded-For', '203.0.113.9'], ['x-forwarded-for', '10.0.0.7']]
 
-  it('of a trusted proxy is the last address that is no trusted proxy’s, over all the fields', () => {
+  it('is the last untrusted address of all X-Forwarded-For headers if the peer is trusted', () => {
     expect(parse(forwarded, { peer: '10.1.1.1' })).toMatchObject({
       client: '203.0.113.9',
       peerIsTrusted: true,
@@ -95,7 +95,7 @@ describe('the client', () => {
     })
   })
 
-  it('of a peer that is not trusted is the peer; one of a private network that forwards is told', () => {
+  it('is the peer if the peer is not trusted, and a private peer that forwards is reported', () => {
     expect(parse(forwarded, { peer: '::ffff:192.168.0.4' })).toMatchObject({
       client: '192.168.0.4',
       peerIsTrusted: false,
@@ -107,7 +107,7 @@ describe('the client', () => {
     }
   })
 
-  it('is read from no other header, though its name be as long', () => {
+  it('is not read from another header with a name of the same length', () => {
     const fields: Field[] = [...forwarded, ['Accept-Language', '198.51.100.66']]
     expect(parse(fields, { peer: '10.1.1.1' }).client).toBe('203.0.113.9')
   })
@@ -119,19 +119,19 @@ describe('framing', () => {
   it.each<[string, Field[]]>([
     ['two Hosts', [host, host]],
     ['no Host', []],
-    ['a Host that is none', [['Host', 'a b']]],
-    ['two lengths, though equal', [host, ['Content-Length', '1'], ['content-length', '1']]],
+    ['an invalid Host', [['Host', 'a b']]],
+    ['two equal lengths', [host, ['Content-Length', '1'], ['content-length', '1']]],
     ['two transfer codings', [host, ['Transfer-Encoding', 'chunked'], ['Transfer-Encoding', 'chunked']]],
     ['a length and a transfer coding', [host, ['Content-Length', '1'], ['Transfer-Encoding', 'chunked']]],
-    ['a transfer coding besides chunked', [host, ['Transfer-Encoding', 'gzip, chunked']]],
+    ['a transfer coding in addition to chunked', [host, ['Transfer-Encoding', 'gzip, chunked']]],
     ['an empty length', [host, ['Content-Length', '']]],
     ['a signed length', [host, ['Content-Length', '+1']]],
     ['a length with a unit', [host, ['Content-Length', '1k']]],
     ['a length with an exponent', [host, ['Content-Length', '1e3']]],
     ['a hexadecimal length', [host, ['Content-Length', '0x10']]],
-    ['a length that no number is exact for', [host, ['Content-Length', '9007199254740992']]],
-    ['an expectation besides 100-continue', [host, ['Expect', '200-ok']]],
-  ])('with %s is refused, and the connection ends', (_, fields) => {
+    ['a length above the largest exact number', [host, ['Content-Length', '9007199254740992']]],
+    ['an expectation other than 100-continue', [host, ['Expect', '200-ok']]],
+  ])('with %s is refused, and the connection closes', (_, fields) => {
     expect(verdict(fields)).toBe(malformed)
   })
 
@@ -141,34 +141,34 @@ describe('framing', () => {
     ['the largest exact length', [host, ['Content-Length', '9007199254740991']]],
     ['chunked in any letter case', [host, ['Transfer-Encoding', 'Chunked']]],
     ['100-continue in any letter case', [host, ['Expect', '100-Continue']]],
-  ])('with %s is taken', (_, fields) => {
+  ])('with %s is accepted', (_, fields) => {
     expect(verdict(fields)).toBe('taken')
   })
 
-  it('of HTTP/1.0 needs no Host, and knows no transfer coding', () => {
+  it('needs no Host in HTTP/1.0 and must not use a transfer coding there', () => {
     expect(verdict([], { httpVersion: '1.0' })).toBe('taken')
     expect(parse([], { httpVersion: '1.0' }).host).toBe('')
     expect(verdict([host, ['Transfer-Encoding', 'chunked']], { httpVersion: '1.0' })).toBe(malformed)
   })
 
-  it('of another major version is refused', () => {
+  it('is refused in another major version of HTTP', () => {
     expect(verdict([host], { httpVersion: '2.0' })).toBe(malformed)
   })
 
-  it('of headers over 16 KiB together is refused with 431, to the byte', () => {
-    // Each line has a colon, a space and an end of two bytes.
+  it('is refused with headers_too_large if all headers together exceed 16 KiB by one byte', () => {
+    // Each line has a colon, a space and a line end of two bytes.
     const rest = 16_384 - ('Host'.length + 'gw.test'.length + 4) - ('X'.length + 4)
     expect(verdict([host, ['X', 'a'.repeat(rest)]])).toBe('taken')
     expect(verdict([host, ['X', 'a'.repeat(rest + 1)]])).toBe('headers_too_large, closes')
   })
 })
 
-describe('the target', () => {
-  it('that is no path is refused, and the connection goes on', () => {
+describe('the request target', () => {
+  it('is refused if it is not a valid path, and the connection stays open', () => {
     expect(verdict([host], { path: '/a/%00' })).toBe('path_invalid')
   })
 
-  it('in absolute form has a host by the rules of Host', () => {
+  it('needs a valid host in absolute form, by the rules of the Host header', () => {
     expect(verdict([host], { path: 'http://gw.test/a' })).toBe('taken')
     expect(verdict([host], { path: 'http://a|b/a' })).toBe('request_invalid, closes')
   })

@@ -14,7 +14,7 @@ const often = { seed: 20_261_121, numRuns: runs(5_000) }
 
 const guarded = '/api/v1/private'
 
-/** As on a route that allows no ambiguity: `allow-ambiguous-path.test.ts` tests the others. */
+/** Reads a target as for a route that allows no ambiguity. `allow-ambiguous-path.test.ts` tests the other routes. */
 const readTarget = (text: string) => {
   const read = readAny(text)
   return read?.ambiguities === 0 ? read : undefined
@@ -44,7 +44,7 @@ const target = fc
   )
   .map(([start, pieces]) => start + pieces.join(''))
 
-/** The guarded path, escaped letter by letter: near misses are what the rules are about. */
+/** The guarded path with some letters escaped. The rules must recognize these variants. */
 const spelling = fc
   .array(
     fc.tuple(fc.constantFrom(...guarded), fc.constantFrom('', '', '', '', 'upper', 'hex', 'HEX', 'twice')),
@@ -66,8 +66,8 @@ const spelling = fc
       .join(''),
   )
 
-describe('a path that was read before', () => {
-  it('is the same with every query and authority, and each has its own', () => {
+describe('a path that is read repeatedly', () => {
+  it('has the same result each time, with the query and authority of each request', () => {
     const paths = Array.from({ length: 3_000 }, (_, at) => `/Read/${at}/%7Eit//`)
     for (let turn = 0; turn < 2; turn += 1) {
       for (const [at, path] of paths.entries()) {
@@ -88,7 +88,7 @@ describe('a path that was read before', () => {
     }
   })
 
-  it('is refused again where it was refused, and with a bad query', () => {
+  it('is refused again after a refusal, and with an invalid query', () => {
     for (let turn = 0; turn < 2; turn += 1) {
       expect(readAny('/read/../it')).toBeUndefined()
       expect(readAny('/read/it')).toMatchObject({ path: '/read/it', authority: undefined })
@@ -98,7 +98,7 @@ describe('a path that was read before', () => {
 })
 
 describe('the path rules', () => {
-  it('never throw, whatever comes', () => {
+  it('never throw for any input', () => {
     fc.assert(
       fc.property(fc.oneof(target, fc.string(), fc.string({ unit: 'binary', maxLength: 40 })), text => {
         readAny(text)
@@ -107,7 +107,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('what an upstream with every leniency takes for guarded, they take for guarded too, or refuse', () => {
+  it('refuse a target or agree with the most lenient upstream whether it is guarded', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -126,7 +126,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('what they accept has as many segments for everybody, and none that leads anywhere else', () => {
+  it('accept only paths that the most lenient upstream splits into the same number of segments', () => {
     fc.assert(
       fc.property(target, text => {
         const read = readTarget(text)
@@ -141,7 +141,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('what they accept they accept again as it is sent, and read it the same way', () => {
+  it('accept their own result again and read it the same way', () => {
     fc.assert(
       fc.property(target, text => {
         const read = readTarget(text)
@@ -153,7 +153,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('stripping and rewriting lead no further up than the rest of the path', () => {
+  it('keep the number of remaining segments when a route strips or rewrites the path', () => {
     const strip = routeWith({ path: '/public/*', strip_prefix: '/public' })
     const rewrite = routeWith({ path: '/public/:a/*', rewrite: '/new/:a/*' })
     fc.assert(
@@ -180,11 +180,11 @@ describe('the path rules', () => {
     ['/a%2Bb', '/a%2Bb', ['a+b']],
     ['/100%25', '/100%25', ['100%']],
     ['/.x/..y/x.y', '/.x/..y/x.y', ['.x', '..y', 'x.y']],
-  ])('%s is sent as %s and matched as %j', (text, path, segments) => {
+  ])('send %s as %s and match it as %j', (text, path, segments) => {
     expect(readTarget(text)).toMatchObject({ path, query: '', segments })
   })
 
-  it('the authority of an absolute-form target is kept apart from its path', () => {
+  it('separate the authority of an absolute-form target from its path', () => {
     expect(readTarget('http://GW.test:80/a?b')).toMatchObject({
       authority: 'GW.test:80',
       path: '/a',
@@ -206,7 +206,7 @@ describe('the path rules', () => {
     }
   })
 
-  it('hosts are compared without letter case, port and final dot', () => {
+  it('compare hosts without letter case, port and final dot', () => {
     expect(['A.example:80', 'a.example.', 'a.example.:443', 'A.EXAMPLE:'].map(normalizeHost)).toEqual(
       Array(4).fill('a.example'),
     )

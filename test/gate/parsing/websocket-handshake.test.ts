@@ -1,4 +1,4 @@
-// Which requests are handshakes (RFC 6455 §4.2.1), and which sub-protocols contain a bearer token.
+// Recognizes WebSocket handshakes (RFC 6455 §4.2.1), and reads bearer tokens from sub-protocols.
 import { describe, expect, it } from 'vitest'
 import {
   asksForWebSocket,
@@ -16,18 +16,24 @@ const valid = {
 const withHeaders = (headers: Record<string, string>, received: Parameters<typeof aRequest>[1] = {}) =>
   aRequest(Object.entries(headers), received)
 
-describe('a request asks for a WebSocket', () => {
-  it.each(['websocket', 'WebSocket', 'h2c, websocket', ' websocket ,x'])('with Upgrade: %s', upgrade => {
-    expect(asksForWebSocket(withHeaders({ upgrade }))).toBe(true)
-  })
+describe('a request for a WebSocket', () => {
+  it.each(['websocket', 'WebSocket', 'h2c, websocket', ' websocket ,x'])(
+    'is recognized with Upgrade: %s',
+    upgrade => {
+      expect(asksForWebSocket(withHeaders({ upgrade }))).toBe(true)
+    },
+  )
 
-  it.each([undefined, '', 'h2c', 'websocket2', 'websocket/13'])('not with Upgrade: %s', upgrade => {
-    expect(asksForWebSocket(withHeaders(upgrade === undefined ? {} : { upgrade }))).toBe(false)
-  })
+  it.each([undefined, '', 'h2c', 'websocket2', 'websocket/13'])(
+    'is not recognized with Upgrade: %s',
+    upgrade => {
+      expect(asksForWebSocket(withHeaders(upgrade === undefined ? {} : { upgrade }))).toBe(false)
+    },
+  )
 })
 
 describe('a handshake', () => {
-  it('as browsers send it is good, also with a length of 0', () => {
+  it('is valid as browsers send it, and also with a Content-Length of 0', () => {
     expect(isHandshake(withHeaders(valid))).toBe(true)
     expect(isHandshake(withHeaders({ ...valid, 'content-length': '0' }))).toBe(true)
   })
@@ -47,27 +53,27 @@ describe('a handshake', () => {
     { 'sec-websocket-key': 'AAdGhlIHNhbXBsZSBub25jZQ==' },
     { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==, dGhlIHNhbXBsZSBub25jZQ==' },
     { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==A' },
-  ])('with %j is none', headers => {
+  ])('is invalid with %j', headers => {
     expect(isHandshake(withHeaders({ ...valid, ...headers }))).toBe(false)
   })
 
-  it.each(['connection', 'sec-websocket-version', 'sec-websocket-key'])('without %s is none', name => {
+  it.each(['connection', 'sec-websocket-version', 'sec-websocket-key'])('is invalid without %s', name => {
     const { [name as keyof typeof valid]: _, ...others } = valid
     expect(isHandshake(withHeaders(others))).toBe(false)
   })
 
-  it('comes with its connection: where Node’s parser saw no upgrade, it reads on', () => {
+  it('is invalid if Node’s parser did not recognize an upgrade', () => {
     expect(isHandshake(Object.assign(withHeaders(valid), { upgrade: false }))).toBe(false)
   })
 
-  it('is a GET of HTTP/1.1', () => {
+  it('must be a GET request in HTTP/1.1', () => {
     expect(isHandshake(withHeaders(valid, { method: 'POST' }))).toBe(false)
     expect(isHandshake(withHeaders(valid, { httpVersion: '1.0' }))).toBe(false)
   })
 })
 
-describe('offered sub-protocols', () => {
-  it('take the tokens out and leave the others, in order', () => {
+describe('parseOfferedProtocols', () => {
+  it('separates the tokens from the other sub-protocols and keeps the order', () => {
     expect(parseOfferedProtocols('chat, peage.bearer.abc ,graphql-ws')).toEqual({
       bearers: ['abc'],
       others: ['chat', 'graphql-ws'],
@@ -76,7 +82,7 @@ describe('offered sub-protocols', () => {
   })
 
   it.each(['Peage.Bearer.abc', '\xff peage.bearer.abc', 'x-peage.bearer.abc', '"peage.bearer.abc"'])(
-    'take %j for no credential, and tell nobody',
+    'drops %j without reading a credential from it',
     entry => {
       expect(parseOfferedProtocols(`${entry}, chat`)).toEqual({ bearers: [], others: ['chat'] })
     },

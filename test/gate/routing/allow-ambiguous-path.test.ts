@@ -30,13 +30,13 @@ const target = fc
   .tuple(fc.constantFrom('/', '/public/', '/private'), fc.array(piece, { maxLength: 10 }))
   .map(([start, pieces]) => start + pieces.join(''))
 
-/** The allowances that a path needs, by name; undefined if it is refused on every route. */
+/** Returns the names of the allowances that a path needs, or undefined if every route refuses it. */
 function needed(path: string): string[] | undefined {
   const read = parseRequestTarget(path)
   return read && each.filter(name => (read.ambiguities & ambiguity[name]) !== 0)
 }
 
-describe('what a path needs', () => {
+describe('the allowances of a path', () => {
   it.each([
     ['/a/b', []],
     ['/a//b', []],
@@ -77,12 +77,12 @@ describe('what a path needs', () => {
     expect(needed(path)).toBeUndefined()
   })
 
-  it('a route allows just what it names', () => {
+  it('a route allows only the ambiguities that it names', () => {
     expect(each.map(name => toFlags([name]))).toEqual(Object.values(ambiguity))
     expect([toFlags([]), toFlags(['double_slash']), toFlags(every)]).toEqual([0, 0, 15])
   })
 
-  it('whatever a route allows, no reading of what it is sent has a dot segment', () => {
+  it('an accepted path has no dot segment in any reading, whatever a route allows', () => {
     fc.assert(
       fc.property(target, path => {
         const read = parseRequestTarget(path)
@@ -102,7 +102,7 @@ describe('what a path needs', () => {
     )
   })
 
-  it('a segment that needs nothing has one reading, itself', () => {
+  it('a segment without ambiguities has only one reading', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'ab%2 .:é'), maxLength: 8 }), segment => {
         if (segment.trim() !== segment || segment === '' || ambiguitiesOf(segment) !== 0) return
@@ -113,7 +113,7 @@ describe('what a path needs', () => {
   })
 })
 
-describe('a path that a route allows', () => {
+describe('an ambiguous path', () => {
   const open = routeWith({ name: 'open', path: '/*', allow_in_path: every })
   const shut = routeWith({ name: 'shut', path: '/private/*', auth: 'required' })
   const routes = createRouteTable([open, shut])
@@ -123,7 +123,7 @@ describe('a path that a route allows', () => {
     isSameService: (one, other) => one === other,
   })
 
-  /** The name of the route that a path goes to; undefined if it is refused. */
+  /** Returns the name of the route that a path goes to, or undefined if the path is refused. */
   function wayOf(path: string, table = routes, allow = allowInPath): string | undefined {
     const read = parseRequestTarget(path)
     if (read === undefined) return undefined
@@ -131,7 +131,7 @@ describe('a path that a route allows', () => {
     return route && allow(route, 'GET', '', read) ? route.name : undefined
   }
 
-  it('does not lead around another one’s guards, however the upstream reads it', () => {
+  it('does not bypass the guards of another route in any reading of the upstream', () => {
     fc.assert(
       fc.property(target, path => {
         if (wayOf(path) !== 'open') return
@@ -163,11 +163,11 @@ describe('a path that a route allows', () => {
     ['/own/;y', undefined],
     ['/ow/n;y', 'open'],
     ['/x%2fown', 'open'],
-  ])('%s goes by %s', (path, route) => {
+  ])('%s goes to the route %s', (path, route) => {
     expect(wayOf(path)).toBe(route)
   })
 
-  it('is refused where the other route declares other methods, and where it needs what is not allowed', () => {
+  it('is refused if another route with other methods may match it, or if it needs another allowance', () => {
     const reading = routeWith({ name: 'reading', path: '/private', auth: 'required', methods: ['POST'] })
     const dots = routeWith({ name: 'dots', path: '/*', allow_in_path: ['trailing_dot'] })
     const table = createRouteTable([dots, reading])
@@ -179,7 +179,7 @@ describe('a path that a route allows', () => {
     ]).toEqual(['dots', undefined, undefined])
   })
 
-  it('may be nobody’s or the same guarded route’s, and not one’s that declares other methods, guarded or not', () => {
+  it('may match no route or the same route in its other reading, but no route with other methods', () => {
     const files = routeWith({
       name: 'files',
       path: '/f/:name',
@@ -202,7 +202,7 @@ describe('a path that a route allows', () => {
     ])
   })
 
-  it('may be another route’s of another upstream, and one’s that asks for nothing', () => {
+  it('may match a route of another upstream or an unguarded route in its other reading', () => {
     const files = routeWith({ name: 'files', path: '/f/:name', allow_in_path: ['encoded_slash'] })
     const rest = routeWith({ name: 'rest', path: '/*', auth: 'required', upstream: 'other' })
     const free = routeWith({ name: 'free', path: '/f/a/b' })
@@ -231,12 +231,12 @@ describe('duplicate slashes', () => {
     ['//a', { path: '/a/*', strip_prefix: '/a' }, '/'],
     ['//a//b//c', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b//c'],
     ['/a/b', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b'],
-  ] as const)('%s with %j is sent as %s', (path, declared, expected) => {
+  ] as const)('in %s with %j are sent as %s', (path, declared, expected) => {
     expect(sent(path, declared as never)).toBe(expected)
   })
 })
 
-it('a long path made of what is looked at closely is read in no time', () => {
+it('long paths with many ambiguous characters are read within 500 ms', () => {
   const hostile = [
     `/${'.'.repeat(8_000)}x`,
     `/${'%2f'.repeat(5_000)}.`,

@@ -20,8 +20,8 @@ const policyOf = (declared: Partial<Cors>) => {
 const asking = { method: 'PUT', headers: undefined, origin: page }
 const exposed = 'X-Peage-Error, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy'
 
-describe('an answer', () => {
-  it('may be read by the pages of the origins that are named, and tells caches so', () => {
+describe('a response', () => {
+  it('may be read only by pages of the listed origins, and has Vary: Origin', () => {
     const policy = policyOf({ expose_headers: ['X-Total'] })
     expect(policy.answer(page)).toEqual({
       vary: 'Origin',
@@ -33,7 +33,7 @@ describe('an answer', () => {
     }
   })
 
-  it('of an open route may be read by any page, and names none of them', () => {
+  it('may be read by every page if the route allows all origins, and contains no origin', () => {
     const policy = policyOf({ origins: ['*'] })
     expect(policy.answer('https://any.example')['access-control-allow-origin']).toBe('*')
     expect(policy.answer(undefined)).toEqual({ vary: 'Origin' })
@@ -42,14 +42,14 @@ describe('an answer', () => {
     })
   })
 
-  it('may be read with credentials only where the route says so', () => {
+  it('may be read with credentials only if the route allows it', () => {
     expect(policyOf({ credentials: true }).answer(page)['access-control-allow-credentials']).toBe('true')
     expect(policyOf({}).answer(page)['access-control-allow-credentials']).toBeUndefined()
   })
 })
 
 describe('a preflight', () => {
-  it('is told the methods of the path, for how long, and the headers that it asked for', () => {
+  it('receives the methods of the path, the requested headers and max_age', () => {
     const policy = policyOf({ max_age: 90_500 })
     expect(policy.preflight({ ...asking, headers: 'authorization, X-Trace' }, ['GET', 'HEAD'])).toEqual({
       vary: 'Origin',
@@ -60,13 +60,13 @@ describe('a preflight', () => {
     })
   })
 
-  it('of another origin is told nothing', () => {
+  it('receives no permission for another origin', () => {
     expect(policyOf({}).preflight({ ...asking, origin: 'https://evil.example' }, ['GET'])).toEqual({
       vary: 'Origin',
     })
   })
 
-  it('is echoed no headers but a list of names', () => {
+  it('receives the requested headers only if they are a list of names', () => {
     const headersOf = (headers: string) =>
       policyOf({}).preflight({ ...asking, headers }, ['GET'])['access-control-allow-headers']
     expect(policyOf({}).preflight(asking, ['GET'])).not.toHaveProperty('access-control-allow-headers')
@@ -75,7 +75,7 @@ describe('a preflight', () => {
     expect(headersOf("a1-_.~!#$%&'*+^`|,\tB")).toBe("a1-_.~!#$%&'*+^`|,\tB")
   })
 
-  it('to a path of every method is told the usual ones, and its own where HTTP has that', () => {
+  it('receives the usual methods and its own method, if HTTP has it, for a path that allows all methods', () => {
     const methodsOf = (method: string) =>
       policyOf({}).preflight({ ...asking, method }, undefined)['access-control-allow-methods']
     const usual = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
@@ -87,7 +87,7 @@ describe('a preflight', () => {
     ])
   })
 
-  it('is an OPTIONS with both an origin and a method', () => {
+  it('is an OPTIONS request with an origin and a method', () => {
     const fields = [
       ['origin', page],
       ['access-control-request-method', 'PUT'],
@@ -106,7 +106,7 @@ describe('a preflight', () => {
   })
 })
 
-it('every response header of the CORS protocol is the gateway’s to set, in place of an upstream’s', () => {
+it('the gateway replaces every response header of the CORS protocol', () => {
   expect([...replacedHeaders].sort()).toEqual([
     'access-control-allow-credentials',
     'access-control-allow-headers',
@@ -118,8 +118,8 @@ it('every response header of the CORS protocol is the gateway’s to set, in pla
   ])
 })
 
-describe('the policy', () => {
-  it('of a route is its own, else the server’s, else none', () => {
+describe('the CORS policy of a route', () => {
+  it('is its own policy, otherwise the policy of the server, otherwise none', () => {
     const own = routeWith({ cors: corsWith({ origins: ['https://own.example'] }) })
     const plain = routeWith({})
     const policies = createCorsPolicies(corsWith({}), [own, plain])

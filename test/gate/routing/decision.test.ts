@@ -1,4 +1,4 @@
-// Where a request goes before any guard runs: an endpoint of the gateway, a route, a preflight's answer, or a refusal.
+// The decision before any guard runs: a local endpoint, a route, the response to a preflight, or a refusal.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { FindLocalPath } from '../../../src/endpoints/endpoint-table.ts'
@@ -17,7 +17,7 @@ const cors = { origins: [page], credentials: false, expose_headers: [], max_age:
 
 const endpoint = {} as LocalEndpoint
 
-/** Below /own, the gateway's: one for POST, one that a route may replace, one with DELETE switched off. */
+/** Local paths below /own: one for POST, one that a route may replace, and one with DELETE switched off. */
 const findLocalPath: FindLocalPath = segments => {
   if (segments[0] !== 'own') return undefined
   const path = `/${segments.join('/')}`
@@ -32,7 +32,7 @@ const findLocalPath: FindLocalPath = segments => {
 }
 
 function stage(declared: Partial<RouteConfig>[], serverCors?: typeof cors) {
-  // What is compiled into a route runs later.
+  // The compiled guards of a route run later, so they are missing here.
   const compiled = declared.map(route => routeWith(route) as GuardedRoute)
   const routes = createRouteTable(compiled)
   const decide = createDecide({
@@ -80,25 +80,25 @@ describe('the gateway’s own paths', () => {
     { name: 'upgrade', path: '/own/upgrade' },
   ])
 
-  it('precede routes, the method allowed', () => {
+  it('take precedence over routes', () => {
     expect(told(ask, 'POST', '/own/login')).toBe('own /own/login')
     expect(told(ask, 'POST', '/OWN/Login/')).toBe('own /own/login')
     expect(told(ask, 'POST', '/owned')).toBe('wide')
   })
 
-  it('refuse another method and name theirs', () => {
+  it('refuse another method and list the allowed methods', () => {
     expect(told(ask, 'GET', '/own/login')).toBe('method_not_allowed')
     expect(allowOf(ask, 'GET', '/own/login')).toBe('POST')
     expect(allowOf(ask, 'POST', '/own/account')).toBe('GET, HEAD')
   })
 
-  it('that lead nowhere, or whose method is switched off, are unknown and reach no route', () => {
+  it('are unknown without an endpoint or with a switched-off method, and reach no route', () => {
     expect(told(ask, 'GET', '/own/nothing')).toBe('route_unknown')
     expect(told(ask, 'DELETE', '/own/account')).toBe('route_unknown')
     expect(told(ask, 'GET', '/own/account')).toBe('own /own/account')
   })
 
-  it('refuse what an upstream may read as another path, and two credentials of one kind', () => {
+  it('refuse an ambiguous path and two credentials of the same kind', () => {
     expect(told(ask, 'POST', '/own/log%69n')).toBe('own /own/login')
     expect(told(ask, 'POST', '/own/a%2Flogin')).toBe('path_invalid')
     const twice: [string, string][] = [
@@ -108,7 +108,7 @@ describe('the gateway’s own paths', () => {
     expect(told(ask, 'POST', '/own/login', {}, twice)).toBe('credentials_ambiguous')
   })
 
-  it('give way only to a route that is declared at exactly the path, and only where they may', () => {
+  it('yield only to a route with exactly the same path, and only if they are replaceable', () => {
     expect(told(ask, 'GET', '/own/upgrade')).toBe('upgrade')
     expect(told(stage([{ path: '/*' }, { path: '/own/login' }]), 'POST', '/own/login')).toBe('own /own/login')
     expect(told(stage([{ path: '/own/*' }]), 'GET', '/own/upgrade')).toBe('own /own/upgrade')
@@ -124,21 +124,21 @@ describe('a route', () => {
     { name: 'rest', path: '/rest/*' },
   ])
 
-  it('that is not there is 404; a method that it lacks is 405 and names those that it has', () => {
+  it('is missing for an unknown path, and refuses another method with a list of its methods', () => {
     expect(told(ask, 'GET', '/nothing')).toBe('route_unknown')
     expect(told(ask, 'HEAD', '/things')).toBe('read')
     expect(told(ask, 'PUT', '/things')).toBe('method_not_allowed on read')
     expect(allowOf(ask, 'PUT', '/things')).toBe('GET, HEAD')
   })
 
-  it('takes an ambiguous path only where it allows that', () => {
+  it('accepts an ambiguous path only if it allows the ambiguity', () => {
     expect(told(ask, 'GET', '/slashes/a%2Fb')).toBe('slashes')
     expect(told(ask, 'GET', '/slashes/a;b')).toBe('path_invalid on slashes')
     expect(told(ask, 'GET', '/rest/a%2Fb')).toBe('path_invalid on rest')
     expect(told(ask, 'GET', '/nothing/a%2Fb')).toBe('path_invalid')
   })
 
-  it('is chosen by the target’s authority; one that contradicts Host counts only where the route names it', () => {
+  it('is chosen by the target’s authority, which may differ from Host only if the route lists it', () => {
     expect(told(ask, 'GET', 'http://gw.test/things')).toBe('read')
     expect(told(ask, 'GET', 'http://GW.test.:80/things')).toBe('read')
     expect(told(ask, 'GET', 'http://other.test/things')).toBe('request_invalid on read')
@@ -146,7 +146,7 @@ describe('a route', () => {
     expect(told(ask, 'GET', '/hosted')).toBe('route_unknown')
   })
 
-  it('refuses two credentials of one kind, though it asks for none', () => {
+  it('refuses two credentials of the same kind, even if it requires none', () => {
     const twice: [string, string][] = [
       ['Authorization', 'a'],
       ['Authorization', 'a'],
@@ -155,7 +155,7 @@ describe('a route', () => {
   })
 })
 
-describe('a WebSocket', () => {
+describe('a WebSocket handshake', () => {
   const ask = stage([
     { name: 'socket', path: '/socket', websocket: true },
     { name: 'plain', path: '/plain' },
@@ -167,18 +167,18 @@ describe('a WebSocket', () => {
     'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
   }
 
-  it('is one on a route that has them, and an ordinary request elsewhere', () => {
+  it('is recognized on a route with websocket, and is an ordinary request on other routes', () => {
     expect(told(ask, 'GET', '/socket', handshake)).toBe('socket, WebSocket')
     expect(told(ask, 'GET', '/socket')).toBe('socket')
     expect(told(ask, 'GET', '/plain', handshake)).toBe('plain')
   })
 
-  it('with a broken handshake is refused', () => {
+  it('is refused if it is invalid', () => {
     const broken = { ...handshake, 'sec-websocket-version': '8' }
     expect(told(ask, 'GET', '/socket', broken)).toBe('request_invalid on socket, WebSocket')
   })
 
-  it('may bring its token among the sub-protocols, once and with no other', () => {
+  it('may contain one token in its sub-protocols, if it has no other token', () => {
     const offering = (protocols: string, headers = {}) =>
       ask('GET', '/socket', { ...handshake, 'sec-websocket-protocol': protocols, ...headers })
     expect(offering('chat, peage.bearer.abc').head.authorization).toBe('Bearer abc')
@@ -201,7 +201,7 @@ describe('CORS', () => {
   ]
   const asking = (origin: string, method = 'GET') => ({ origin, 'access-control-request-method': method })
 
-  it('answers a preflight by the route of the method that it asks for, else of the path', () => {
+  it('answers a preflight by the route of the requested method, otherwise by the route of the path', () => {
     const ask = stage(routes, cors)
     expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('preflight of read')
     expect(ask('OPTIONS', '/things', asking(page, 'PUT')).decision).toMatchObject({
@@ -215,7 +215,7 @@ describe('CORS', () => {
     expect(told(ask, 'OPTIONS', '/things', { origin: page })).toBe('method_not_allowed on read')
   })
 
-  it('lets a page see that nothing is served: its preflight is answered, for every method', () => {
+  it('answers a preflight for an unknown path, so that a page can read the 404 response', () => {
     const ask = stage(routes, cors)
     for (const path of ['/nothing', '/own/nothing']) {
       expect(ask('OPTIONS', path, asking(page, 'PURGE')).decision).toMatchObject({
@@ -233,7 +233,7 @@ describe('CORS', () => {
     expect(told(ask, 'OPTIONS', '/nothing%2F', asking(page))).toBe('path_invalid')
   })
 
-  it('is told on whatever comes of a request, refusals too', () => {
+  it('adds its headers to every response, including refusals', () => {
     const ask = stage(routes, cors)
     const origins = [
       ask('GET', '/things', { origin: page }),
@@ -247,7 +247,7 @@ describe('CORS', () => {
     expect(origins).toEqual([...Array(6).fill(page), 'https://own.example'])
   })
 
-  it('of one route is none elsewhere: preflights there go on as any request', () => {
+  it('does not apply to other paths if only one route declares it', () => {
     const ask = stage(routes)
     expect(told(ask, 'OPTIONS', '/cors', asking('https://own.example'))).toBe('preflight of own')
     expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('method_not_allowed on read')

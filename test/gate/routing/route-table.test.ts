@@ -38,7 +38,7 @@ const request = fc.tuple(
 )
 
 describe('the route table', () => {
-  it('finds what a plain reading of the rules finds, for every set of routes and every request', () => {
+  it('agrees with the reference matcher for every set of routes and every request', () => {
     fc.assert(
       fc.property(sets, fc.array(request, { minLength: 10, maxLength: 10 }), (routes, requests) => {
         const table = createRouteTable(routes)
@@ -63,7 +63,7 @@ describe('the route table', () => {
     )
   })
 
-  it('a segment that is called like a member of every object is a segment like any other', () => {
+  it('treats segments like __proto__ and constructor as ordinary segments', () => {
     const table = createRouteTable([])
     for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
       expect(table.match('GET', name, [name, name])).toEqual({ kind: 'none' })
@@ -76,7 +76,7 @@ function named(match: Match<Route>) {
   return match.kind === 'route' ? { kind: match.kind, route: match.route.name } : match
 }
 
-/** "Of the routes whose host fits the path decides, …, then a route with hosts, then the method." */
+/** The reference matcher. It filters routes by host, then chooses by path, then by hosts, then by method. */
 function reference(
   routes: readonly Route[],
   method: string,
@@ -108,7 +108,7 @@ function matches({ pattern }: Route, segments: readonly string[]): boolean {
   return pattern.segments.every((part, i) => part.kind === 'param' || part.value === segments[i])
 }
 
-/** Negative if `a` comes first: literal 3, `:param` 2, the end 1, `*` 0, segment by segment; then hosts. */
+/** Returns a negative number if `a` has precedence, by the ranks of the segments and then by hosts. */
 function compare(a: Route, b: Route): number {
   const rank = ({ pattern }: Route, i: number) => {
     const part = pattern.segments[i]

@@ -17,13 +17,13 @@ describe('a compiled route', () => {
     expect(routeWith({ path }).isLiteral).toBe(isLiteral)
   })
 
-  it('takes HEAD wherever it takes GET, and nowhere else', () => {
+  it('allows HEAD in addition to its methods only if it allows GET', () => {
     expect(routeWith({ methods: ['GET', 'POST'] }).allowedMethods).toEqual(new Set(['GET', 'POST', 'HEAD']))
     expect(routeWith({ methods: ['POST'] }).allowedMethods).toEqual(new Set(['POST']))
     expect(routeWith({}).allowedMethods).toBeUndefined()
   })
 
-  it('is guarded unless it says `auth: none`', () => {
+  it('is guarded unless it has `auth: none`', () => {
     expect(routeWith({ auth: 'none' }).isGuarded).toBe(false)
     expect([routeWith({ auth: 'required' }), routeWith({ auth: 'optional' })].map(r => r.isGuarded)).toEqual([
       true,
@@ -43,15 +43,15 @@ describe('a compiled route', () => {
     [{ path: '/a/*', rewrite: '/n/*' }, '/a/', '/n/', undefined],
     [{ path: '/a/*', rewrite: '/*' }, '/a', '/', undefined],
     [{ path: '/a/:b', rewrite: '/n/' }, '/a/1', '/n/', undefined],
-  ])('%j sends %s as %s, stripped of %s', (declared, path, sent, stripped) => {
+  ])('with %j sends %s as %s and strips the prefix %s', (declared, path, sent, stripped) => {
     const route = routeWith(declared)
     expect(route.upstreamPath(read(path))).toBe(sent)
     expect(route.strippedPrefix(read(path))).toBe(stripped)
   })
 })
 
-describe('the headers that a route sets and removes', () => {
-  it('are none where none are declared', () => {
+describe('the header rules of a route', () => {
+  it('are undefined if the route declares none', () => {
     expect(routeWith({})).toMatchObject({
       upstreamHost: undefined,
       requestRules: undefined,
@@ -61,7 +61,7 @@ describe('the headers that a route sets and removes', () => {
     expect(routeWith({ headers: bare })).toMatchObject({ requestRules: undefined, responseRules: undefined })
   })
 
-  it('of a request replace every spelling, and Host is not among them', () => {
+  it('replace every spelling of a request header, and exclude Host', () => {
     const { upstreamHost, requestRules, responseRules } = routeWith({
       headers: {
         request: { set: { 'X-Api_Key': 'k', hOsT: 'inner.example' }, remove: ['X.Debug'] },
@@ -73,7 +73,7 @@ describe('the headers that a route sets and removes', () => {
     expect(responseRules).toBeUndefined()
   })
 
-  it('of a response replace every letter case, and no other spelling', () => {
+  it('replace every letter case of a response header, but no other spelling', () => {
     const { upstreamHost, requestRules, responseRules } = routeWith({
       headers: {
         request: { set: {}, remove: [] },
