@@ -1,4 +1,4 @@
-// Requests without a body: read at once, and not kept by an idle connection once they have been answered.
+// Requests without a body are read at once. An idle connection does not keep them in memory after the response.
 import { once } from 'node:events'
 import { Agent, createServer, type IncomingMessage, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -30,7 +30,7 @@ async function get(path: string): Promise<string> {
   return body
 }
 
-/** How many of the requests that were served are still in memory, the connection being idle. */
+/** Returns how many served requests are still in memory while the connection is idle. */
 async function kept(): Promise<number> {
   await new Promise(resolve => setTimeout(resolve, 20))
   setFlagsFromString('--expose-gc')
@@ -46,14 +46,14 @@ afterEach(() => {
 })
 
 describe('a request without a body', () => {
-  it('spares Node the ticks in which it would read it: no `end`, no `close`', async () => {
+  it('emits neither `end` nor `close`, which saves ticks of Node', async () => {
     await get('/unread')
     await get('/released')
     await kept()
     expect(events).toEqual(['/unread end', '/unread close'])
   })
 
-  it('is let go of once it is answered, where Node’s parser would keep it until the next one', async () => {
+  it('is released after its response, although Node’s parser would keep it until the next request', async () => {
     for (let i = 0; i < 3; i += 1) expect(await get('/released')).toBe('ok')
     expect(await kept()).toBe(0)
     await get('/kept')

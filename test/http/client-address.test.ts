@@ -27,16 +27,16 @@ describe('client addresses', () => {
     ['2001:db8::1', '[2001:db9::1]:443', '2001:db9::1'],
     ['192.0.2.2', '203.0.113.1', '192.0.2.2'],
     ['203.0.113.7', '127.0.0.1', '203.0.113.7'],
-  ])('behind %s, which forwards for "%s", is %s', (peer, forwardedFor, client) => {
+  ])('the client behind the peer %s with X-Forwarded-For "%s" is %s', (peer, forwardedFor, client) => {
     expect(proxies.clientOf(peer, forwardedFor)).toBe(client)
   })
 
-  it('nobody is trusted by default, loopback neither', () => {
+  it('no proxy is trusted by default, not even loopback', () => {
     const nobody = createTrustedProxies([])
     expect(['127.0.0.1', '::1', '10.0.0.1', ''].map(nobody.trusts)).toEqual([false, false, false, false])
   })
 
-  it('IPv6 is counted by its /64, IPv4 by itself however it is written', () => {
+  it('an IPv6 address is counted by its /64 network, and an IPv4 address by itself in every notation', () => {
     expect(rateLimitKey('2001:db8:1:2:3:4:5:6')).toBe(rateLimitKey('2001:db8:1:2::1'))
     expect(rateLimitKey('2001:db8:1:2::1')).not.toBe(rateLimitKey('2001:db8:1:3::1'))
     expect(rateLimitKey('203.0.113.1')).toBe('203.0.113.1')

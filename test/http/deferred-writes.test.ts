@@ -1,4 +1,4 @@
-// Deferred writes: all are sent once, in order, by the next poll of the event loop at the latest.
+// Deferred writes are all sent once and in order, at the latest by the next poll of the event loop.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
@@ -11,7 +11,7 @@ import { listen } from '../support/upstream.ts'
 const seed = 20_261_122
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/** What a write does once it is sent: writes that it defers in turn. */
+/** A write that defers other writes when it is sent. */
 interface Write {
   defers: Write[]
 }
@@ -26,7 +26,7 @@ const step = fc.oneof(
 )
 
 describe('deferred writes', () => {
-  it('are sent once and in order, by the next turn or the next flush, whatever they defer in turn', async () => {
+  it('are sent once and in order, by the next turn or flush, even if they defer other writes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 20 }), async steps => {
         const sent: number[] = []
@@ -54,7 +54,7 @@ describe('deferred writes', () => {
             expect(sent.length).toBeGreaterThanOrEqual(madeBefore)
           }
         }
-        // Each turn may send writes that defer others.
+        // Writes that are sent in one turn may defer others to the next turn.
         for (let depth = 0; depth < deepest; depth += 1) await nextTurn()
         expect(sent).toEqual(Array.from({ length: made }, (_, id) => id))
       }),
@@ -62,7 +62,7 @@ describe('deferred writes', () => {
     )
   })
 
-  it('belong to no request: what one of them starts is not taken for a part of the request that deferred first', async () => {
+  it('run outside the async context of the request that deferred them', async () => {
     const storage = new AsyncLocalStorage<string>()
     const found: (string | undefined)[] = []
     const write = { send: () => found.push(storage.getStore()) }
@@ -91,7 +91,7 @@ describe('a response', () => {
   const part = fc.string({ unit: latin1, minLength: 1, maxLength: 8 })
   const answer = fc.record({ parts: fc.array(part, { maxLength: 3 }), last: part, isDeferred: fc.boolean() })
 
-  it('keeps the order of its bytes, among responses of other connections that are written and ended in between', async () => {
+  it('keeps the order of its bytes while responses of other connections are written and ended', async () => {
     const connections = Array.from({ length: 3 }, () => new RawConnection(url))
     await Promise.all(connections.map(({ socket }) => once(socket, 'connect')))
     await fc.assert(

@@ -1,4 +1,4 @@
-// Which WebAssembly V8 optimizes: to optimize PGlite's would take 600 MB.
+// V8 must not optimize the WebAssembly of PGlite, because that takes 600 MB of memory.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { expect, it } from 'vitest'
@@ -15,19 +15,19 @@ declare global {
 
 type Loop = (times: number) => number
 
-/** Exports `f`: a loop with some arithmetic, run as many times as its parameter says. */
+/** A module that exports `f(times)`, a loop with some arithmetic. */
 const LOOP = Buffer.from(
   'AGFzbQEAAAABBgFgAX8BfwMCAQAHBQEBZgAACisBKQIBfwF/A0AgASAAakEDbEEHcyACaiEBIAJBAWohAiACIABIDQALIAEL',
   'base64',
 )
 
-/** A custom section more: V8 compiles the same bytes only once. */
+/** The same module with a custom section, because V8 compiles equal bytes only once. */
 const SAME_LOOP_IN_OTHER_BYTES = Buffer.concat([LOOP, Buffer.from([0, 2, 1, 0x61])])
 
 setFlagsFromString('--allow-natives-syntax')
 const isOptimized = new Function('f', 'return %IsTurboFanFunction(f)') as (f: Loop) => boolean
 
-/** Runs it hot, and gives V8's other threads time to compile it anew. */
+/** Calls `f` often, and gives V8's compiler threads time to optimize it. */
 async function isOptimizedWhenHot(f: Loop): Promise<boolean> {
   for (let round = 0; round < 100 && !isOptimized(f); round += 1) {
     for (let call = 0; call < 20; call += 1) f(20_000)
@@ -36,7 +36,7 @@ async function isOptimizedWhenHot(f: Loop): Promise<boolean> {
   return isOptimized(f)
 }
 
-it('V8 optimizes no WebAssembly that is compiled and called meanwhile, and all other WebAssembly', async () => {
+it('V8 optimizes all WebAssembly except modules that are compiled inside withoutOptimizingWasm', async () => {
   const isOptimizedMeanwhile = await withoutOptimizingWasm(async () => {
     const postgres = new WebAssembly.Instance(new WebAssembly.Module(LOOP)).exports.f
     await withoutOptimizingWasm(async () => {})
@@ -48,7 +48,7 @@ it('V8 optimizes no WebAssembly that is compiled and called meanwhile, and all o
   expect(await isOptimizedMeanwhile()).toBe(false)
 })
 
-it('the record of a tick is an object of Node, with the callback and the ids of its tick', async () => {
+it('the record of a tick is an object of Node with the callback and the async ID of the tick', async () => {
   keepShapeOfTicks()
   await sleep(1)
   expect(tickRecord).toMatchObject({ callback: expect.any(Function) })

@@ -1,8 +1,8 @@
-// Bytes that arrive in pieces: wherever a parser may be interrupted.
+// Cuts bytes into pieces, so that a parser is interrupted at any place.
 import fc from 'fast-check'
 import type { RawConnection } from '../security/raw-client.ts'
 
-/** Sizes of pieces, in turn; what is left after them comes in one. */
+/** Sizes of the pieces in order. The remaining bytes are one last piece. */
 export const sizes = fc.array(
   fc.oneof({ weight: 3, arbitrary: fc.integer({ min: 1, max: 16 }) }, fc.integer({ min: 17, max: 400 })),
   { maxLength: 30 },
@@ -18,7 +18,7 @@ export function* cut(bytes: Buffer, pieces: readonly number[]): Generator<Buffer
   if (at < bytes.length) yield bytes.subarray(at)
 }
 
-/** Lets the server read each piece before the next is sent. */
+/** Sends bytes in pieces, and lets the server read each piece before it sends the next. */
 export async function writePieces(connection: RawConnection, bytes: Buffer, pieces: readonly number[]) {
   connection.socket.setNoDelay(true)
   for (const piece of cut(bytes, pieces)) {
@@ -27,7 +27,7 @@ export async function writePieces(connection: RawConnection, bytes: Buffer, piec
   }
 }
 
-/** Turns of the event loop. */
+/** Waits for `count` turns of the event loop. */
 export async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise<void>(resolve => setImmediate(resolve))
 }

@@ -1,4 +1,4 @@
-// Generated pipelines: every request is answered in its turn, and none is begun for a client that is gone.
+// Generated pipelines: every request is answered in order, and none starts after its client has disconnected.
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -18,7 +18,7 @@ let server: Server
 let url: string
 let handle: (request: IncomingMessage, response: ServerResponse) => void
 const begun: string[] = []
-/** What was begun while another request of its connection ran, or for a client who could not be answered. */
+/** Requests that started while another request of their connection ran, or after their client had disconnected. */
 const wronglyBegun: string[] = []
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ function clear(): void {
   wronglyBegun.length = 0
 }
 
-/** A new connection, and the server's end of it. */
+/** Opens a connection and returns it with the server's socket. */
 async function connect(): Promise<[RawConnection, Socket]> {
   const accepted = once(server, 'connection')
   const connection = new RawConnection(url)
@@ -55,7 +55,7 @@ async function connect(): Promise<[RawConnection, Socket]> {
   return [connection, socket]
 }
 
-/** Errors are no matter: a close follows them. */
+/** Resolves on an event of the socket. Errors need no handling, because `close` follows them. */
 function heard(socket: Socket, event: 'end' | 'close'): Promise<void> {
   return new Promise(resolve => socket.once(event, () => resolve()))
 }
@@ -63,7 +63,7 @@ function heard(socket: Socket, event: 'end' | 'close'): Promise<void> {
 interface Exchange {
   body: 'none' | 'declared' | 'chunked'
   way: 'end' | 'write and end' | 'deferred end' | 'without reading'
-  /** Turns of the event loop until the answer. */
+  /** Turns of the event loop until the response. */
   turnsTaken: number
 }
 const exchange: fc.Arbitrary<Exchange> = fc.record({
@@ -98,7 +98,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, exchan
 }
 
 describe('pipelined requests', () => {
-  it('are answered in order and none is lost, however their bytes are cut and whenever their handlers finish', async () => {
+  it('are all answered in order, for any split of their bytes and any duration of their handlers', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(pipeline, { minLength: 1, maxLength: 3 }), async pipelines => {
         clear()
@@ -135,7 +135,7 @@ describe('pipelined requests', () => {
     )
   })
 
-  it('of a client that has left are begun no more, whenever the one before them finishes', async () => {
+  it('do not start after their client has disconnected, whenever the running request finishes', async () => {
     const leaving = fc.record({
       exchanges: fc.array(exchange, { minLength: 2, maxLength: 6 }),
       stuck: fc.nat(4),
@@ -185,7 +185,7 @@ describe('pipelined requests', () => {
   it.each([
     [101, 101],
     [102, 0],
-  ])('%i at once are answered as %i: too many may not wait', async (sent, answered) => {
+  ])('that arrive %i at once get %i responses, because at most 100 may wait', async (sent, answered) => {
     handle = (_request, response) => setImmediate(() => response.end('x'))
     const [connection] = await connect()
     connection.write(Buffer.concat(Array.from({ length: sent }, () => requestBytes('GET', '/'))))

@@ -1,4 +1,4 @@
-// A request body that comes too slowly ends, however regularly a byte of it arrives.
+// A request body that is too slow is refused, even if single bytes arrive regularly.
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -16,7 +16,7 @@ describe('a request body', () => {
     await new Promise(resolve => server.close(resolve))
   })
 
-  /** Begins a request, of which the returned object shows what was read. */
+  /** Starts a request. The returned object shows the bytes that were read and the failure. */
   async function receive(limits: { idleTimeoutMs: number; totalTimeoutMs?: number }, isRead = true) {
     const received = { bytes: 0, failure: undefined as Refusal | undefined }
     const begun = new Promise<void>(resolve => {
@@ -36,7 +36,7 @@ describe('a request body', () => {
     return received
   }
 
-  /** Sends so many bytes every 5 s, for so long. */
+  /** Sends `bytes` bytes every 5 s for `forMs` milliseconds. */
   async function drip(received: { bytes: number }, bytes: number, forMs: number): Promise<void> {
     for (let passedMs = 0; passedMs < forMs; passedMs += 5_000) {
       const before = received.bytes
@@ -46,7 +46,7 @@ describe('a request body', () => {
     }
   }
 
-  it('of less than 1 KiB in 30 s ends like one that stands still', async () => {
+  it('is refused if less than 1 KiB arrives in 30 s, as if nothing had arrived', async () => {
     const received = await receive({ idleTimeoutMs: 30_000 })
     await drip(received, 170, 25_000)
     expect(received.failure).toBeUndefined()
@@ -55,20 +55,20 @@ describe('a request body', () => {
     expect(received.failure?.response.fields).toContain('connection')
   })
 
-  it('of 1 KiB in 30 s goes on', async () => {
+  it('is not refused if 1 KiB arrives in 30 s', async () => {
     const received = await receive({ idleTimeoutMs: 30_000 })
     await drip(received, 171, 120_000)
     expect(received.failure).toBeUndefined()
   })
 
-  it('that slows down ends when its slow period is over', async () => {
+  it('is refused after a slow period, even if it was fast before', async () => {
     const received = await receive({ idleTimeoutMs: 30_000 })
     await drip(received, 10_000, 60_000)
     await drip(received, 1, 30_000)
     await expect.poll(() => received.failure?.code).toBe('request_invalid')
   })
 
-  it('may pause for longer where `body_idle` allows it', async () => {
+  it('may pause for longer if `body_idle` allows it', async () => {
     const received = await receive({ idleTimeoutMs: 90_000 })
     await drip(received, 1, 85_000)
     expect(received.failure).toBeUndefined()
@@ -76,7 +76,7 @@ describe('a request body', () => {
     await expect.poll(() => received.failure?.code).toBe('request_invalid')
   })
 
-  it('that is not read is not slow', async () => {
+  it('is not refused as slow while the gateway does not read it', async () => {
     const received = await receive({ idleTimeoutMs: 30_000 }, false)
     client.write('a')
     vi.advanceTimersByTime(120_000)

@@ -1,4 +1,4 @@
-// A certificate's files are replaced while it is in use: one after the other, badly, or not at all for a while.
+// The files of a certificate are replaced while it is in use: one after the other, or with invalid contents.
 import { copyFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ function replace(half: 'cert' | 'key', { files }: TestCertificate): void {
   copyFileSync(files[half], file(half))
 }
 
-/** The next poll, and those after it. */
+/** Runs the next `times` polls. */
 async function poll(times = 1): Promise<void> {
   await vi.advanceTimersByTimeAsync(times * 500)
 }
@@ -53,7 +53,7 @@ afterEach(() => {
 })
 
 describe('a certificate that is replaced', () => {
-  it('is taken once both files are there, without a warning for the moment between', async () => {
+  it('is used when both files are replaced, without a warning in between', async () => {
     replace('cert', second)
     await poll()
     replace('key', second)
@@ -61,7 +61,7 @@ describe('a certificate that is replaced', () => {
     expect([reported, rejections()]).toEqual([[second.cert], []])
   })
 
-  it('with a key of another certificate is warned of once, and the one before stays', async () => {
+  it('is rejected with one warning if its key does not match, and the previous certificate stays', async () => {
     replace('cert', second)
     await poll(5)
     expect(reported).toEqual([])
@@ -74,7 +74,7 @@ describe('a certificate that is replaced', () => {
     expect(rejections().join()).not.toContain('PRIVATE')
   })
 
-  it('and put back is not taken for a new one, but what is bad again is warned of again', async () => {
+  it('is not reported if the old file is restored, and the next mismatch causes another warning', async () => {
     replace('cert', second)
     await poll(2)
     replace('cert', first)
@@ -87,8 +87,8 @@ describe('a certificate that is replaced', () => {
 
   it.each([
     ['broken', 'no certificate'],
-    ['away', undefined],
-  ])('a certificate that is %s is reported once, and the next valid one is used', async (_, text) => {
+    ['missing', undefined],
+  ])('is rejected once if it is %s, and the next valid certificate is used', async (_, text) => {
     if (text === undefined) rmSync(file('cert'))
     else writeFileSync(file('cert'), text)
     await poll(2)
@@ -99,7 +99,7 @@ describe('a certificate that is replaced', () => {
     expect(reported).toEqual([second.cert])
   })
 
-  it('a certificate that the machine cannot read is not rejected, and the next one is used', async () => {
+  it('is not rejected after a read error, and the next certificate is used', async () => {
     rmSync(file('cert'))
     // A regular file whose reads fail with EIO.
     symlinkSync('/proc/self/mem', file('cert'))
@@ -112,7 +112,7 @@ describe('a certificate that is replaced', () => {
     expect(reported).toEqual([second.cert])
   })
 
-  it('is not looked for after a stop', async () => {
+  it('is not read after a stop', async () => {
     certificate.stop()
     replace('cert', second)
     replace('key', second)

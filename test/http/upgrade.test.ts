@@ -1,4 +1,4 @@
-// Requests with `Upgrade`, alone and between others: each is seen as it was sent, however its bytes are cut.
+// Requests with `Upgrade`, alone and between other requests, arrive unchanged for any split of their bytes.
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Worker } from 'node:worker_threads'
@@ -18,10 +18,10 @@ const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 
 interface Plain {
   body: 'none' | 'declared' | 'chunked'
-  /** Another protocol than WebSocket: the request is a plain one, if no request before it is unanswered. */
+  /** A protocol other than WebSocket. The request is ordinary, unless an earlier request is unanswered. */
   upgrade: string | undefined
   field: string
-  /** Turns of the event loop until the answer. */
+  /** Turns of the event loop until the response. */
   turnsTaken: number
 }
 const latin1 = fc.integer({ min: 0x80, max: 0xff }).map(code => String.fromCharCode(code))
@@ -43,7 +43,7 @@ const conversation = fc.record({
   sizes,
 })
 
-/** Each name in a letter case that no parser would choose by itself. */
+/** Returns header lines whose names have letter cases that no parser would produce by itself. */
 function linesOf({ body, upgrade, field }: Plain, name: string): string[] {
   return [
     ...(upgrade === undefined ? [] : ['conneCTION: upgrade', `upGRADE: ${upgrade}`]),
@@ -60,7 +60,7 @@ function bytesOf(plain: Plain, name: string): Buffer {
   return requestBytes(body === 'none' ? 'GET' : 'POST', name, linesOf(plain, name), content)
 }
 
-/** What its handler is to see. */
+/** Returns the request that its handler must receive. */
 function seenOf(plain: Plain, name: string) {
   const lines = ['Host: gw.test', ...linesOf(plain, name)].filter(line => !line.startsWith('upGRADE'))
   return {
@@ -78,7 +78,7 @@ describe('a request with `Upgrade`', () => {
   let turnsOf = new Map<string, number>()
   let begun: string[]
   let closed: string[]
-  /** No response comes before it resolves. */
+  /** No response is sent before this promise resolves. */
   let held: Promise<void>
   beforeAll(async () => {
     server = createHttpServer({ timeouts, tls: undefined, isIdle }, (request, response) => {
@@ -124,7 +124,7 @@ describe('a request with `Upgrade`', () => {
     socket.resume()
   }
 
-  /** The client may hear of the end first. */
+  /** Waits, because the client may see the end before the server emits `close`. */
   async function expectClosed(names: string[]): Promise<void> {
     const deadline = performance.now() + 5_000
     while (closed.length < names.length && performance.now() < deadline) await turns(1)
@@ -137,7 +137,7 @@ describe('a request with `Upgrade`', () => {
     return connection.unread
   }
 
-  it('is seen as it was sent, and so is all before and behind it, however the bytes are cut', async () => {
+  it('arrives unchanged, with everything before and after it, for any split of the bytes', async () => {
     await fc.assert(
       fc.asyncProperty(conversation, async ({ before, last, turnsTaken, behind, sizes }) => {
         clear()
@@ -180,7 +180,7 @@ describe('a request with `Upgrade`', () => {
     )
   })
 
-  it('is refused behind an unanswered request, and all before it are answered in order, however the bytes are cut', async () => {
+  it('is refused after an unanswered request, and all earlier requests are answered in order', async () => {
     const unanswered = fc.record({
       before: fc.array(plain, { minLength: 1, maxLength: 4 }),
       upgrade: fc.constantFrom('h2c', 'websocket'),
@@ -219,7 +219,7 @@ describe('a request with `Upgrade`', () => {
     )
   })
 
-  it('is followed by a body of any length, which arrives whole', async () => {
+  it('may have a body of any length, which arrives completely', async () => {
     const body = 'x'.repeat(2 * 1024 * 1024)
     const lines = ['Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${body.length}`]
     const connection = new RawConnection(url)
@@ -232,7 +232,7 @@ describe('a request with `Upgrade`', () => {
   it.each([
     [65_000, true],
     [70_000, false],
-  ])('is answered or not with %i bytes sent before its 101: %s', async (length, isAnswered) => {
+  ])('gets a response if the client sends %i bytes before the 101: %s', async (length, isAnswered) => {
     let goOn = () => {}
     handleUpgrade = (_request, response) => {
       goOn = () => accept(response)
@@ -245,7 +245,7 @@ describe('a request with `Upgrade`', () => {
       await turns(20)
       goOn()
       expect((await connection.answer())?.status).toBe(101)
-      // From here on it is not counted any more.
+      // After the 101, the gateway no longer counts these bytes.
       await connection.writeAll(early, 10_000)
       const whole = Buffer.concat([early, early])
       expect((await received(connection, whole.length)).equals(whole)).toBe(true)
@@ -253,7 +253,7 @@ describe('a request with `Upgrade`', () => {
     connection.close()
   })
 
-  it('whose client ends its side before its 101 is over at once', async () => {
+  it('ends at once if its client ends its side before the 101', async () => {
     handleUpgrade = () => connection.socket.end()
     const connection = new RawConnection(url)
     connection.write(requestBytes('GET', '/socket', handshake))
@@ -262,7 +262,7 @@ describe('a request with `Upgrade`', () => {
     connection.close()
   })
 
-  it('gives its connection away once, and no other request does', async () => {
+  it('can detach its socket once, and no other request can', async () => {
     const thrown: unknown[] = []
     const detach = (response: ServerResponse) => {
       try {
@@ -290,7 +290,7 @@ describe('a request with `Upgrade`', () => {
   })
 })
 
-/** In a thread of its own: a client in this one would never read a response before the server's callbacks have run. */
+/** Runs in another thread. A client in this thread could read a response only after the server's callbacks. */
 const secureClient = `
 import { connect } from 'node:tls'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -319,7 +319,7 @@ it('an upgrade over TLS right after a complete response is not refused', async (
       response.on('close', () => responseClosed(response))
       setImmediate(() => {
         response.end('ok')
-        // Node reports a write over TLS in the next turn, and reads what the client has sent meanwhile before that.
+        // Node reports a write over TLS in the next turn. Before that, it reads the data that has arrived meanwhile.
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
       })
     })

@@ -1,4 +1,4 @@
-// Where WebSocket frames begin and end, however their bytes are cut (RFC 6455 §5.2).
+// Finds where WebSocket frames begin and end, for any split of their bytes (RFC 6455 §5.2).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { closeFrame, FrameTracker } from '../../src/http/websocket-frames.ts'
@@ -13,7 +13,7 @@ interface Frame {
   opcode: number
   mask: Buffer | undefined
   payload: Buffer
-  /** Peers must write the shortest form of a length; one that does not must still not be misread. */
+  /** Extra bytes of the length. Peers must use the shortest form, but a longer form must not be misread. */
   lengthBytes: 0 | 2 | 8
 }
 
@@ -21,7 +21,7 @@ const bytes = (constraints: fc.IntArrayConstraints) =>
   fc.uint8Array(constraints).map(array => Buffer.from(array))
 const payload = fc.oneof(
   { weight: 6, arbitrary: bytes({ maxLength: 20 }) },
-  // The lengths at which the form of the length changes. Every byte looks like the head of a Close frame.
+  // The lengths at which the form of the length changes. Every byte looks like the first byte of a Close frame.
   {
     weight: 1,
     arbitrary: fc.constantFrom(125, 126, 127, 65_535, 65_536).map(length => Buffer.alloc(length, 0x88)),
@@ -30,7 +30,7 @@ const payload = fc.oneof(
 const mask = fc.option(bytes({ minLength: 4, maxLength: 4 }), { nil: undefined })
 const lengthBytes = fc.constantFrom<Frame['lengthBytes']>(0, 2, 8)
 
-/** Reserved bits and opcodes too: extensions may use them, and who may is for the peers to judge. */
+/** Includes reserved bits and opcodes. Extensions may use them, and only the peers can decide whether they may. */
 const anyFrame: fc.Arbitrary<Frame[]> = fc
   .record({ flags: fc.nat(15), opcode: fc.nat(15), mask, payload, lengthBytes })
   .map(frame => [frame])
@@ -58,7 +58,7 @@ const cuts = fc.array(fc.oneof(fc.integer({ min: 1, max: 16 }), fc.constant(0), 
 })
 
 describe('a frame tracker', () => {
-  it('knows at every byte whether a frame may begin there, and whether a Close frame has passed', () => {
+  it('detects at every byte whether a frame may begin there and whether a Close frame has passed', () => {
     fc.assert(
       fc.property(frames, cuts, (sent, sizes) => {
         const { stream, boundaries, closedFrom } = encoded(sent)
@@ -77,7 +77,7 @@ describe('a frame tracker', () => {
     )
   })
 
-  it('stops at the end of the frame that it is in, wherever it is, and leaves the bytes behind it alone', () => {
+  it('stops at the end of the current frame and does not consume the bytes after it', () => {
     fc.assert(
       fc.property(frames, cuts, fc.nat(200_000), (sent, sizes, somewhere) => {
         const { stream, boundaries } = encoded(sent)
@@ -99,7 +99,7 @@ describe('a frame tracker', () => {
     )
   })
 
-  it('counts payloads that no 32 bits can count', () => {
+  it('counts payloads whose length does not fit into 32 bits', () => {
     const piece = Buffer.allocUnsafeSlow(2 ** 28)
     const tracker = new FrameTracker()
     tracker.follow(Buffer.from('827f0000000300000005', 'hex'), false)
@@ -109,8 +109,8 @@ describe('a frame tracker', () => {
   })
 })
 
-describe('a Close frame of ours', () => {
-  it('is one whole frame with its code, and is masked where it plays the client', () => {
+describe('a Close frame of the gateway', () => {
+  it('is one complete frame with its code, and is masked if the gateway is the client', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1_000, max: 4_999 }), fc.boolean(), (code, isMasked) => {
         const frame = closeFrame(code, isMasked)
@@ -127,7 +127,7 @@ describe('a Close frame of ours', () => {
   })
 })
 
-/** @returns the bytes, the offsets at which a frame may begin, and that behind the first Close frame's header */
+/** @returns the bytes, the offsets at which a frame may begin, and the offset after the first Close frame's header */
 function encoded(sent: readonly Frame[]) {
   const parts: Buffer[] = []
   const boundaries = [0]
