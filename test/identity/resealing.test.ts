@@ -48,7 +48,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     return id
   }
 
-  it('leaves every key and webhook secret to be opened by the new secret alone, and the same as before', async () => {
+  it('encrypts every key and webhook secret with the new secret and keeps the content', async () => {
     const made = [await key(old.seal), await key(text => text), await key(now.seal)]
     expect(await reseal([keys()], both)).toEqual({ resealed: 2, already: 1, unreadable: [] })
     for (const { kid, text } of made) {
@@ -68,7 +68,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     expect(createWebhookSecrets(now).unseal(String(next?.secret_before), id)).toBe('whsec_zero')
   })
 
-  it('finds nothing to do the second time, and writes nothing', async () => {
+  it('writes nothing the second time', async () => {
     await key(old.seal)
     await reseal([keys()], both)
     const rows = await stored()
@@ -76,7 +76,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     expect(await stored()).toEqual(rows)
   })
 
-  it('leaves what neither secret opens as it stands, and names it', async () => {
+  it('reports rows that neither secret opens, and does not change them', async () => {
     const { kid } = await key(another.seal)
     await key(old.seal)
     const id = await webhook('whsec_one', another)
@@ -86,7 +86,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     expect(await reseal(webhooks(), both)).toEqual({ resealed: 0, already: 0, unreadable: [String(id)] })
   })
 
-  it('does not overwrite what was stored meanwhile, seals that too, and outlives a row that is gone', async () => {
+  it('does not overwrite a concurrent change but reseals it, and ignores a row deleted meanwhile', async () => {
     const id = await webhook('whsec_before')
     const gone = await webhook('whsec_gone')
     const [column] = webhooks()
@@ -113,7 +113,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     expect(createWebhookSecrets(now).unseal(String(rows[0]?.secret), id)).toBe('whsec_meanwhile')
   })
 
-  it('goes through more rows than it holds in memory at a time, each once', async () => {
+  it('processes each row once, even if there are more rows than one batch holds', async () => {
     await database.query(
       `insert into users (email, password_hash) select 'many' || n || '@example.com', 'x' from generate_series(1, 1001) n`,
     )

@@ -5,7 +5,7 @@ import { createSealer, isSealed } from '../../src/identity/sealer.ts'
 const sealer = await createSealer('a secret')
 
 describe('sealed secrets', () => {
-  it('open under the same secret and context, in another process too', async () => {
+  it('open with the same secret and context, also in another process', async () => {
     const again = await createSealer('a secret')
     fc.assert(
       fc.property(fc.string(), fc.string(), (plain, context) => {
@@ -16,7 +16,7 @@ describe('sealed secrets', () => {
     )
   })
 
-  it('do not open under another secret, for another context, or as something that was never sealed', async () => {
+  it('do not open with another secret or context, and text that was never sealed does not open', async () => {
     const sealed = sealer.seal('plain', 'one')
     expect((await createSealer('another')).open(sealed, 'one')).toBeUndefined()
     expect(sealer.open(sealed, 'two')).toBeUndefined()
@@ -24,7 +24,7 @@ describe('sealed secrets', () => {
       expect(sealer.open(other, 'one')).toBeUndefined()
   })
 
-  it('open under the secret before as well, and are sealed under the present one alone', async () => {
+  it('open with the previous secret too, but are sealed only with the current secret', async () => {
     const both = await createSealer('another', 'a secret')
     const before = sealer.seal('plain', 'one')
     expect([both.open(before, 'one'), both.isCurrent(before, 'one')]).toEqual(['plain', false])
@@ -35,7 +35,7 @@ describe('sealed secrets', () => {
     expect(sealer.open(sealed, 'one')).toBeUndefined()
   })
 
-  it('do not open when one character of them was changed', () => {
+  it('do not open if one character was changed', () => {
     const sealed = sealer.seal('plain', 'one')
     const body = sealed.slice('sealed.v1.'.length)
     for (let i = 0; i < body.length; i += 1) {
@@ -47,7 +47,7 @@ describe('sealed secrets', () => {
     }
   })
 
-  it('differ each time, and show nothing of what they hold', () => {
+  it('differ each time and do not contain the plain text', () => {
     expect(sealer.seal('plain', 'one')).not.toBe(sealer.seal('plain', 'one'))
     expect(Buffer.from(sealer.seal('plain', 'one').slice(10), 'base64url').toString('latin1')).not.toContain(
       'plain',

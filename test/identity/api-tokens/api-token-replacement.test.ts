@@ -34,7 +34,7 @@ function keysOf(database: Database, userId: number): Promise<KeyRow[]> {
   )
 }
 
-describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
+describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => {
   let database: Database
   let store: ApiTokenStore
   let id: number
@@ -48,7 +48,7 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
   })
   afterAll(() => database.close())
 
-  it('is live from then on, and the one before is not; both records stay', async () => {
+  it('activates the new key and revokes the old key, and both records stay', async () => {
     expect(await store.replace(id, hashOf('first'), now)).toEqual({ created_at: now })
     const first = await store.findActive(hashOf('first'))
     await store.recordUse(first?.apiTokenId ?? 0, now)
@@ -74,7 +74,7 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
     ])
   })
 
-  it('concerns no other user', async () => {
+  it('does not affect another user', async () => {
     const other = await addUser(database)
     await store.replace(other, hashOf('theirs'), now)
     await store.replace(id, hashOf('mine'), now)
@@ -82,9 +82,9 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
     expect((await store.findActive(hashOf('theirs')))?.userId).toBe(other)
   })
 
-  it('of 50 at once each succeeds and exactly one is live', async () => {
+  it('succeeds 50 times at once and leaves exactly one active key', async () => {
     const hashes = Array.from({ length: 50 }, (_, i) => hashOf(`${id} of many ${i}`))
-    // Stands for ten replicas, which only the database can serialize.
+    // These stores simulate ten replicas, which only the database can serialize.
     const stores = Array.from({ length: 10 }, () => createApiTokenStore(database, createUserQueue()))
     const answers = await Promise.all(
       hashes.map((hash, i) => (stores[i % 10] as ApiTokenStore).replace(id, hash, now)),
@@ -92,11 +92,11 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
     expect(answers).toEqual(hashes.map(() => ({ created_at: now })))
     const keys = await keysOf(database, id)
     expect(keys.map(key => key.token_hash).sort()).toEqual([...hashes].sort())
-    // The records are in insertion order: each but the last was revoked by the next.
+    // The records are in insertion order. Each key except the last was revoked by the next replacement.
     expect(keys.map(key => key.revoked)).toEqual([...hashes.slice(1).map(() => 1), 0])
   })
 
-  it('that is refused leaves those alone that wait behind it', async () => {
+  it('does not affect the next replacement if it is refused', async () => {
     const refused = store.replace(id, hashOf(`${id} refused`), now, async () => {
       throw new Refusal('token_invalid', { reason: 'session_ended' })
     })
@@ -106,7 +106,7 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
     expect(await keysOf(database, id)).toMatchObject([{ token_hash: hashOf(`${id} next`), revoked: 0 }])
   })
 
-  it('is none where the user is gone or inactive, and changes nothing', async () => {
+  it('changes nothing if the user is deleted or inactive', async () => {
     expect(await store.replace(9007199254740991, hashOf('nobody'), now)).toBe('user_gone')
     await store.replace(id, hashOf('kept'), now)
     await createUserStore(database).update(id, { is_active: 0 })
@@ -114,12 +114,12 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
     expect(await keysOf(database, id)).toMatchObject([{ token_hash: hashOf('kept'), revoked: 0 }])
   })
 
-  it('is made for a user whose plan has just fallen: keys outlive plans', async () => {
+  it('succeeds for a user who has just lost the plan, because keys outlive plans', async () => {
     await createUserStore(database).update(id, { plan: 'free' })
     expect(await store.replace(id, hashOf(`${id} fallen`), now)).toEqual({ created_at: now })
   })
 
-  it('beside a deletion is stored and deleted, or not stored; neither fails', async () => {
+  it('does not fail during a deletion of the user, and no key stays', async () => {
     const users = createUserStore(database)
     for (let round = 0; round < 10; round += 1) {
       const gone = await addUser(database)
@@ -134,7 +134,7 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
     }
   })
 
-  it('beside revocations, uses, changes of plan and logins meets no deadlock', async () => {
+  it('causes no deadlock with concurrent revocations, uses, plan changes and logins', async () => {
     const users = createUserStore(database)
     const sessions = createSessionStore(database)
     await store.replace(id, hashOf(`${id} start`), now)
@@ -152,7 +152,7 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
     expect((await keysOf(database, id)).filter(key => key.revoked === 0).length).toBeLessThanOrEqual(1)
   })
 
-  it('revoking takes the live key, and there being none is no error', async () => {
+  it('can be followed by a revocation, which also succeeds without an active key', async () => {
     await store.revoke(id)
     await store.replace(id, hashOf(`${id} to revoke`), now)
     await store.revoke(id)
@@ -162,7 +162,7 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
   })
 })
 
-describeWithServices('replacing under a lock that another holds', () => {
+describeWithServices('while another transaction holds the lock of the user', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let holder: Client
   let id: number
@@ -178,7 +178,7 @@ describeWithServices('replacing under a lock that another holds', () => {
     await database.close()
   })
 
-  it('one user’s replacements hold one connection, however many wait', async () => {
+  it('all waiting replacements of one user use one connection', async () => {
     const small = openPostgres({ url: database.url, maxConnections: 2, onError: () => {} })
     const store = createApiTokenStore(small, createUserQueue())
     await holder.query('begin')
@@ -207,7 +207,7 @@ describeWithServices('replacing under a lock that another holds', () => {
     }
   })
 
-  it('where the store gives no answer those that wait fail with the first, not one after the other', async () => {
+  it('waiting replacements fail together if the store does not respond, not one after the other', async () => {
     const store = createApiTokenStore(database, createUserQueue())
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])

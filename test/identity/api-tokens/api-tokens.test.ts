@@ -13,8 +13,8 @@ const sha256 = (data: string | Buffer) => createHash('sha256').update(data).dige
 /** A header value as Node decodes it: one character per byte. */
 const received = (value: string) => Buffer.from(value).toString('latin1')
 
-describe('the hash of a key', () => {
-  it('is of the bytes received, whatever they are', () => {
+describe('the hash of an API key', () => {
+  it('is computed over the received bytes, whatever they are', () => {
     expect(hashApiToken('peage_abc')).toBe(sha256('peage_abc'))
     expect(hashApiToken(received('clé'))).toBe(sha256('clé'))
     fc.assert(
@@ -25,23 +25,23 @@ describe('the hash of a key', () => {
     )
   })
 
-  it('leaves out white space around it, and none within', () => {
+  it('ignores white space around the key, but not inside it', () => {
     expect(hashApiToken(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
   })
 
-  it('keeps a byte that would be a space in latin1: à ends in 0xA0', () => {
+  it('includes a byte that is a space in Latin-1, like the last byte 0xA0 of à', () => {
     expect(hashApiToken(received('à'))).toBe(sha256('à'))
     expect(hashApiToken(received(' \u00a0 '))).toBe(sha256('\u00a0'))
   })
 
-  it('is found in moments for 16 KiB of white space', () => {
+  it('takes less than 10 ms for 16 KB of white space', () => {
     const begun = performance.now()
     for (let i = 0; i < 100; i += 1) hashApiToken(`a${' '.repeat(16_000)}b`)
     expect(performance.now() - begun).toBeLessThan(1000)
   })
 })
 
-describe('a new key', () => {
+describe('a new API key', () => {
   const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   const bytesFor = (text: string) => Uint8Array.from(text, character => base62.indexOf(character))
 
@@ -51,17 +51,17 @@ describe('a new key', () => {
     ['000000000000000000000000000000', '2C8GjS'],
     ['Zm9vYmFyQmF6MTIzNDU2Nzg5MFhZWj', '1lsVNX'],
     ['ibqMmr7UXV4Cg0wwlzIduSXdCObPIR', '000LOc'],
-  ])('of %s ends in the checksum %s of these 30 characters alone', (random, checksum) => {
+  ])('with the random part %s ends in its checksum %s', (random, checksum) => {
     expect(makeApiToken(() => bytesFor(random))).toBe(`peage_${random}${checksum}`)
   })
 
-  it('is of the form that scanners look for, and no two are the same', () => {
+  it('has the form that secret scanners look for, and is unique', () => {
     const keys = new Set(Array.from({ length: 2000 }, () => makeApiToken(randomBytes)))
     expect(keys.size).toBe(2000)
     for (const key of keys) expect(key).toMatch(/^peage_[0-9A-Za-z]{36}$/)
   })
 
-  it('favours no character: bytes that would are drawn again', () => {
+  it('favors no character, because bytes that would cause a bias are drawn again', () => {
     const drawn: number[] = []
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const key = makeApiToken(size => {
@@ -74,7 +74,7 @@ describe('a new key', () => {
   })
 })
 
-describeOverSetups('the records of keys', ({ openDatabase: open }) => {
+describeOverSetups('the records of API keys', ({ openDatabase: open }) => {
   let database: Database
   let store: ApiTokenStore
   let id: number
@@ -91,7 +91,7 @@ describeOverSetups('the records of keys', ({ openDatabase: open }) => {
   })
   afterAll(() => database.close())
 
-  it('a live key is its user’s, active or not', async () => {
+  it('an active key is found with its user, even if the user is inactive', async () => {
     const live = { apiTokenId: expect.any(Number), userId: id }
     expect(await store.findActive(hashApiToken('live'))).toEqual(live)
     const users = createUserStore(database)
@@ -100,12 +100,12 @@ describeOverSetups('the records of keys', ({ openDatabase: open }) => {
     await users.update(id, { is_active: 1 })
   })
 
-  it('a revoked key and an unknown one are nobody’s', async () => {
+  it('a revoked key and an unknown key are not found', async () => {
     expect(await store.findActive(hashApiToken('revoked'))).toBeUndefined()
     expect(await store.findActive(hashApiToken('unknown'))).toBeUndefined()
   })
 
-  it('the time of a use never goes back', async () => {
+  it('the time of the last use goes back only if the stored time is far ahead', async () => {
     const keyId = (await store.findActive(hashApiToken('live')))?.apiTokenId ?? 0
     const lastUsed = async () =>
       (
@@ -116,7 +116,7 @@ describeOverSetups('the records of keys', ({ openDatabase: open }) => {
     expect(await lastUsed()).toEqual(later)
     await store.recordUse(keyId, earlier)
     expect(await lastUsed()).toEqual(later)
-    // But for what a clock noted that was ahead, and has been set back.
+    // A clock that was two hours ahead has been corrected, so the earlier time is stored.
     await store.recordUse(keyId, new Date('2026-01-02T05:04:05.678Z'))
     await store.recordUse(keyId, earlier)
     expect(await lastUsed()).toEqual(earlier)

@@ -31,8 +31,8 @@ function recorder() {
   }
 }
 
-describe('the last use of a key', () => {
-  it('is written at once where there was none within the second', async () => {
+describe('the last use of an API key', () => {
+  it('is written at once if there was no use within the last second', async () => {
     const { lastUsed, writes } = recorder()
     const first = start()
     lastUsed.record(1)
@@ -45,7 +45,7 @@ describe('the last use of a key', () => {
     ])
   })
 
-  it('is written at most once a second, and then holds the latest', async () => {
+  it('is written at most once a second, with the time of the latest use', async () => {
     const { lastUsed, writes } = recorder()
     const first = start()
     for (let i = 0; i < 100; i += 1) {
@@ -61,14 +61,14 @@ describe('the last use of a key', () => {
     ])
   })
 
-  it('of one key does not delay that of another', () => {
+  it('does not delay the last use of another key', () => {
     const { lastUsed, writes } = recorder()
     lastUsed.record(1)
     lastUsed.record(2)
     expect(writes().map(([keyId]) => keyId)).toEqual([1, 2])
   })
 
-  it('that waits is written by a flush, which ends after every write', async () => {
+  it('is written by a flush if it waits, and the flush ends after every write', async () => {
     const { lastUsed, touch, writes } = recorder()
     const first = start()
     let ended = 0
@@ -87,7 +87,7 @@ describe('the last use of a key', () => {
     expect(ended).toBe(2)
   })
 
-  it('that could not be written is reported and fails nobody, and the next use writes', async () => {
+  it('is reported if it cannot be written, and the next use is written', async () => {
     const { lastUsed, touch, onError, writes } = recorder()
     const failure = new StorageError('away', undefined, undefined)
     touch.mockRejectedValueOnce(failure)

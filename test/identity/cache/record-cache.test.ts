@@ -1,4 +1,4 @@
-// The record cache: one read per record, never older than the changes notified, and bounded.
+// The record cache is bounded, reads each record once, and never returns a record from before a notified change.
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -32,7 +32,7 @@ function stage({ most: maxRecords = 100, mostAbsent: maxAbsent = 100 } = {}) {
     trust(isTrusted: boolean) {
       trusted = isTrusted
     },
-    /** Gets a key and completes its reads; returns how many reads that took. */
+    /** Gets a key, completes its reads, and returns the number of reads. */
     async settle(key: number, value: { version: number } | undefined) {
       const before = reads.length
       const calls = remembered.get(key)
@@ -45,8 +45,8 @@ function stage({ most: maxRecords = 100, mostAbsent: maxAbsent = 100 } = {}) {
 
 const record = { version: 1 }
 
-describe('a record', () => {
-  it('is read once for 100 who ask at once, and then given at once', async () => {
+describe('a cached record', () => {
+  it('is read once for 100 concurrent calls and then returned synchronously', async () => {
     const { remembered, reads } = stage()
     const calls = Array.from({ length: 100 }, () => remembered.get(1))
     expect(reads).toHaveLength(1)
@@ -56,7 +56,7 @@ describe('a record', () => {
     expect(reads).toHaveLength(1)
   })
 
-  it('that is not there is remembered as such, and those that are there have nothing to fear of it', async () => {
+  it('is not evicted by absent records, which are cached separately', async () => {
     const { remembered, settle } = stage({ most: 2, mostAbsent: 3 })
     await settle(1, record)
     for (let key = 100; key < 200; key += 1) expect(await settle(key, undefined)).toBe(1)
@@ -65,14 +65,14 @@ describe('a record', () => {
     expect(await settle(100, undefined)).toBe(1)
   })
 
-  it('that is not there is read each time where its coming would not be heard of', async () => {
+  it('is read each time while it is absent, if no absent records are cached', async () => {
     const { settle } = stage({ mostAbsent: 0 })
     expect(await settle(1, undefined)).toBe(1)
     expect(await settle(1, record)).toBe(1)
     expect(await settle(1, record)).toBe(0)
   })
 
-  it('gives way to others when there are too many, the one asked for longest ago first', async () => {
+  it('is evicted when the cache is full and it was used longest ago', async () => {
     const { settle } = stage({ most: 3 })
     for (const key of [1, 2, 3]) await settle(key, record)
     await settle(1, record)
@@ -81,7 +81,7 @@ describe('a record', () => {
     expect(await settle(2, record)).toBe(1)
   })
 
-  it('whose reading fails is read again by the next, and all who waited are told', async () => {
+  it('is read again after a failed read, which rejects all waiting calls', async () => {
     const { remembered, reads, settle } = stage()
     const calls = [remembered.get(1), remembered.get(1)]
     reads[0]?.fail(new Error('away'))
@@ -89,7 +89,7 @@ describe('a record', () => {
     expect(await settle(1, record)).toBe(1)
   })
 
-  it('is read after it was asked for, and remembered by nobody, while the feed is not trusted', async () => {
+  it('is read for every call while the feed is not trusted', async () => {
     const { remembered, reads, trust, settle } = stage()
     await settle(1, record)
     trust(false)
@@ -100,7 +100,7 @@ describe('a record', () => {
     expect(reads).toHaveLength(5)
   })
 
-  it('is counted as found, as read, or as read past the memory', async () => {
+  it('is counted as a hit, a miss or a bypass', async () => {
     const { remembered, results, trust, settle } = stage()
     await settle(1, record)
     await settle(1, record)
@@ -113,7 +113,7 @@ describe('a record', () => {
     expect(results).toEqual({ hit: 2, miss: 4, bypass: 1 })
   })
 
-  it('is read once for the first and once more for 100 who ask meanwhile, while the feed is not trusted', async () => {
+  it('is read twice for 101 concurrent calls while the feed is not trusted', async () => {
     const { remembered, reads, trust } = stage()
     trust(false)
     const first = remembered.get(1)
@@ -129,7 +129,7 @@ describe('a record', () => {
     expect(reads).toHaveLength(3)
   })
 
-  it('whose reading fails is not waited for again by those who asked meanwhile, while the feed is not trusted', async () => {
+  it('is not read again for waiting calls after a failed read while the feed is not trusted', async () => {
     const { remembered, reads, trust } = stage()
     trust(false)
     const calls = [remembered.get(1), remembered.get(1), remembered.get(1)]
@@ -143,29 +143,26 @@ describe('a record', () => {
   it.each([
     ['changes', 'forget'],
     ['may have changed', 'forgetAll'],
-  ] as const)(
-    'that %s while it is read is given to who asked before, and put back for nobody',
-    async (_, forget) => {
-      const { remembered, reads } = stage()
-      const before = remembered.get(1)
-      remembered[forget](1)
-      const after = remembered.get(1)
-      expect(reads).toHaveLength(2)
-      reads[1]?.answer({ version: 2 })
-      expect(await after).toEqual({ version: 2 })
-      reads[0]?.answer({ version: 1 })
-      expect(await before).toEqual({ version: 1 })
-      expect(remembered.get(1)).toEqual({ version: 2 })
-      remembered[forget](1)
-      const absent = remembered.get(1)
-      remembered[forget](1)
-      reads[2]?.answer(undefined)
-      expect(await absent).toBeUndefined()
-      expect(remembered.get(1)).toBeInstanceOf(Promise)
-    },
-  )
+  ] as const)('is returned to earlier calls but not cached if it %s while it is read', async (_, forget) => {
+    const { remembered, reads } = stage()
+    const before = remembered.get(1)
+    remembered[forget](1)
+    const after = remembered.get(1)
+    expect(reads).toHaveLength(2)
+    reads[1]?.answer({ version: 2 })
+    expect(await after).toEqual({ version: 2 })
+    reads[0]?.answer({ version: 1 })
+    expect(await before).toEqual({ version: 1 })
+    expect(remembered.get(1)).toEqual({ version: 2 })
+    remembered[forget](1)
+    const absent = remembered.get(1)
+    remembered[forget](1)
+    reads[2]?.answer(undefined)
+    expect(await absent).toBeUndefined()
+    expect(remembered.get(1)).toBeInstanceOf(Promise)
+  })
 
-  it('whose reading ends when the feed is not trusted any more is not remembered', async () => {
+  it('is not cached if the feed is no longer trusted when the read ends', async () => {
     const { remembered, reads, trust, settle } = stage()
     const calls = remembered.get(1)
     trust(false)
@@ -175,7 +172,7 @@ describe('a record', () => {
     expect(await settle(1, record)).toBe(1)
   })
 
-  it('is never older than what was heard of it before it was asked for, however all of this falls together', async () => {
+  it('is never older than the last notification before the call, in any order of events', async () => {
     const step = fc.oneof(
       { weight: 4, arbitrary: fc.constant({ do: 'ask' } as const) },
       { weight: 3, arbitrary: fc.record({ do: fc.constant('look' as const), which: fc.nat(9) }) },

@@ -1,4 +1,4 @@
-// Cached sessions over real stores: what is read, which changes are heard, and that nothing is believed without the feed.
+// Cached sessions over real stores: reads, notified changes, and requests while the feed is not trusted.
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -60,7 +60,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
   const isLive = (sessionId = token.sessionId) => cache.isLive(user, sessionId)
   const tell = (sessionId = token.sessionId) => feed.tell(`session ${user.id} ${sessionId}`)
 
-  it('live until their end is told, and are not asked for again after it', async () => {
+  it('are live until their end is notified, and are then read only once more', async () => {
     await isLive()
     await store.revoke([token.tokenHash])
     expect(isLive()).toBe(true)
@@ -70,7 +70,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(reads).toBe(2)
   })
 
-  it('of an epoch before the user’s have ended, one whose login was being stored too', async () => {
+  it('have ended if their epoch is lower than the epoch of the user', async () => {
     await isLive()
     await store.revokeAll(user.id)
     const late = await login()
@@ -79,7 +79,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await isLive(late.sessionId)).toBe(false)
   })
 
-  it('of an epoch that is newer than what is cached of the user live', async () => {
+  it('are live if their epoch is higher than the epoch of the cached user', async () => {
     await store.revokeAll(user.id)
     const before = user
     user = { ...user, session_epoch: user.session_epoch + 1 }
@@ -87,12 +87,12 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await cache.isLive(before, fresh.sessionId)).toBe(true)
   })
 
-  it('are those of their user alone, and unknown ones are none', async () => {
+  it('are not live for another user or if they are unknown', async () => {
     expect(await cache.isLive({ ...user, id: user.id + 1_000_000 }, token.sessionId)).toBe(false)
     expect(await isLive(randomUUID())).toBe(false)
   })
 
-  it('go on past the expiry of a record that was exchanged, and end with the last one', async () => {
+  it('are live until their last refresh token expires', async () => {
     await isLive()
     const successor = {
       ...storedToken(randomUUID(), new Date(now + 2 * hour)),
@@ -118,13 +118,13 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await isLive()).toBe(true)
   })
 
-  it('whose logout is not stored yet have ended here', async () => {
+  it('have ended on this replica while their logout is not stored yet', async () => {
     await isLive()
     ending.add(token.sessionId)
     expect(isLive()).toBe(false)
   })
 
-  it('do not mind what another program says on the channel', async () => {
+  it('ignore notifications of other programs on the channel', async () => {
     await isLive()
     for (const change of ['', 'session', 'session ', `session ${user.id}`, `user ${user.id}`])
       feed.tell(change)

@@ -1,4 +1,4 @@
-// Cached access tokens: verified once, and valid no longer than an uncached one.
+// Cached access tokens are verified once, and are not valid longer than an uncached token.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createTokenCache, type TokenCache } from '../../../src/identity/cache/token-cache.ts'
 import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
@@ -11,7 +11,7 @@ import { endless } from '../../support/sessions.ts'
 
 const minute = 60_000
 
-describe('known tokens', () => {
+describe('cached tokens', () => {
   let database: Database
   let clock: MovableClock
   let keys: SigningKeys
@@ -56,7 +56,7 @@ describe('known tokens', () => {
     return createTokenCache({ tokens: { verifyAccess }, keys, clock, maxTokens })
   }
 
-  /** Holds the next verification at its end; `reached` resolves when only that is left. */
+  /** Pauses the next verification before it returns. `reached` resolves when it has paused. */
   function hold() {
     let release = () => {}
     const released = new Promise<void>(resolve => {
@@ -74,7 +74,7 @@ describe('known tokens', () => {
   const issue = (id: number) =>
     tokens.issueAccess({ id, email: `user${id}@example.com`, plan: 'free' }, endless)
 
-  it('are recalled once they are verified, and no longer than they are good', async () => {
+  it('are returned after their verification, until they expire', async () => {
     const token = await issue(7)
     expect(known.get(token)).toBeUndefined()
     await known.verify(token)
@@ -85,7 +85,7 @@ describe('known tokens', () => {
     expect(verified).toBe(1)
   })
 
-  it('are verified each by itself, whoever else asks at the same time', async () => {
+  it('are verified separately, also in concurrent calls', async () => {
     const issued = await Promise.all([1, 2, 3].map(issue))
     const calls = [...issued, 'nonsense', ...issued].map(token => known.verify(token))
     const answers = (await Promise.all(calls)).map(answer => typeof answer !== 'string' && answer.userId)
@@ -93,7 +93,7 @@ describe('known tokens', () => {
     expect(verified).toBe(4)
   })
 
-  it('that are not good are refused to all who ask at once, and verified again for the next', async () => {
+  it('do not include an invalid token, which is verified once for concurrent calls and again for later calls', async () => {
     const calls = Array.from({ length: 100 }, () => known.verify('nonsense'))
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['malformed']))
     expect(verified).toBe(1)
@@ -101,7 +101,7 @@ describe('known tokens', () => {
     expect(verified).toBe(2)
   })
 
-  it('whose verification fails are verified again for the next, and all who waited are told', async () => {
+  it('are verified again after a failed verification, which rejects all waiting calls', async () => {
     const token = await issue(7)
     atEnd = async () => {
       throw new Error('away')
@@ -113,7 +113,7 @@ describe('known tokens', () => {
     expect(await known.verify(token)).toMatchObject({ userId: 7 })
   })
 
-  it('whose key goes while they are verified are refused to all who wait, and not put back', async () => {
+  it('are refused to all waiting calls if their key is deleted during the verification', async () => {
     const { kid } = keys.current()
     const token = await issue(7)
     const { reached, release } = hold()
@@ -126,7 +126,7 @@ describe('known tokens', () => {
     release()
     expect(await Promise.all([before, after])).toEqual(['key_unknown', 'key_unknown'])
     expect(verified).toBe(1)
-    // The key returns: the token must be verified again.
+    // After the key is restored, the token must be verified again.
     await database.query(
       `insert into signing_keys select * from json_populate_record(null::signing_keys, $1)`,
       [JSON.stringify(stored)],
@@ -137,7 +137,7 @@ describe('known tokens', () => {
     expect(verified).toBe(2)
   })
 
-  it('that expire while they are verified are refused to all who wait', async () => {
+  it('are refused to all waiting calls if they expire during the verification', async () => {
     const token = await issue(7)
     const { reached, release } = hold()
     const before = known.verify(token)
@@ -148,7 +148,7 @@ describe('known tokens', () => {
     expect(await Promise.all([before, after])).toEqual(['expired', 'expired'])
   })
 
-  it('are good until the moment at which they expire, and not in it', async () => {
+  it('are valid until one millisecond before they expire', async () => {
     const token = await issue(7)
     const { expiresAtMs } = (await known.verify(token)) as { expiresAtMs: number }
     clock.advance(expiresAtMs - 1 - clock.now())
@@ -158,7 +158,7 @@ describe('known tokens', () => {
     expect(await known.verify(token)).toBe('expired')
   })
 
-  it('go with their key', async () => {
+  it('are invalid after their key is deleted', async () => {
     const token = await issue(7)
     await known.verify(token)
     await database.query('delete from signing_keys')
@@ -168,7 +168,7 @@ describe('known tokens', () => {
     expect(await known.verify(next)).toMatchObject({ userId: 7 })
   })
 
-  it('are known by all of their text: nothing like one is taken for it', async () => {
+  it('are compared by their whole text, so that no similar token is accepted', async () => {
     const token = await issue(7)
     await known.verify(token)
     const [header, payload, signature = ''] = token.split('.')
@@ -189,7 +189,7 @@ describe('known tokens', () => {
     expect(known.verify(token)).toMatchObject({ userId: 7 })
   })
 
-  it('that are not good are not remembered, nor are those of another kind', async () => {
+  it('do not include invalid tokens or tokens of another type', async () => {
     const refresh = (await tokens.issueRefresh(7, endless)).token
     for (const bad of [
       '',
@@ -202,7 +202,7 @@ describe('known tokens', () => {
     }
   })
 
-  it('are as many as was said, the one used longest ago goes first', async () => {
+  it('are limited in number, and the token used longest ago is evicted first', async () => {
     known = create(2)
     const [first, second, third] = [await issue(1), await issue(2), await issue(3)]
     await known.verify(first)

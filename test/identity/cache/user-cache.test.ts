@@ -1,4 +1,4 @@
-// Cached users and owners of API tokens over real stores: what is read, and how changes invalidate it.
+// Cached users and owners of API keys over real stores: reads, and how changes invalidate cached records.
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
@@ -10,7 +10,7 @@ import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
 import { describeOverSetups } from '../../support/setups.ts'
 import { addUser } from '../../support/users.ts'
 
-describeOverSetups('known users', ({ openDatabase: open }) => {
+describeOverSetups('cached users', ({ openDatabase: open }) => {
   let database: Database
   let feed: HandFeed
   let known: UserCache
@@ -48,14 +48,14 @@ describeOverSetups('known users', ({ openDatabase: open }) => {
 
   const change = (sql: string) => database.query(`update users set ${sql} where id = $1`, [id])
 
-  it('are found by a key with two statements for 100 requests at once, and then at once', async () => {
+  it('are found by an API key with two statements for 100 concurrent requests, then synchronously', async () => {
     const found = await Promise.all(Array.from({ length: 100 }, () => known.findOwner(`hash${id}`)))
     expect(new Set(found.map(owner => owner?.user.id))).toEqual(new Set([id]))
     expect(statements).toBe(2)
     expect(known.findOwner(`hash${id}`)).toMatchObject({ user: { id }, apiTokenId: expect.any(Number) })
   })
 
-  it('are what they were until a change is told, for token and key alike', async () => {
+  it('do not change until a change is notified, both for tokens and for API keys', async () => {
     await known.find(id)
     await known.findOwner(`hash${id}`)
     await change("plan = 'free'")
@@ -65,7 +65,7 @@ describeOverSetups('known users', ({ openDatabase: open }) => {
     expect(known.find(id)).toMatchObject({ plan: 'free' })
   })
 
-  it('that are inactive are nobody, without a statement, until they are back', async () => {
+  it('are not found while they are inactive, without another statement', async () => {
     await change('is_active = 0')
     expect(await known.find(id)).toBeUndefined()
     const before = statements
@@ -76,7 +76,7 @@ describeOverSetups('known users', ({ openDatabase: open }) => {
     expect(await known.find(id)).toMatchObject({ id })
   })
 
-  it('that do not exist are looked for each time: nothing tells of an insertion', async () => {
+  it('are read each time while they do not exist, because insertions are not notified', async () => {
     const free = id + 1_000_000
     expect(await known.find(free)).toBeUndefined()
     await database.query(
@@ -86,7 +86,7 @@ describeOverSetups('known users', ({ openDatabase: open }) => {
     expect(await known.find(free)).toMatchObject({ id: free })
   })
 
-  it('have no key that was revoked, nor one not yet made, from when that is told', async () => {
+  it('lose a revoked API key and get a new API key when the change is notified', async () => {
     await known.findOwner(`hash${id}`)
     await database.query('update api_tokens set revoked = 1 where user_id = $1', [id])
     feed.tell(`key hash${id}`)
@@ -115,7 +115,7 @@ describeOverSetups('known users', ({ openDatabase: open }) => {
     expect(await known.find(id)).toMatchObject({ plan: 'premium' })
   })
 
-  it('do not mind what another program says on the channel', async () => {
+  it('ignore notifications of other programs on the channel', async () => {
     await known.find(id)
     for (const change of ['', 'user', 'user x', 'user 1 2', 'something else', `key ${'x'.repeat(7_000)}`]) {
       feed.tell(change)

@@ -1,4 +1,4 @@
-// Which key signs, and which may be deleted when, as operators see and change it.
+// The administration of signing keys by operators: which key signs, and when a key may be deleted.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createKeyAdministration } from '../../../src/identity/keys/key-administration.ts'
@@ -10,7 +10,7 @@ import { describeOverSetups } from '../../support/setups.ts'
 
 const day = 24 * 60 * 60_000
 
-describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
+describeOverSetups('the administration of signing keys', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()
@@ -49,7 +49,7 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     )
   const noForce = { force: false }
 
-  it('a generated key verifies and does not sign, with the algorithm that is asked for', async () => {
+  it('a generated key has the requested algorithm, and verifies but does not sign', async () => {
     const keys = await keysOf()
     for (const alg of ['ES256', 'EdDSA', 'RS256'] as const) {
       const kid = await keys.generate(alg)
@@ -57,7 +57,7 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     }
   })
 
-  it('the first key signs at once, every next one when replicas know it, and until then the one before', async () => {
+  it('the first key signs at once, and each next key after all replicas know it', async () => {
     const keys = await keysOf({ delay: propagationDelayMs })
     expect(await keys.rotate({ alg: 'ES256' })).toMatchObject({ waitMs: 0 })
     const [first] = await keys.list()
@@ -71,7 +71,7 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     expect(await find(keys, first?.kid ?? '')).toMatchObject({ state: 'verifies' })
   })
 
-  it('a key that was generated before, or had its turn, is given one; one that signs, or that nobody has, is not', async () => {
+  it('a rotation accepts a generated or previous key, but not the signing key or an unknown key', async () => {
     const keys = await keysOf()
     const first = await rotate(keys)
     const second = await keys.generate('ES256')
@@ -83,7 +83,7 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     expect(await keys.rotate({ kid: 'nobody' })).toBe('unknown')
   })
 
-  it('a turn that is ahead is not put off by asking for it again', async () => {
+  it('a second rotation to the same key does not delay the first', async () => {
     const keys = await keysOf({ delay: propagationDelayMs })
     await rotate(keys)
     const kid = await rotate(keys)
@@ -92,7 +92,7 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     expect((await find(keys, kid)).signsFrom).toEqual(signsFrom)
   })
 
-  it('the one that signs, or is about to, is not retired, by force neither', async () => {
+  it('a key that signs or will sign cannot be retired, even with force', async () => {
     const keys = await keysOf({ delay: propagationDelayMs })
     const signing = await rotate(keys)
     const next = await rotate(keys)
@@ -103,7 +103,7 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     expect(await keys.list()).toHaveLength(2)
   })
 
-  it('one whose tokens may still be good is retired by force only, until the last of them has expired', async () => {
+  it('a key with tokens that may be valid is retired only with force, until they have expired', async () => {
     const keys = await keysOf()
     const first = await rotate(keys)
     const second = await rotate(keys)
@@ -121,7 +121,7 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     expect((await keys.list()).map(({ kid }) => kid)).toEqual([third])
   })
 
-  it('one that is given a turn while it is being retired stays', async () => {
+  it('a key that starts to sign during its retirement is not deleted', async () => {
     const keys = await keysOf()
     const kid = await keys.generate('ES256')
     await rotate(keys)
@@ -143,7 +143,7 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     expect(await find(keys, kid)).toMatchObject({ state: 'signs' })
   })
 
-  it('where assertions are used, the key before signs them, and stays for as long', async () => {
+  it('the previous key still signs assertions, and cannot be retired until they have expired', async () => {
     const keys = await keysOf({ lifetimes: { maxTokenTtlMs: 60_000, usesAssertions: true } })
     const first = await rotate(keys)
     await passed('1 hour')
@@ -160,8 +160,8 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     expect(await find(keys, second)).toMatchObject({ state: 'signs', signsAssertions: true })
   })
 
-  describe('a secret that is not the one of the stored keys', () => {
-    it('makes no key, which no gateway could open', async () => {
+  describe('a secret that differs from the secret of the stored keys', () => {
+    it('creates no key, because no gateway could open it', async () => {
       const kid = await rotate(await keysOf({ secret: 'the first' }))
       for (const secret of ['', 'another']) {
         const keys = await keysOf({ secret })
@@ -177,14 +177,14 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
       expect(await (await keysOf({ secret: 'the first' })).list()).toHaveLength(1)
     })
 
-    it('is not put on a new key alone', async () => {
+    it('does not encrypt only a new key', async () => {
       await rotate(await keysOf())
       await expect((await keysOf({ secret: 'a new one' })).rotate({ alg: 'ES256' })).rejects.toThrow(
         /start a gateway with this secret first/,
       )
     })
 
-    it('does not keep a key from being retired', async () => {
+    it('does not prevent the retirement of a key', async () => {
       const sealed = await keysOf({ secret: 'the first' })
       const first = await rotate(sealed)
       await rotate(sealed)

@@ -1,4 +1,4 @@
-// A key is retirable once nothing that it signed is valid any more, with the full safety margins.
+// A key can be retired when all tokens that it signed have expired, including the safety margins.
 import { expect, it } from 'vitest'
 import {
   assertionSignerAt,
@@ -15,7 +15,7 @@ const key = (createdAt: number, signsFrom: number | null): KeyTimes => ({
 })
 const lifetimes = { maxTokenTtlMs: 900 * second, usesAssertions: false }
 
-it('of the keys whose time has come the one whose time came last signs', () => {
+it('the key with the latest start time in the past signs', () => {
   const [first, second_, third, waiting] = [key(0, 0), key(100, 105), key(110, 115), key(50, null)]
   const keys = [third, second_, first, waiting]
   const at = (time: number) => signerAt(keys, time * second)
@@ -29,7 +29,7 @@ it('of the keys whose time has come the one whose time came last signs', () => {
   ])
 })
 
-it('of several rotations in a row assertions take each when it is published, and a known one at once', () => {
+it('a new key signs assertions after it was published for 310 s, and a known key signs them at once', () => {
   const [first, second_, third] = [key(-1_000, 0), key(100, 105), key(200, 205)]
   const keys = [third, second_, first]
   expect(assertionSignerAt(keys, 100 * second + published - 1)).toBe(first)
@@ -39,24 +39,24 @@ it('of several rotations in a row assertions take each when it is published, and
   expect(assertionSignerAt(back, 300 * second)).toBe(back[0])
 })
 
-it('where no key is published long enough, the one that signs tokens signs assertions', () => {
+it('the key that signs tokens signs assertions if no key was published long enough', () => {
   const only = key(0, 0)
   expect(assertionSignerAt([only], 0)).toBe(only)
 })
 
-it('a key that signs, or is the next to, is never spent; one that never signed always is', () => {
+it('a key that signs or will sign cannot be retired, and a key that never signed always can', () => {
   const [first, next] = [key(0, 0), key(100, 105)]
   expect(retirableFrom(next, [next, first], lifetimes)).toBeUndefined()
   expect(retirableFrom(first, [first, key(10, null)], lifetimes)).toBeUndefined()
   expect(retirableFrom(key(10, null), [first], lifetimes)).toBe(10 * second)
 })
 
-it('a key is spent when the longest-lived token that a late replica signed has expired', () => {
+it('a key can be retired when the longest-lived token of a late replica has expired', () => {
   const [first, next, after] = [key(0, 0), key(100, 105), key(200, 205)]
   expect(retirableFrom(first, [after, next, first], lifetimes)).toBe((105 + 900 + 5) * second)
 })
 
-it('where assertions are used, a key is spent a minute after it signed the last of them', () => {
+it('with assertions, a key can be retired 65 s after it signed the last assertion', () => {
   const [first, next] = [key(0, 0), key(100, 105)]
   const short = { maxTokenTtlMs: second, usesAssertions: true }
   expect(retirableFrom(first, [next, first], short)).toBe(100 * second + published + 65 * second)

@@ -1,4 +1,4 @@
-// A replica reloads the stored keys on a change, after a gap in the feed, and periodically while the feed is lost.
+// A replica reloads the stored keys after a change, after a gap in the feed, and every second without the feed.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { KeyError } from '../../../src/identity/keys/signing-key.ts'
 import { watchKeys } from '../../../src/identity/keys/signing-keys.ts'
@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it('they are read at once when they changed, and never while nothing is said', async () => {
+it('the keys are read once after each notified change, and otherwise not at all', async () => {
   await vi.advanceTimersByTimeAsync(60_000)
   feed.tell('user 1')
   feed.tell('key abc')
@@ -33,7 +33,7 @@ it('they are read at once when they changed, and never while nothing is said', a
   expect(reload).toHaveBeenCalledTimes(1)
 })
 
-it('a change that is told while they are being read makes them be read once more', async () => {
+it('the keys are read once more if changes are notified during a read', async () => {
   let resolve = () => {}
   reload.mockReturnValueOnce(
     new Promise(done => {
@@ -47,7 +47,7 @@ it('a change that is told while they are being read makes them be read once more
   expect(reload).toHaveBeenCalledTimes(2)
 })
 
-it('after a gap they are read again; without the feed every second', async () => {
+it('the keys are read every second without the feed, and once when it returns', async () => {
   feed.trust(false)
   await vi.advanceTimersByTimeAsync(3_000)
   expect(reload).toHaveBeenCalledTimes(3)
@@ -57,7 +57,7 @@ it('after a gap they are read again; without the feed every second', async () =>
   expect(reload).toHaveBeenCalledTimes(4)
 })
 
-it('where the store is away they are read as soon as it is back', async () => {
+it('the keys are read every second without the store, until a read succeeds', async () => {
   reload.mockRejectedValue(new StorageError('away', undefined, undefined))
   feed.tell('signing_keys')
   await vi.advanceTimersByTimeAsync(5_000)
@@ -68,7 +68,7 @@ it('where the store is away they are read as soon as it is back', async () => {
   expect(onError).not.toHaveBeenCalled()
 })
 
-it('where they cannot be opened it is said once for each change', async () => {
+it('an unreadable key is reported once for each change', async () => {
   const unreadable = new KeyError('auth.key_secret is another one')
   reload.mockRejectedValue(unreadable)
   feed.tell('signing_keys')
@@ -76,7 +76,7 @@ it('where they cannot be opened it is said once for each change', async () => {
   expect(onError.mock.calls).toEqual([[unreadable]])
 })
 
-it('nothing is read when it has been stopped', async () => {
+it('the keys are not read after a stop', async () => {
   stop()
   feed.trust(false)
   await vi.advanceTimersByTimeAsync(10_000)

@@ -28,13 +28,16 @@ describe('a private JWK', () => {
     ['EC P-256', ecJwk, 'ES256'],
     ['OKP Ed25519', edJwk, 'EdDSA'],
     ['RSA of 2,048 bits', rsaJwk, 'RS256'],
-  ])('of type %s signs with the algorithm of its type, named by its thumbprint', async (_, jwk, alg) => {
-    const key = await readPrivateJwk(JSON.stringify(jwk))
-    expect(key.alg).toBe(alg)
-    expect(key.kid).toBe(await calculateJwkThumbprint(jwk as object))
-  })
+  ])(
+    'with type %s signs with the algorithm of its type and has its thumbprint as kid',
+    async (_, jwk, alg) => {
+      const key = await readPrivateJwk(JSON.stringify(jwk))
+      expect(key.alg).toBe(alg)
+      expect(key.kid).toBe(await calculateJwkThumbprint(jwk as object))
+    },
+  )
 
-  it('keeps the kid that it has, and is published without any private member', async () => {
+  it('keeps its kid and is published without any private member', async () => {
     for (const jwk of [ecJwk, edJwk, rsaJwk]) {
       const { kid, publicJwk } = await readPrivateJwk(
         JSON.stringify({
@@ -59,19 +62,22 @@ describe('a private JWK', () => {
     ['in the alphabet of base64', member => bytesOf(member).toString('base64')],
     ['with a line end', member => `${member.slice(0, 20)}\n${member.slice(20)}\n`],
   ]
-  it.each(encodings)('whose members are %s is published in base64url without padding', async (_, encode) => {
-    for (const jwk of [ecJwk, edJwk, rsaJwk]) {
-      const members = Object.entries(jwk ?? {}).map(([name, value]) => [
-        name,
-        ['kty', 'crv'].includes(name) ? value : encode(String(value)),
-      ])
-      const written = await readPrivateJwk(JSON.stringify(Object.fromEntries(members)))
-      expect(written.publicJwk).toEqual((await readPrivateJwk(JSON.stringify(jwk))).publicJwk)
-      expect(written.kid).toBe(await calculateJwkThumbprint(jwk as object))
-    }
-  })
+  it.each(encodings)(
+    'with members that are %s is published in base64url without padding',
+    async (_, encode) => {
+      for (const jwk of [ecJwk, edJwk, rsaJwk]) {
+        const members = Object.entries(jwk ?? {}).map(([name, value]) => [
+          name,
+          ['kty', 'crv'].includes(name) ? value : encode(String(value)),
+        ])
+        const written = await readPrivateJwk(JSON.stringify(Object.fromEntries(members)))
+        expect(written.publicJwk).toEqual((await readPrivateJwk(JSON.stringify(jwk))).publicJwk)
+        expect(written.kid).toBe(await calculateJwkThumbprint(jwk as object))
+      }
+    },
+  )
 
-  it('whose numbers lack leading zeros, or have too many, is published with as many bytes as it needs', async () => {
+  it('with missing or additional leading zeros is published with the right number of bytes', async () => {
     let jwk = ecJwk
     while (bytesOf(jwk?.x ?? '')[0] !== 0)
       jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
@@ -101,12 +107,12 @@ describe('a private JWK', () => {
     expect(await readPrivateJwk(JSON.stringify(jwk))).toMatchObject({ alg: 'RS256' })
   })
 
-  // `test/config/golden/auth.txt` has the sentence for each invalid key. This one differs between versions of Node.
+  // `test/config/golden/auth.txt` contains the message for each invalid key. This message depends on the version of Node.
   it.each([
     ['EC', ecJwk, otherEcJwk],
     ['Ed25519', edJwk, otherEdJwk],
   ])(
-    'an %s key whose halves do not belong together is refused, and the message shows no part of it',
+    'for %s is refused if its halves do not match, and the message contains no part of it',
     async (_, jwk, other) => {
       const error = await readPrivateJwk(JSON.stringify({ ...jwk, d: other.d })).catch(reason => reason)
       expect(error).toMatchObject({ name: 'KeyError' })
@@ -129,7 +135,7 @@ describe('keys from files', () => {
     return path
   }
 
-  it('the first signs, all verify, and the public halves are published in that order', async () => {
+  it('sign with the first key, verify with all keys, and are published in the order of the files', async () => {
     const keys = await readSigningKeys([
       await file('a.json', { ...rsaJwk, kid: 'a' }),
       await file('b.json', { ...ecJwk, kid: 'b' }),
@@ -140,7 +146,7 @@ describe('keys from files', () => {
     expect(keys.jwks().keys.map(({ kid }) => kid)).toEqual(['a', 'b'])
   })
 
-  it('a file that is missing or unusable is named, and so is one with the kid of another', async () => {
+  it('cause an error with the file name if a file is missing, invalid or has a duplicate kid', async () => {
     const missing = join(folder, 'missing.json')
     await expect(readSigningKeys([missing])).rejects.toThrow(`auth.keys: ${missing} cannot be read (ENOENT)`)
     const open = await file('public.json', ec.publicKey.export({ format: 'jwk' }))
@@ -176,27 +182,27 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
       'select * from signing_keys',
     )
 
-  /** Another key takes over signing after `delay` milliseconds. */
+  /** Adds a key that signs after `delay` milliseconds, and returns its kid. */
   async function rotate(delay = 0): Promise<string> {
     const { kid, text } = await generatePrivateJwk('EdDSA')
     await createKeyStore(database).addSigning(kid, text, delay)
     return kid
   }
 
-  it('one ES256 key is made where there is none, and is there after a restart', async () => {
+  it('start with one ES256 key that is still there after a restart', async () => {
     const first = await openKeys()
     expect(first.current().alg).toBe('ES256')
     expect((await openKeys()).current().kid).toBe(first.current().kid)
     expect(await stored()).toHaveLength(1)
   })
 
-  it('eight replicas that start at once end with one key', async () => {
+  it('contain only one key after eight replicas started at once', async () => {
     const replicas = await Promise.all(Array.from({ length: 8 }, () => openKeys()))
     expect(new Set(replicas.map(keys => keys.current().kid)).size).toBe(1)
     expect(await stored()).toHaveLength(1)
   })
 
-  it('keep the kid that an earlier version stored them under, in whatever encoding', async () => {
+  it('keep the kid that an earlier version stored, in any encoding', async () => {
     const padded = { ...ecJwk, x: `${ecJwk?.x}=`, y: `${ecJwk?.y}=` }
     const earlierKid = await calculateJwkThumbprint(padded as object)
     await createKeyStore(database).addFirst(earlierKid, JSON.stringify(padded))
@@ -208,7 +214,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     }
   })
 
-  it('are sealed where a secret is set, and open with it alone', async () => {
+  it('are sealed if a secret is set, and open only with this secret', async () => {
     const keys = await openKeys('a secret')
     const [row] = await stored()
     expect(row?.private_jwk).toMatch(/^sealed\./)
@@ -222,7 +228,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toEqual([row])
   })
 
-  it('that are plain are sealed at the first start with a secret, and stay the same keys', async () => {
+  it('are sealed at the first start with a secret if they were plain, and keep their kid', async () => {
     const before = await openKeys()
     await rotate()
     const after = await openKeys('a secret')
@@ -230,7 +236,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await after.find(before.current().kid)).toBeDefined()
   })
 
-  it('a name that is unknown makes a replica read them again, and a new key is found and signs', async () => {
+  it('are read again for an unknown kid, so that a new key is found and signs', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     const kid = await rotate()
@@ -240,7 +246,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
   })
 
-  it('a key signs from its time on and not before, whatever the clock of the replica, and verifies before', async () => {
+  it('sign only from their start time, whatever the clock of the replica, but verify before', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     const kid = await rotate(propagationDelayMs)
@@ -256,7 +262,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.getLoaded(old)).toBeDefined()
   })
 
-  it('a replica that nobody tells does not stand by a reading of before when the first token of a new key comes', async () => {
+  it('are read again for the first token of a new key, even if a read overlapped with the rotation', async () => {
     const store = createKeyStore(database)
     let meanwhile = async () => {}
     const all = async () => {
@@ -268,7 +274,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     let kid = ''
     meanwhile = async () => {
       kid = await rotate(propagationDelayMs)
-      // The longest that a read may take.
+      // The longest time that a read may take.
       clock.advance(1_500)
     }
     expect(await keys.find('made up')).toBeUndefined()
@@ -277,7 +283,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect((await keys.find(kid))?.kid).toBe(kid)
   })
 
-  it('a key that only verifies never signs, also where it is the only one', async () => {
+  it('never sign with a key that only verifies, even if it is the only key', async () => {
     const { kid, text } = await generatePrivateJwk('ES256')
     await createKeyStore(database).add(kid, text)
     const keys = await openKeys()
@@ -287,21 +293,21 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.current().kid).not.toBe(kid)
   })
 
-  it('assertions are signed with the key before until no copy of the public keys that may be used lacks the new one', async () => {
+  it('sign assertions with the previous key until every usable copy of the JWKS contains the new key', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     await database.query("update signing_keys set created_at = now() - interval '1 hour'")
     const kid = await rotate()
     await keys.reload()
     expect(keys.current().kid).toBe(kid)
-    // A replica may learn of the key 5 s after it is stored, and a JWKS fetched before that may be used for 300 s.
+    // A replica may load the key 5 s after it is stored. A JWKS that was fetched before may be used for 300 s.
     clock.advance((5 + 300) * 1000)
     expect(keys.forAssertions().kid).toBe(old)
     clock.advance(5_000)
     expect(keys.forAssertions().kid).toBe(kid)
   })
 
-  it('are read at most once a second for unknown names, by one query for many at once', async () => {
+  it('are read at most once a second for unknown kids, with one query for concurrent calls', async () => {
     const store = createKeyStore(database)
     const all = vi.fn(store.all)
     const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
@@ -317,7 +323,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(all).toHaveBeenCalledTimes(2)
   })
 
-  it('that are gone from the store are forgotten with the next reading, the last one replaced', async () => {
+  it('are forgotten with the next read after their deletion, and the last key is replaced', async () => {
     const keys = await openKeys()
     const gone = keys.current().kid
     await database.query('delete from signing_keys')
@@ -327,7 +333,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toMatchObject([{ kid: keys.current().kid, signs_from: expect.any(Date) }])
   })
 
-  it('that cannot be read are no reason to call a token bad, also within the second after the failure', async () => {
+  it('cause an error instead of an invalid token if they cannot be read, also within the next second', async () => {
     const store = createKeyStore(database)
     const all = vi.fn(store.all)
     const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
@@ -342,7 +348,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await keys.find('unknown')).toBeUndefined()
   })
 
-  it('that become unreadable while running leave those in memory as they are', async () => {
+  it('stay in memory if the stored keys become unreadable', async () => {
     const keys = await openKeys()
     const { kid } = keys.current()
     await database.query("update signing_keys set private_jwk = 'sealed.v1.AAAA'")
@@ -353,11 +359,11 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
   })
 })
 
-describeWithServices('two replicas that make the first key', () => {
-  it('end with one, also where the one that began later comes first', async () => {
+describeWithServices('two replicas that create the first key', () => {
+  it('store only one key, even if the replica that began later commits first', async () => {
     const database = await postgresDatabase()
     const store = createKeyStore(database)
-    // Its transaction has begun, which fixes its `now()`, before the other one commits.
+    // The transaction of this store begins before the other transaction commits. `now()` is fixed at the begin.
     const early = createKeyStore({
       ...database,
       transaction: work =>

@@ -1,4 +1,4 @@
-// Identity assertions: reused for a while, never for another user or upstream.
+// Identity assertions are reused for a while, but never for another user or upstream.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { generatePrivateJwk, readPrivateJwk } from '../../../src/identity/keys/signing-key.ts'
 import { createAssertions } from '../../../src/identity/tokens/assertions.ts'
@@ -38,7 +38,7 @@ beforeEach(() => {
 })
 
 describe('an assertion', () => {
-  it('is the same for half a minute, and then good for half a minute more', async () => {
+  it('is reused for 30 s, and is then still valid for 30 s', async () => {
     const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
     const token = await assertions.tokenFor(user, 'app')
     const start = clock.now()
@@ -49,12 +49,12 @@ describe('an assertion', () => {
     clock.advance(1)
     const next = await assertions.tokenFor(user, 'app')
     expect(next).not.toBe(token)
-    // Set back, it would be one of the future.
+    // If the clock is set back, the cached assertion would come from the future.
     clock.advance(-1)
     expect(await assertions.tokenFor(user, 'app')).not.toBe(next)
   })
 
-  it('is another for another user, plan, upstream and key', async () => {
+  it('differs for another user, plan, upstream or key', async () => {
     const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
     const tokens = [
       await assertions.tokenFor(user, 'app'),
@@ -76,7 +76,7 @@ describe('an assertion', () => {
     ])
   })
 
-  it('is asked of the key once however many ask at once, and again where signing failed', async () => {
+  it('is signed once for concurrent calls, and again if signing failed', async () => {
     let signed = 0
     let fails = true
     const assertions = createAssertions({
@@ -96,7 +96,7 @@ describe('an assertion', () => {
     expect([new Set(all).size, signed]).toEqual([1, 2])
   })
 
-  it('of more users than are remembered is made anew for the oldest', async () => {
+  it('is signed again for the oldest user if the cache is full', async () => {
     let signed = 0
     const tokens = { issueAssertion: async () => `token ${++signed}` }
     const assertions = createAssertions({ keys, clock, tokens })
@@ -107,7 +107,7 @@ describe('an assertion', () => {
     expect(signed).toBe(10_002)
   })
 
-  it('is no access and no refresh token, whoever its audience is', async () => {
+  it('is neither an access token nor a refresh token, whatever its audience', async () => {
     const tokens = tokensNow()
     const token = await tokens.issueAssertion(user, 'app')
     expect(await tokens.verifyAccess(token)).toBe('type')
