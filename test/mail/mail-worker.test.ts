@@ -1,4 +1,4 @@
-// Mails from a real store to a real SMTP server: sent once, tried again on schedule, given up, taken up after a crash.
+// Mails from a real store to a real SMTP server are sent once, retried on a schedule, and sent after a crash.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
@@ -30,7 +30,7 @@ interface Row {
   due_at: Date
 }
 
-describeOverSetups('sending mails', ({ openDatabase: open }) => {
+describeOverSetups('a queued mail', ({ openDatabase: open }) => {
   let database: Database
   let time: number
   let userId: number
@@ -112,7 +112,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     return started
   }
 
-  it('carries the code of its row, which no column has, and is recorded as sent', async () => {
+  it('contains its code, which no column stores, and is recorded as sent', async () => {
     const { port, received } = await server()
     const made = await code()
     worker(port).wake()
@@ -126,7 +126,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     expect(JSON.stringify(await rows())).not.toMatch(new RegExp(`${expected.code}|${expected.token}`))
   })
 
-  it('goes to no text that is not one mailbox, and to nobody without a commit', async () => {
+  it('is not stored if its address is not one mailbox or if its transaction is rolled back', async () => {
     for (const address of ['a@b\r\nBcc: c@d', 'a@b,c@d', 'é@b.fr']) await notice(address)
     await database
       .transaction(async tx => {
@@ -137,7 +137,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     expect(await rows()).toEqual([])
   })
 
-  it('is tried again after 30 s, 2 m, 10 m, 1 h, then every 4 h up to a day, and given up', async () => {
+  it('is retried after 30 s, 2 min, 10 min and 1 h, then every 4 h, and fails after a day', async () => {
     const { port } = await startScripted(event => (event === 'connect' ? '421 later' : undefined))
     await notice()
     const started = worker(port)
@@ -161,11 +161,11 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     expect(counts.slice(-2)).toEqual(['password_changed retried', 'password_changed failed'])
   })
 
-  it('is given up where the next attempt would find its code expired, or where it is void', async () => {
+  it('fails if its code is void or would expire before the next attempt', async () => {
     const { port } = await startScripted(event => (event === 'RCPT' ? '450 later' : undefined))
     await code(20_000)
     await code()
-    // The one before is void by the second; this one would be tried after its end.
+    // This code makes the previous code void. It expires before the next attempt.
     const last = await code(25_000)
     worker(port).wake()
     await vi.waitFor(async () => {
@@ -178,7 +178,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     expect(last.expires_at.getTime()).toBe(time + 25_000)
   })
 
-  it('is failed at once by a 5xx to its recipient, and the reply may not quote the code', async () => {
+  it('fails at once after a 5xx reply, whose stored text does not contain the code', async () => {
     let quoted = ''
     const { port } = await startScripted((event, line) => {
       if (/^\d{8}$/.test(line)) quoted = line
@@ -197,10 +197,10 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     )
   })
 
-  it('in flight at a crash is taken up by another within 90 s, and not before its lease is over', async () => {
+  it('is sent by another worker within 90 s after a crash, but not before its lease ends', async () => {
     const { port, mails } = await server()
     await notice()
-    // Leased by a process that does nothing more.
+    // This lease simulates a process that has crashed.
     const store = createMailStore(database)
     await store.lease({ limit: 1, now: new Date(time), leaseUntil: new Date(time + 75_000) })
     time += 74_000
@@ -212,7 +212,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     await vi.waitFor(() => expect(mails).toHaveLength(1))
   })
 
-  it('of 40 goes out once each over two workers', async () => {
+  it('is sent once if two workers send 40 mails', async () => {
     const { port, received, mails } = await server()
     for (let i = 0; i < 40; i++) await notice(`user${i}@example.com`)
     const workers = [worker(port), worker(port)]
@@ -223,7 +223,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     expect(mails).toHaveLength(40)
   })
 
-  it('is not sent again where the store was away for a moment when it was to be recorded', async () => {
+  it('is not sent again if the store fails for a moment when the result is recorded', async () => {
     const { port, mails } = await server()
     await notice()
     const store = createMailStore(database)
@@ -243,7 +243,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     expect([mails.length, errors.splice(0).length]).toEqual([1, 1])
   })
 
-  it('that stops with its worker goes back to the queue as it was', async () => {
+  it('returns to the queue unchanged if its worker stops', async () => {
     const { port } = await startScripted(event => (event === 'EHLO' ? '' : undefined))
     await notice()
     const started = worker(port)
@@ -254,7 +254,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     expect((await rows())[0]?.due_at.getTime()).toBe(time)
   })
 
-  it('is not begun where the stop comes while its code is read', async () => {
+  it('is not sent if its worker stops while the code is read', async () => {
     const { port } = await server()
     await code()
     const stopped: Promise<void>[] = []
@@ -270,7 +270,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     expect(counts).toEqual([])
   })
 
-  it('of a user who is deleted goes too, but for notices that are not sent yet, which go when they are', async () => {
+  it('is deleted with its user, except an unsent notice, which is deleted after it is sent', async () => {
     const { port, received } = await server()
     await notice()
     worker(port).wake()

@@ -1,4 +1,4 @@
-// Notices of what has happened: stored with the change, to the right address, whoever made it.
+// Notices of account changes are stored with the change and go to the right address.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createMailQueue } from '../../src/mail/mail-queue.ts'
 import { createNoticeRecorder } from '../../src/mail/notices.ts'
@@ -29,7 +29,7 @@ afterAll(() => database.close())
 
 const users = () => createUserStore(database, record)
 
-it('tell of a changed password and of a deletion, which leaves its notice alone', async () => {
+it('a changed password and a deletion each store a notice, which outlives the user', async () => {
   await users().setPassword(id, 'y')
   await users().update(id, { plan: 'pro' })
   expect(await mails()).toEqual([{ kind: 'password_changed', address: 'ada@example.com', user_id: id }])
@@ -40,7 +40,7 @@ it('tell of a changed password and of a deletion, which leaves its notice alone'
   ])
 })
 
-it('of a changed email go to the address before, and name no other', async () => {
+it('a changed email stores a notice only to the previous address', async () => {
   const user = (await users().findById(id)) as User
   await database.transaction(tx =>
     record(tx, [
@@ -54,7 +54,7 @@ it('of a changed email go to the address before, and name no other', async () =>
   expect(await mails()).toEqual([{ kind: 'email_changed', address: 'ada@example.com', user_id: id }])
 })
 
-it('are not sent to inactive users, nor where they are switched off, nor of a change that is undone', async () => {
+it('no notice is stored for an inactive user, with notices off, or for a rolled-back change', async () => {
   await users().update(id, { is_active: 0 })
   await users().setPassword(id, 'y')
   await users().update(id, { is_active: 1 })

@@ -1,4 +1,4 @@
-// The loop that sends what is stored: when it polls, what it says of a store that fails, and how it stops.
+// The loop that sends stored rows: when it polls, how it reports a failed store, and how it stops.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it, vi } from 'vitest'
 import { type OutboxWorker, startOutboxWorker } from '../../src/outbox/outbox-worker.ts'
@@ -8,7 +8,7 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map(each => each.stop(0)))
 })
 
-/** A worker with room for two, over a list of what is due; `failing` makes it fail. */
+/** Starts a worker with room for two rows, over a list of due rows. `failing` makes its store fail. */
 function work(
   due: string[],
   attempt: (row: string, stopping: AbortSignal) => Promise<void> = async () => {},
@@ -33,7 +33,7 @@ function work(
   return { worker, state }
 }
 
-it('takes up what is due as room is made, without another wake, and polls once for many wakes', async () => {
+it('the worker leases due rows when it has room again, and limits its polls for many wakes', async () => {
   const due = ['a', 'b', 'c', 'd', 'e']
   const { worker, state } = work(due)
   worker.wake()
@@ -41,16 +41,16 @@ it('takes up what is due as room is made, without another wake, and polls once f
   const { polls } = state
   for (let n = 0; n < 100; n += 1) worker.wake()
   await sleep(130)
-  // Polls are 50 ms apart, however often it is woken.
+  // Polls are at least 50 ms apart, however often the worker is woken.
   expect(state.polls - polls).toBeLessThanOrEqual(5)
 })
 
-it('polls by itself within about a second, for what another process stored', async () => {
+it('the worker polls within about a second without a wake, for rows of other processes', async () => {
   const { state } = work(['a'])
   await vi.waitFor(() => expect(state.attempted).toEqual(['a']), { timeout: 1_500, interval: 10 })
 })
 
-it('tells of a store that fails once, and again after it has worked', async () => {
+it('the worker reports a failed store once, and again after the store has worked', async () => {
   const { worker, state } = work([])
   state.failing = true
   const poll = async (from = state.polls) => {
@@ -67,7 +67,7 @@ it('tells of a store that fails once, and again after it has worked', async () =
   expect(state.errors).toHaveLength(2)
 })
 
-it('goes on with the others where the outcome of one cannot be recorded', async () => {
+it('the worker continues with other rows if the result of one row cannot be recorded', async () => {
   const { worker, state } = work(['a', 'b', 'c'], async row => {
     if (row === 'a') throw new Error('not recorded')
   })
@@ -76,7 +76,7 @@ it('goes on with the others where the outcome of one cannot be recorded', async 
   expect(state.errors).toHaveLength(1)
 })
 
-it('stops when the last attempt has ended, aborts after the grace, and leases no more', async () => {
+it('the worker waits for attempts when it stops, aborts them after the grace, and leases no more', async () => {
   const ended: string[] = []
   const due = ['quick', 'hanging', 'late']
   const { worker, state } = work(due, async (row, stopping) => {

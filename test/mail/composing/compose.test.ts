@@ -1,4 +1,4 @@
-// What mails say: in both languages, by templates, with nothing in them that is not theirs.
+// The texts of mails, in both languages and from templates.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ function templates(files: Record<string, string>) {
 }
 
 describe('a mail with a code', () => {
-  it('has the code on a line of its own, how long it is good, and a link only where one is configured', () => {
+  it('has the code on its own line, its lifetime, and a link only if one is configured', () => {
     const address = 'ada@example.com'
     const bare = compose({ kind: 'reset', address, code }, settings())
     expect(bare.subject).toBe('Réinitialisez votre mot de passe - Example')
@@ -51,13 +51,13 @@ describe('a mail with a code', () => {
     [90_000, '2 minutes '],
     [24 * 3_600_000, '24 heures '],
     [30 * 24 * 3_600_000, '30 jours '],
-  ])('%d ms before its end is good for %s', (goodForMs, words) => {
+  ])('shows a remaining lifetime of %d ms as "%s"', (goodForMs, words) => {
     const mail = { kind: 'verify', address: 'a@b', code: { ...code, goodForMs } } as const
     expect(compose(mail, settings()).text).toContain(`Ce code est valable ${words}et`)
   })
 })
 
-it('every kind has a subject and a text in both languages, and no address but the reader’s', () => {
+it('every kind of mail has a subject and a text in both languages, and only the reader’s address', () => {
   for (const language of ['fr', 'en'] as const) {
     const texts = mailKinds.map(kind => {
       const mail = { kind, address: 'reader@example.com', ...(isNoticeKind(kind) ? {} : { code }) }
@@ -89,14 +89,14 @@ describe('the product and the contact', () => {
     for (const { text } of texts({ language })) expect(text).toContain('Example')
   })
 
-  it('are not read for placeholders', () => {
+  it('are not searched for placeholders', () => {
     for (const { subject, text } of texts({ product: '{code}', contact: '{token}' })) {
       expect(`${subject}\n${text}`).toContain('{code}')
       expect(text).toContain('{token}')
     }
   })
 
-  it('are filled into templates, and escaped in HTML', () => {
+  it('are inserted into templates and escaped in HTML', () => {
     const own = templates({
       'reset.txt': 'Subject: Code for {product}\n\n{code} {contact}',
       'reset.html': '<p>{product} {contact}</p>',
@@ -115,7 +115,7 @@ describe('the product and the contact', () => {
 describe('a template', () => {
   const placeholders = '{code}|{token}|{link}|{email}|{minutes}|{notice}|{other}'
 
-  it('replaces the text, filled in once, and what it does not know stays', () => {
+  it('replaces the built-in text, is filled in once, and keeps unknown placeholders', () => {
     const own = templates({ 'reset.txt': placeholders })
     const { subject, text } = compose(
       { kind: 'reset', address: '{token}@example.com', code },
@@ -127,7 +127,7 @@ describe('a template', () => {
     )
   })
 
-  it('may have a subject in its first line, and HTML, in which values are escaped', () => {
+  it('may have a subject in its first line, and an HTML part with escaped values', () => {
     const own = templates({
       'notice.txt': 'Subject: Chez nous, {email}\r\n\r\n{notice}',
       'notice.html': '<p title="{email}">{notice}</p>',
@@ -150,7 +150,7 @@ describe('a template', () => {
     expect(email.text).toContain('01234567')
   })
 
-  it('that is not text is not sent', () => {
+  it('is rejected if it is not UTF-8', () => {
     const folder = mkdtempSync(join(tmpdir(), 'peage-'))
     folders.push(folder)
     writeFileSync(join(folder, 'reset.txt'), Buffer.from([0xff, 0xfe, 0x41]))

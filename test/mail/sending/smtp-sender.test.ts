@@ -1,4 +1,4 @@
-// Mails to real SMTP servers: what arrives, what is encrypted and checked, and what is told of each failure.
+// Sends mails to real SMTP servers, and checks the received mail, the encryption and the reported failures.
 import { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -64,7 +64,7 @@ async function scripted(...script: Parameters<typeof startScriptedServer>) {
 const refusal = (responseCode: number, text = 'no') => Object.assign(new Error(text), { responseCode })
 
 describe('a mail', () => {
-  it('arrives as it was written, with one recipient, and headers that nothing can be put into', async () => {
+  it('arrives unchanged with one recipient, and no value can add a header', async () => {
     const { port, received } = await mailServer()
     await sender(`smtp://127.0.0.1:${port}`).send(mail(), never())
     const [{ from, to, parsed, raw }] = (await received(1)) as [
@@ -82,7 +82,7 @@ describe('a mail', () => {
   })
 
   it.each(['"john doe"@example.com', "o'neil+x@example.com", '"a\\"b;c"@example.com'])(
-    'goes to %s alone',
+    'goes only to %s',
     async address => {
       const { port, lines } = await scripted(() => undefined)
       await sender(`smtp://127.0.0.1:${port}`).send(mail(address), never())
@@ -93,13 +93,13 @@ describe('a mail', () => {
     },
   )
 
-  it('is sent by a gateway that greets with the name of ?name=', async () => {
+  it('is sent after an EHLO with the name from ?name=', async () => {
     const { port, lines } = await scripted(() => undefined)
     await sender(`smtp://127.0.0.1:${port}?name=gw.example.com`).send(mail(), never())
     expect(lines[0]).toBe('EHLO gw.example.com')
   })
 
-  it('is printed, with its code, where the server is the log', async () => {
+  it('is printed with its code if the server is the log', async () => {
     const printed: string[] = []
     const output = new Writable({
       write(chunk, _encoding, written) {
@@ -113,7 +113,7 @@ describe('a mail', () => {
     expect(printed.map(line => JSON.parse(line))).toMatchObject([{ msg: 'mail', kind, to, subject, text }])
   })
 
-  it('shares a connection with those that follow it, and ten are open at once', async () => {
+  it('shares a connection with later mails, and at most ten connections are open', async () => {
     const { port, received } = await mailServer()
     const one = sender(`smtp://127.0.0.1:${port}`)
     await one.send(mail(), never())
@@ -124,7 +124,7 @@ describe('a mail', () => {
     expect(new Set(connections).size).toBe(10)
   })
 
-  it('takes a new connection where the server has closed the one before', async () => {
+  it('uses a new connection if the server has closed the previous connection', async () => {
     let closeAfter = true
     const { port } = await scripted((event, _, socket) => {
       if (event === '.' && closeAfter) setImmediate(() => socket.destroy())
@@ -137,7 +137,7 @@ describe('a mail', () => {
     await one.send(mail(), never())
   })
 
-  it('waits for a free connection no longer than it may', async () => {
+  it('waits only a limited time for a free connection', async () => {
     const { port } = await scripted(event => (event === 'EHLO' ? '' : undefined))
     const one = sender(`smtp://127.0.0.1:${port}`, 20)
     const abort = new AbortController()
@@ -151,7 +151,7 @@ describe('a mail', () => {
 })
 
 describe('encryption', () => {
-  it('is taken where loopback offers it, left out with ?tls=off, and not needed there', async () => {
+  it('is optional on loopback: it is used if offered, and not used with ?tls=off', async () => {
     const { port, received } = await mailServer()
     await sender(`smtp://localhost:${port}`).send(mail(), never())
     await sender(`smtp://127.0.0.1:${port}?tls=off`).send(mail(), never())
@@ -161,7 +161,7 @@ describe('encryption', () => {
     expect((await plain.received(1))[0]?.secure).toBe(false)
   })
 
-  it('by a certificate that nobody vouches for is none: nothing is sent, no password either', async () => {
+  it('fails with an untrusted certificate before a mail or a password is sent', async () => {
     const auths: unknown[] = []
     const onAuth = (auth: object, _: unknown, done: (error: null, response: { user: string }) => void) => {
       auths.push(auth)
@@ -183,7 +183,7 @@ describe('encryption', () => {
     expect([auths, implicit.mails, starttls.mails]).toEqual([[], [], []])
   })
 
-  it('that is not offered is not done without', async () => {
+  it('is not skipped if it is required but not offered', async () => {
     const { port, lines } = await scripted(event => (event === 'STARTTLS' ? '502 no' : undefined))
     const strict = { ...server(`smtp://me:secret@127.0.0.1:${port}`), tls: 'starttls' } as const
     const failure = await createSmtpSender(strict, 1)
@@ -195,7 +195,7 @@ describe('encryption', () => {
 })
 
 describe('a failure', () => {
-  it('of the name or the connection is told as such', async () => {
+  it('is reported as a failure of the name or of the connection', async () => {
     expect(await failureOf('smtp://nowhere.invalid:25?tls=off')).toMatchObject({ step: 'name' })
     const { port, close } = await startScriptedServer(() => undefined)
     await close()
@@ -205,7 +205,7 @@ describe('a failure', () => {
     })
   })
 
-  it('of a server that offers no login to one who has a password is the relay’s, not the mail’s', async () => {
+  it('is temporary if a password is set but the server offers no login', async () => {
     const { port, lines } = await scripted(() => undefined)
     const failure = await failureOf(`smtp://me:secret@127.0.0.1:${port}?tls=off`)
     expect(failure).toMatchObject({
@@ -216,7 +216,7 @@ describe('a failure', () => {
     expect(lines.map(line => line.split(' ')[0])).toEqual(['EHLO'])
   })
 
-  it('of the login tells the code alone: a server may repeat the password', async () => {
+  it('of the login shows only the reply codes, because a server may repeat the password', async () => {
     const { port } = await mailServer({
       onAuth: ({ password }, _, done) => done(refusal(535, `5.7.8 wrong: ${password}`)),
     })
@@ -224,7 +224,7 @@ describe('a failure', () => {
     expect(failure).toMatchObject({ step: 'login', replyCode: 535, isPermanent: false, message: '535 5.7.8' })
   })
 
-  it('is for good where recipient or text are refused with 5xx, and for now in every other case', async () => {
+  it('is permanent if the recipient or the text is refused with 5xx, and temporary otherwise', async () => {
     const cases: [string, string, number, boolean][] = [
       ['connect', 'greeting', 554, false],
       ['connect', 'greeting', 421, false],
@@ -250,7 +250,7 @@ describe('a failure', () => {
   })
 
   it.each(['EHLO', 'MAIL', 'RCPT', 'DATA', '.'])(
-    'of a connection that ends after %s is for now',
+    'is temporary if the connection ends after %s',
     async event => {
       const { port } = await scripted((asked, _, socket) => {
         if (asked !== event) return undefined
@@ -261,7 +261,7 @@ describe('a failure', () => {
     },
   )
 
-  it('is not one where the server takes the mail and then resets the connection', async () => {
+  it('is not reported if the server accepts the mail and then resets the connection', async () => {
     const { port } = await scripted((event, _, socket) => {
       if (event === '.') setImmediate(() => socket.resetAndDestroy())
       return undefined
@@ -269,7 +269,7 @@ describe('a failure', () => {
     await sender(`smtp://127.0.0.1:${port}`).send(mail(), never())
   })
 
-  it('comes at the deadline where the server speaks a byte at a time', async () => {
+  it('is reported at the deadline if the server sends single bytes', async () => {
     const { port } = await scripted((event, _, socket) => {
       if (event !== 'EHLO') return undefined
       const timer = setInterval(() => socket.write('2'), 5)
