@@ -1,4 +1,4 @@
-// The lines on something that is up or down: few, and never out of date for longer than 10 s.
+// Log lines about a state that is up or down: few lines, which are never outdated for longer than 10 s.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStateLog, type StateLog } from '../../src/observability/state-log.ts'
 
@@ -15,7 +15,7 @@ afterEach(() => {
 })
 
 describe('a state log', () => {
-  it('writes a loss at once with its reason, and the return when 10 s are over', () => {
+  it('writes a loss at once with its reason, and the return after 10 s', () => {
     log.report(true)
     expect(lines).toEqual([])
     log.report(false, 'refused')
@@ -32,7 +32,7 @@ describe('a state log', () => {
     ])
   })
 
-  it('writes a change at once that comes more than 10 s after the last line', () => {
+  it('writes a change at once if the last line is at least 10 s old', () => {
     log.report(false, 'refused')
     vi.advanceTimersByTime(10_000)
     log.report(true)
@@ -44,7 +44,7 @@ describe('a state log', () => {
       log.report(i % 2 === 1, 'refused')
       vi.advanceTimersByTime(300)
     }
-    // At 0, 10, 20 and 30 s.
+    // Lines at 0, 10, 20 and 30 s.
     expect(lines).toHaveLength(4)
     log.report(false, 'the last')
     vi.advanceTimersByTime(10_000)
@@ -54,7 +54,7 @@ describe('a state log', () => {
     expect(lines.at(-1)).toEqual([true, undefined])
   })
 
-  it('writes nothing when the state is back before 10 s are over', () => {
+  it('writes no second line if the state is unchanged after 10 s', () => {
     log.report(false, 'refused')
     log.report(true)
     log.report(false, 'again')

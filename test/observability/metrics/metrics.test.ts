@@ -1,4 +1,4 @@
-// The page that Prometheus scrapes, of metrics counted without a gateway around them.
+// The page that Prometheus scrapes, with metrics that are counted without a gateway.
 import { describe, expect, it } from 'vitest'
 import { mergedText } from '../../../src/observability/metrics/exposition.ts'
 import { createMetrics, type Metrics } from '../../../src/observability/metrics/metrics.ts'
@@ -15,7 +15,7 @@ const bucket = (le: string) => ['http_request_duration_seconds_bucket', { route:
 describe('requests', () => {
   const request = { route: 'a', method: 'GET', status: 200, durationMs: 1 }
 
-  it('stand in the bucket of their duration and in all that are longer', async () => {
+  it('are counted in the bucket of their duration and in all larger buckets', async () => {
     const metrics = create()
     for (const durationMs of [0, 1, 1.001, 24.9, 29_999, 30_001]) {
       metrics.requests.count({ ...request, durationMs })
@@ -27,7 +27,7 @@ describe('requests', () => {
     expect(page.value('http_request_duration_seconds_sum', { route: 'a' })).toBeCloseTo(60.026901, 9)
   })
 
-  it('of methods that nobody needs are one, whatever the client thinks of', async () => {
+  it('with uncommon methods are counted together as "other"', async () => {
     const metrics = create()
     for (const method of ['PROPFIND', 'MKCOL', 'QUERY', 'PROPFIND']) {
       metrics.requests.count({ ...request, method })
@@ -37,7 +37,7 @@ describe('requests', () => {
     expect(page.sum('http_requests_total')).toBe(4)
   })
 
-  it('answered with a status that is in no registry are one of each class, and any other is told exactly', async () => {
+  it('are counted by their exact status if it is known, otherwise by its class', async () => {
     const metrics = create()
     for (const status of [200, 299, 298, 418, 499, 599, 599, 999])
       metrics.requests.count({ ...request, status })
@@ -48,7 +48,7 @@ describe('requests', () => {
     expect(page.value('http_request_duration_seconds_count', { route: 'a' })).toBe(8)
   })
 
-  it('that came to no route share a series with a route that is called so', async () => {
+  it('without a route share a series with a route that is named none', async () => {
     const metrics = create()
     metrics.requests.count({ ...request, route: undefined })
     metrics.requests.count({ ...request, route: 'none' })
@@ -56,7 +56,7 @@ describe('requests', () => {
     expect(page.value('http_requests_total', { route: 'none', method: 'GET', status: '200' })).toBe(2)
   })
 
-  it('that became WebSockets are counted and not timed', async () => {
+  it('that became WebSockets are counted but not timed', async () => {
     const metrics = create()
     metrics.requests.count({ ...request, status: 101, durationMs: 3_600_000 })
     const page = await read(metrics)
@@ -66,7 +66,7 @@ describe('requests', () => {
 })
 
 describe('reloads', () => {
-  it('count from 0, the configuration that was started with being good', async () => {
+  it('are counted from 0, and the first configuration counts as successful', async () => {
     const metrics = create()
     const before = await read(metrics)
     expect(before.series.get('peage_config_reloads_total{result="success"}')).toBe(0)
@@ -82,7 +82,7 @@ describe('reloads', () => {
     expect((await read(metrics)).value('peage_config_last_reload_successful')).toBe(1)
   })
 
-  it('keep what was counted, and see the old gateway’s streams beside the new one’s targets', async () => {
+  it('keep all counts, and add the open streams of the old and the new gateway', async () => {
     const metrics = create()
     const gateway = (target: string, streams: number) => ({
       targets: () => [{ upstream: 'app', target, isHealthy: true }],
@@ -106,11 +106,11 @@ describe('reloads', () => {
   })
 })
 
-describe('a target that an upstream names twice', () => {
+describe('a target that an upstream contains twice', () => {
   it.each([
     [true, false],
     [false, true],
-  ])('is one series, well where either is (%s, %s)', async (...well) => {
+  ])('is one series, which is healthy if one of the two is healthy (%s, %s)', async (...well) => {
     const metrics = create()
     metrics.register({
       targets: () => well.map(isHealthy => ({ upstream: 'app', target: 'http://one', isHealthy })),
@@ -125,7 +125,7 @@ describe('a target that an upstream names twice', () => {
 })
 
 describe('several processes', () => {
-  it('are one page: counts are added, what must hold everywhere holds where it does in all', async () => {
+  it('share one page, which adds counts and shows a good state only if all processes have it', async () => {
     const [one, two] = [create(), create()]
     const gateway = (isHealthy: boolean, pending: number) => ({
       targets: () => [{ upstream: 'app', target: 'http://one', isHealthy }],
@@ -142,7 +142,7 @@ describe('several processes', () => {
     one.counters.countReload('success')
     two.counters.countReload('refused')
 
-    // Processes exchange it as JSON.
+    // Processes exchange the metrics as JSON.
     const gathered = await Promise.all([one, two].map(metrics => metrics.gather()))
     const page = readPage(await mergedText(JSON.parse(JSON.stringify(gathered))))
     expect(page.value('http_requests_total', { route: 'a', method: 'GET', status: '200' })).toBe(3)
@@ -166,7 +166,7 @@ describe('several processes', () => {
 })
 
 describe('the process', () => {
-  it('has its CPU, memory and event loop on the page, and no series that come and go', async () => {
+  it('shows its CPU, memory and event loop, and no series that come and go', async () => {
     const { series } = await read(create())
     const names = new Set([...series.keys()].map(id => id.replace(/\{.*/, '')))
     for (const name of [

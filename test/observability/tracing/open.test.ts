@@ -1,4 +1,4 @@
-// How OpenTelemetry's variables are read: on, off, or wrong.
+// Reads the environment variables of OpenTelemetry, which switch traces on or off or are invalid.
 import { describe, expect, it } from 'vitest'
 import { readLimited } from '../../../src/config/read-file.ts'
 import { readTracing as readTracingWith } from '../../../src/observability/tracing/open.ts'
@@ -36,13 +36,13 @@ describe('tracing', () => {
   })
 
   it.each([{ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' }, { OTEL_RESOURCE_ATTRIBUTES: 'a=1,b=%2C,' }])(
-    'with %j it has nothing to say',
+    'gives no warning with %j',
     env => {
       expect(readTracing({ ...endpoint, ...env }).traces?.warnings).toEqual([])
     },
   )
 
-  it('says that http/protobuf is sent as JSON', () => {
+  it('warns that traces are sent as JSON instead of http/protobuf', () => {
     expect(
       readTracing({ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }).traces?.warnings,
     ).toEqual([
@@ -50,7 +50,7 @@ describe('tracing', () => {
     ])
   })
 
-  it.each(['a', 'a=b=c', '=x', 'a=%'])('says that the resource attributes %j are not read', attributes => {
+  it.each(['a', 'a=b=c', '=x', 'a=%'])('warns that the resource attributes %j are ignored', attributes => {
     expect(readTracing({ ...endpoint, OTEL_RESOURCE_ATTRIBUTES: attributes }).traces?.warnings).toEqual([
       'OTEL_RESOURCE_ATTRIBUTES: none is taken; make it key=value,key=value, percent-encoded',
     ])
@@ -78,7 +78,7 @@ describe('tracing', () => {
       { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '10%' },
       'OTEL_TRACES_SAMPLER_ARG: not a number from 0 to 1',
     ],
-  ])('with %j it says what is wrong', (env, problem) => {
+  ])('reports the problem of %j', (env, problem) => {
     expect(readTracing({ ...endpoint, ...env })).toEqual({ problems: [problem] })
   })
 
@@ -96,13 +96,13 @@ describe('tracing', () => {
     ['a=€', 'entry 1 has a value with characters that no header can carry'],
     ['a=%E2%82%AC', 'entry 1 has a value with characters that no header can carry'],
     ['Content-Length=5', 'entry 1 has the name content-length, which the gateway sets itself'],
-  ])('refuses the header fields %j, which cannot be sent', (headers, message) => {
+  ])('refuses the headers %j, which cannot be sent', (headers, message) => {
     for (const name of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'])
       expect(readTracing({ ...endpoint, [name]: headers })).toEqual({ problems: [`${name}: ${message}`] })
   })
 
   it.each(['Authorization=Basic%20YWJj=,x=1,', 'Authorization=Basic YWJj==', 'a=é,b="c"'])(
-    'takes the header fields %j',
+    'accepts the headers %j',
     headers => {
       expect(readTracing({ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers })).toMatchObject({
         traces: { warnings: [] },
@@ -119,7 +119,7 @@ describe('tracing', () => {
       { OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd' },
       'is neither gzip nor none; traces are sent without compression',
     ],
-  ])('warns of %j, which the SDK ignores', (env, message) => {
+  ])('warns about %j, which the SDK ignores', (env, message) => {
     expect(readTracing({ ...endpoint, ...env } as Record<string, string>).traces?.warnings).toEqual([
       `${Object.keys(env)[0]}: ${message}`,
     ])
@@ -136,13 +136,13 @@ describe('tracing', () => {
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://u:p%ss@c' },
       'has a % in user or password that begins no escape; percent-encode it as %25',
     ],
-  ])('refuses %j, with which no span would arrive', (env, message) => {
+  ])('refuses %j, because no span would arrive', (env, message) => {
     expect(readTracing({ ...endpoint, ...env } as Record<string, string>)).toEqual({
       problems: [`${Object.keys(env)[0]}: ${message}`],
     })
   })
 
-  it('says all of it at once', () => {
+  it('reports all problems at once', () => {
     const env = { OTEL_TRACES_EXPORTER: 'jaeger', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
     expect(readTracing(env).problems).toEqual([
       expect.stringContaining('jaeger'),

@@ -1,4 +1,4 @@
-// What the log says of spans that the SDK had no room for.
+// The log counts the spans that did not fit into the queue of the SDK.
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { afterEach, expect, it, vi } from 'vitest'
@@ -10,7 +10,7 @@ afterEach(() => {
   vi.unstubAllEnvs()
 })
 
-it('counts every span that was dropped, those between two lines too', async () => {
+it('the log counts every dropped span, also between two log lines', async () => {
   const collector = await startCollector()
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
   vi.stubEnv('OTEL_BSP_MAX_QUEUE_SIZE', '2')
@@ -35,7 +35,7 @@ it('counts every span that was dropped, those between two lines too', async () =
   for (let round = 0; round < 4; round += 1) await end(10)
   expect(reasons).toEqual([expect.stringMatching(/^Dropped \d+ spans/)])
   vi.advanceTimersByTime(61_000)
-  // The SDK warns with the first span that finds room again. A span that finds none is dropped, and counted too.
+  // The SDK warns with the first span that fits into the queue again. Spans that do not fit are dropped and counted.
   while (reasons.length < 2) await end(1)
   await tracing.close(2_000)
   const counts = reasons.map(reason => Number(/^Dropped (\d+) spans/.exec(reason)?.[1]))

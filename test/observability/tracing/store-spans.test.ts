@@ -1,4 +1,4 @@
-// Summaries of statements: the operation and the table, and nothing else.
+// Summaries of SQL statements contain only operations and tables.
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
@@ -21,11 +21,11 @@ it.each([
   ],
   ['with a as (select id from users) select id from a', 'SELECT users'],
   ['lock table signing_keys in share row exclusive mode', 'LOCK signing_keys'],
-])('%j is %s', (text, summary) => {
+])('the summary of %j is %s', (text, summary) => {
   expect(summaryOf(text)).toBe(summary)
 })
 
-it('holds no literal of any statement of the program', () => {
+it('no summary contains a literal of a statement in src/', () => {
   const src = fileURLToPath(new URL('../../../src', import.meta.url))
   const stores = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(name =>
     /-store\.ts$/.test(name),
