@@ -1,4 +1,4 @@
-// Checks responses against the document, and records which of the described ones were seen.
+// Checks responses against the OpenAPI document, and records which described responses were seen.
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect } from 'vitest'
 
@@ -42,7 +42,7 @@ export function createChecker(document: DocumentText) {
   ajv.addSchema({ ...document, $id: 'document' } as object)
   const seen = new Set<string>()
 
-  /** The part itself and its pointer, after following a `$ref`. */
+  /** Follows a `$ref`, and returns the part and its pointer. */
   function found<T extends { $ref?: string }>(part: T, pointer: string): [T, string] {
     if (part.$ref === undefined) return [part, pointer]
     const steps = part.$ref.slice(2).split('/')
@@ -67,7 +67,7 @@ export function createChecker(document: DocumentText) {
 
   return {
     operation,
-    /** `operationId status code` of every response that is described by its status. */
+    /** Returns `operationId status code` of every response that is described by its status. */
     described(): string[] {
       return Object.values(document.paths).flatMap(item =>
         Object.values(item).flatMap(({ operationId, responses = {} }) =>
@@ -86,7 +86,7 @@ export function createChecker(document: DocumentText) {
       expect(requestBody).toBeDefined()
       return valid(`${pointer}/requestBody/content/application~1json/schema`, body)
     },
-    /** @param path the pattern, `{id}` for a parameter @param as `default` if it is not about the operation */
+    /** @param path the pattern, `{id}` for a parameter @param as `default` if the response does not depend on the operation */
     check(method: string, path: string, answer: Answer, as: 'its status' | 'default' = 'its status'): void {
       const [{ operationId, responses }, pointer] = operation(method, path)
       const status = as === 'default' ? as : String(answer.status)

@@ -1,4 +1,4 @@
-// The description matches the behaviour: every operation and status of the document, driven on running gateways.
+// Calls every operation of the OpenAPI document on running gateways, until each described response was seen.
 import { readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
@@ -20,7 +20,7 @@ interface Sent {
 const document = JSON.parse(createDocumentation('0.0.0')) as DocumentText
 const checker = createChecker(document)
 
-/** Not `fetch`, which cannot send a header twice or another Host. */
+/** Sends a request without `fetch`, which cannot send a header twice or another Host. */
 function send(
   base: string,
   method: string,
@@ -58,14 +58,14 @@ const asksFor = (scheme: string) =>
   operations.filter(({ operation }) => operation.security.some(one => scheme in one))
 const tooLong = { email: 'x'.repeat(70_000), type: 'x'.repeat(70_000) }
 
-describeWithPostgresBinary('the document', () => {
+describeWithPostgresBinary('the OpenAPI document', () => {
   let postgres: Server
   let upstream: Upstream
-  /** On a Postgres that is stopped at the end, and with all limits off. */
+  /** A gateway without limits, on a Postgres that the last tests stop. */
   let gateway: TestGateway
-  /** With the tightest limits, without an upgrade address, and without a token for operators. */
+  /** A gateway with the lowest limits, without an upgrade URL and without an admin token. */
   let tight: TestGateway
-  /** With an admin listener that nobody here may call. */
+  /** A gateway whose admin listener refuses the address of this test. */
   let closed: TestGateway
   let guessed: TestUser
   let pro: TestUser
@@ -124,7 +124,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await postgres?.stop()
   })
 
-  it('is kept by accounts and sessions', async () => {
+  it('describes the responses for accounts and sessions', async () => {
     const auth = (name: string, body: unknown) => drive(gateway, 'POST', `/api/v1/auth/${name}`, { body })
     const password = 'correct horse battery'
     await auth('register', { email: 'held@example.com', password })
@@ -170,7 +170,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await drive(closed, 'DELETE', '/api/v1/auth/account')
   })
 
-  it('is kept by codes that are mailed', async () => {
+  it('describes the responses for mailed codes', async () => {
     const auth = (name: string, body: unknown, token?: string) =>
       drive(gateway, 'POST', `/api/v1/auth/${name}`, { body, token })
     const user = await newUser(gateway)
@@ -199,7 +199,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await auth('email/verify', {})
   })
 
-  it('is kept by API keys, webhooks, the upgrade path and the keys', async () => {
+  it('describes the responses for API keys, webhooks, the upgrade path and the JWKS', async () => {
     const as = (user: TestUser, method: string, path: string, body?: unknown) =>
       drive(gateway, method, path, { token: user.access, body })
     await as(pro, 'POST', '/api/v1/user/api-token')
@@ -236,7 +236,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await drive(gateway, 'GET', '/.well-known/jwks.json')
   })
 
-  it('is kept by the admin API, health and metrics', async () => {
+  it('describes the responses of the admin API, health checks and metrics', async () => {
     for (const path of ['/routes', '/users', '/users/{id}', '/users/{id}/sessions', '/deliveries', '/mails'])
       await operator('GET', path)
     await operator('PATCH', '/users/{id}', { body: { plan: 'free', is_active: 1 } })
@@ -315,7 +315,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await drive(gateway, 'GET', '/openapi.json', { token: gateway.adminToken })
   })
 
-  it('is kept where an operator signs in to the console', async () => {
+  it('describes the responses for a sign-in to the console', async () => {
     const path = '/console/session'
     const { origin } = new URL(gateway.admin)
     const post = (body: unknown, headers = { origin }) => drive(gateway, 'POST', path, { headers, body })
@@ -333,7 +333,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await drive(gateway, 'DELETE', path, { headers: { origin, cookie } })
   })
 
-  it('is kept where a request is not let in', async () => {
+  it('describes the responses to unauthorized requests', async () => {
     const twice = { 'x-api-key': ['a', 'b'] }
     const mayBeAmbiguous = operations.filter(one => !isOfOperators(one))
     for (const { method, path } of mayBeAmbiguous) await drive(gateway, method, path, { headers: twice })
@@ -360,7 +360,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     }
   })
 
-  it('is kept where there is too much to do, or nowhere to pay', async () => {
+  it('describes the responses for exceeded limits, and without an upgrade URL', async () => {
     const auth = (name: string, body: unknown) => drive(tight, 'POST', `/api/v1/auth/${name}`, { body })
     const password = 'correct horse battery'
     const account = { email: 'tight@example.com', password }
@@ -373,7 +373,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       for (let i = 0; i < 2; i += 1) await auth(name, { email: 'a@b', password: 'x', refresh_token: 'x' })
   })
 
-  it('is kept where codes are guessed, or no mails can be sent', async () => {
+  it('describes the responses to guessed codes, and without a mail server', async () => {
     const { access: token, email } = guessed
     const auth = (name: string, body: unknown = {}) =>
       drive(tight, 'POST', `/api/v1/auth/${name}`, { token, body: { email, ...Object(body) } })
@@ -386,7 +386,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     for (const name of ['password/forgot', 'email/verify/request', 'email']) await auth(name)
   })
 
-  it('tells what any request may be answered, in `default`', async () => {
+  it('describes the responses that any request may get as `default`', async () => {
     const sizes = await send(gateway.url, 'GET', '/.well-known/jwks.json', {
       headers: { a: 'x'.repeat(20_000) },
     })
@@ -401,7 +401,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     checker.check('GET', '/healthz', admin, 'default')
   })
 
-  it('the document calls valid the bodies that the gateway takes, and no others', async () => {
+  it('accepts exactly the bodies that the gateway accepts', async () => {
     const alert = (user_id: unknown) => ({ type: 'x', user_id })
     const [patch, alerts] = ['/admin/v1/users/{id}', '/admin/v1/alerts']
     const [upgrade, auth] = ['/api/v1/subscription/upgrade', '/api/v1/auth']
@@ -445,7 +445,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     }
   })
 
-  it('is kept while Postgres is away', async () => {
+  it('describes the responses while Postgres is down', async () => {
     await postgres.kill()
     for (const { method, path, operation } of operations) {
       if (operation.responses['503'] === undefined || path.endsWith('/register')) continue
@@ -473,7 +473,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     }
   })
 
-  it('describes nothing that was not seen here', () => {
+  it('describes no response that the tests above did not see', () => {
     const unseen = checker.described().filter(one => !checker.seen().includes(one))
     expect(unseen).toEqual([])
   })

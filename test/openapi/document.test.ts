@@ -12,7 +12,7 @@ import { messageId } from '../../src/webhooks/delivery/delivery-worker.ts'
 const document = createDocumentation(packageFacts().version)
 const operations = operationGroups.flatMap(group => group.operations)
 
-/** Refusals of declared routes only, or of paths and methods that belong to no operation. */
+/** Refusals that only declared routes give, or that belong to paths and methods without an operation. */
 const notOfOperations = [
   'daily_limit_reached',
   'email_unverified',
@@ -26,7 +26,7 @@ const notOfOperations = [
 ]
 
 describe('the OpenAPI document', () => {
-  it('is OpenAPI 3.1 by the official schema, and every reference in it leads somewhere', async () => {
+  it('is valid OpenAPI 3.1 by the official schema, and every reference in it exists', async () => {
     const validator = new Validator()
     expect(await validator.validate(JSON.parse(document))).toEqual({ valid: true })
     expect(validator.version).toBe('3.1')
@@ -39,11 +39,11 @@ describe('the OpenAPI document', () => {
     )
   })
 
-  it('is the one in docs/: run `npm run openapi`', () => {
+  it('is equal to docs/openapi.json, which `npm run openapi` updates', () => {
     expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')).toBe(document)
   })
 
-  it('says how receivers find an exported delivery by the `webhook-id` that they were sent', () => {
+  it('describes how to find an exported delivery by the `webhook-id` that the receiver got', () => {
     const alert = '0f0e0d0c-0b0a-4908-8706-050403020100'
     expect(messageId(alert, 7)).toBe(`msg_${alert.replaceAll('-', '')}_7`)
     expect(accountExport.properties.deliveries.items?.properties?.alert_id?.description).toContain(
@@ -51,7 +51,7 @@ describe('the OpenAPI document', () => {
     )
   })
 
-  it('names every operation once, with a summary, and all that is served to operators', () => {
+  it('contains every operation once, and every operation of the admin API', () => {
     const ids = operations.map(({ id }) => id)
     expect(new Set(ids).size).toBe(ids.length)
     const places = operations.map(({ method, path }) => `${method} ${path}`)
@@ -61,7 +61,7 @@ describe('the OpenAPI document', () => {
     expect(new Set(described)).toEqual(new Set(served))
   })
 
-  it('has every code of the catalogue that an operation can be refused with, with its status', () => {
+  it('contains every error code that an operation can return, with its status', () => {
     const known = new Set<string>()
     for (const { refusals } of operations) {
       for (const [status, codes] of Object.entries(refusals)) {

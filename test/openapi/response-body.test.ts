@@ -1,4 +1,4 @@
-// A response says what its schema describes, and nothing else of what the program knows.
+// A response body contains only the members that its schema describes.
 import { expect, it } from 'vitest'
 import { serialize } from '../../src/openapi/response-body.ts'
 import { instant, nullable, record, text, user } from '../../src/openapi/schema-builders.ts'
@@ -17,7 +17,7 @@ const someone = {
 }
 const { password_hash: _, ...described } = someone
 
-it('what no schema describes is left out, at any depth', () => {
+it('members that no schema describes are left out at any depth', () => {
   const page = record({ users: Type.Array(user), one: nullable(user), by_name: Type.Record('^.*$', user) })
   const body = { users: [someone], one: someone, by_name: { a: someone }, more: someone }
   const written = JSON.parse(JSON.stringify(described))
@@ -29,21 +29,21 @@ it('what no schema describes is left out, at any depth', () => {
   expect(serialize(page, body)).not.toContain('secret')
 })
 
-it('a date is written in ISO 8601, and null where it may be', () => {
+it('a date is written in ISO 8601, or as null if the schema allows it', () => {
   const schema = record({ at: instant('When.'), until: nullable(instant('When.')) })
   expect(serialize(schema, { at: new Date(0), until: null })).toBe(
     '{"at":"1970-01-01T00:00:00.000Z","until":null}',
   )
 })
 
-it('members that must be there come first, and a response without one is none', () => {
+it('required members come first, and a body without one causes an error', () => {
   const schema = record({ note: Type.Optional(text('A note.')), name: text('A name.') })
   expect(serialize(schema, { note: 'n', name: 'a' })).toBe('{"name":"a","note":"n"}')
   expect(serialize(schema, { name: 'a' })).toBe('{"name":"a"}')
   expect(() => serialize(schema, { note: 'n' })).toThrow('name')
 })
 
-it('what may be anything is written as it is', () => {
+it('an object with any members is written unchanged', () => {
   const schema = record({ changes: Type.Unsafe<object>({ type: 'object', additionalProperties: true }) })
   expect(serialize(schema, { changes: { plan: 'pro', more: [1, { a: null }] } })).toBe(
     '{"changes":{"plan":"pro","more":[1,{"a":null}]}}',

@@ -40,7 +40,7 @@ routes:
     )
 
   it.each(['0', '00'])(
-    'OPTIONS with %s is answered by the gateway with the methods of the route',
+    'makes the gateway answer OPTIONS with %s itself, with the methods of the route',
     async limit => {
       const answer = await send('OPTIONS', '/public/x', [`Max-Forwards: ${limit}`])
       expect([answer.status, value(answer, 'allow')]).toEqual([204, everyMethod])
@@ -54,7 +54,7 @@ routes:
     },
   )
 
-  it('TRACE with 0 is refused, and nothing of the request is reflected', async () => {
+  it('makes the gateway refuse TRACE with 0 without reflecting the request', async () => {
     const answer = await send('TRACE', '/some', ['Max-Forwards: 0', 'Cookie: session=secret'])
     expectRefusal(answer, 'method_not_allowed')
     expect(value(answer, 'allow')).toBe('GET, OPTIONS, HEAD')
@@ -73,18 +73,18 @@ routes:
     ['GET', '0', '0'],
     ['GET', '5', '5'],
     ['POST', '0', '0'],
-  ])('%s with %s is forwarded with %s', async (method, limit, next) => {
+  ])('of %s with %s is forwarded as %s', async (method, limit, next) => {
     const length = method === 'POST' ? ['Content-Length: 0'] : []
     expect((await send(method, '/public/x', [`Max-Forwards: ${limit}`, ...length])).status).toBe(200)
     expect(received()).toEqual([next])
   })
 
-  it('of several values the lowest counts', async () => {
+  it('counts with its lowest value if it has several', async () => {
     expect((await send('OPTIONS', '/public/x', ['Max-Forwards: 5', 'Max-Forwards: 0'])).status).toBe(204)
     expect(at.upstream.received).toEqual([])
   })
 
-  it('the guards of the route run before the answer, and no daily use is spent', async () => {
+  it('does not bypass the guards of the route, and spends no daily use', async () => {
     expectRefusal(await send('OPTIONS', '/private', ['Max-Forwards: 0']), 'token_invalid')
     const bearer = `Authorization: Bearer ${user.access}`
     for (let i = 0; i < 2; i += 1) {
@@ -94,12 +94,12 @@ routes:
     expectRefusal(await send('GET', '/counted', [bearer]), 'daily_limit_reached')
   })
 
-  it('the answer has the CORS headers of the route', async () => {
+  it('leads to a response with the CORS headers of the route', async () => {
     const answer = await send('OPTIONS', '/cors', ['Max-Forwards: 0', 'Origin: https://a.example'])
     expect([answer.status, value(answer, 'access-control-allow-origin')]).toEqual([204, 'https://a.example'])
   })
 
-  it('a connection serves the next request after an answer to OPTIONS with a body', async () => {
+  it('leaves the connection open for the next request after OPTIONS with a body', async () => {
     const connection = new RawConnection(at.gateway.url)
     const lines = ['Max-Forwards: 0', 'Content-Length: 5']
     connection.write(requestBytes('OPTIONS', '/public/x', lines, 'five!'))

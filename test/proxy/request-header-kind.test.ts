@@ -22,7 +22,7 @@ const identityNames = [
   ['x', 'peage', 'assertion'],
 ]
 
-/** Characters of a field name that are neither letter nor digit (RFC 9110 §5.6.2). */
+/** Characters of a header name that are neither letter nor digit (RFC 9110 §5.6.2). */
 const separator = fc.string({ unit: fc.constantFrom(..."!#$%&'*+-.^_`|~"), minLength: 1, maxLength: 3 })
 const edge = fc.oneof({ weight: 3, arbitrary: fc.constant('') }, separator)
 const anyCase = (word: string) =>
@@ -30,7 +30,7 @@ const anyCase = (word: string) =>
     .array(fc.boolean(), { minLength: word.length, maxLength: word.length })
     .map(upper => [...word].map((letter, i) => (upper[i] ? letter.toUpperCase() : letter)).join(''))
 
-/** Every spelling that some upstream folds into the name of an identity header. */
+/** Spellings that an upstream may normalize to the name of an identity header. */
 const forgedName = fc
   .constantFrom(...identityNames)
   .chain(words =>
@@ -111,8 +111,8 @@ const user = {
   user: { id: 42, email: 'ada@example.com', plan: 'pro', is_active: 1 },
 } as Identity
 
-describe('the header canonicaliser', () => {
-  it('folds every spelling of an identity field into one', () => {
+describe('the canonical name of a header', () => {
+  it('is the same for every spelling of an identity header', () => {
     fc.assert(
       fc.property(forgedName, name => {
         expect(canonicalIdentity).toContain(canonicalName(name))
@@ -122,7 +122,7 @@ describe('the header canonicaliser', () => {
     )
   })
 
-  it('is idempotent, and says the same of a name in any letter case', () => {
+  it('does not change when it is computed again, or with the letter case', () => {
     fc.assert(
       fc.property(fc.oneof(tokenName, fc.string()), name => {
         expect(canonicalName(canonicalName(name))).toBe(canonicalName(name))
@@ -132,7 +132,7 @@ describe('the header canonicaliser', () => {
     )
   })
 
-  it('says the same however many other names it was asked about', () => {
+  it('determines the same kind after many other names', () => {
     expect(headerKind('X_User-Id')).toBe('identity')
     for (let i = 0; i < 5_000; i++) expect(headerKind(`X-Invented-${i}`)).toBe('pass')
     expect([headerKind('X_User-Id'), headerKind('x-user-idx'), headerKind('user-id')]).toEqual([
@@ -177,13 +177,13 @@ describe('the header canonicaliser', () => {
     ['X-Recipient-IP', 'pass'],
     ['Source-Ship', 'pass'],
     ['Sec-CH-UA', 'pass'],
-  ])('%s is %s', (name, kind) => {
+  ])('of %s determines the kind %s', (name, kind) => {
     expect(headerKind(name)).toBe(kind)
   })
 })
 
-describe('whatever else a request carries', () => {
-  it('no forged identity reaches the upstream of an anonymous request, from a trusted proxy neither', () => {
+describe('the headers to the upstream', () => {
+  it('contain no forged identity of an anonymous request, even from a trusted proxy', () => {
     fc.assert(
       fc.property(fields, fc.constantFrom([], ['0.0.0.0/0', '::/0']), (lines, proxies) => {
         expect(claims(sent(lines, { kind: 'anonymous' }, proxies))).toEqual([])
@@ -192,7 +192,7 @@ describe('whatever else a request carries', () => {
     )
   })
 
-  it('the identity of a user is there once, as the gateway set it, and first among what the upstream reads', () => {
+  it('contain the identity of a user once, as the gateway set it, directly after Host', () => {
     fc.assert(
       fc.property(fields, fc.boolean(), (lines, forwardEmail) => {
         const all = sent(lines, user, [], forwardEmail)
@@ -208,7 +208,7 @@ describe('whatever else a request carries', () => {
     )
   })
 
-  it('nothing hop by hop and no credential goes on with it, and one Host does', () => {
+  it('contain no hop-by-hop header and no credential, and exactly one Host', () => {
     fc.assert(
       fc.property(fields, lines => {
         const names = sent(lines, user, []).map(([name]) => canonicalName(name))

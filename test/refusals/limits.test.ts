@@ -1,8 +1,8 @@
-// What a 429 tells of the limit that refused: when to come back, how much it allows, and where to buy more.
+// A 429 response contains the time to retry, the limit, and the upgrade URL.
 import { describe, expect, it } from 'vitest'
 import { createDailyLimitReached, rateLimited, rateLimitHeaders } from '../../src/refusals/limits.ts'
 
-/** The fields of an answer, by name. */
+/** Returns the headers of a response by name. */
 function fieldsOf(fields: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? '']] : [])),
@@ -12,14 +12,14 @@ function fieldsOf(fields: readonly string[]): Record<string, string> {
 const state = { limit: 20, windowMs: 90_500, remaining: 7, resetSeconds: 42 }
 
 describe('a rate limit', () => {
-  it('is told in the fields of the IETF draft, its window in whole seconds and never too short', () => {
+  it('is shown in the headers of the IETF draft, with its window rounded up to seconds', () => {
     expect(rateLimitHeaders('route', state)).toEqual({
       'ratelimit-policy': '"route";q=20;w=91',
       ratelimit: '"route";r=7;t=42',
     })
   })
 
-  it('that refuses says when to come back, and that nothing is left whatever was counted', () => {
+  it('refuses with the time to retry and with no remaining requests, whatever was counted', () => {
     const refusal = rateLimited(
       { policy: 'refresh', key: 'auth.rate_limits.refresh' },
       { ...state, remaining: 3 },
@@ -38,7 +38,7 @@ describe('a rate limit', () => {
 })
 
 describe('the daily limit', () => {
-  it('names itself and the way to a plan without it, and says when the day ends', () => {
+  it('refuses with its value, the upgrade URL, and the time until the end of the day', () => {
     const refusal = createDailyLimitReached(3)(7_200)
     const { fields, body } = refusal.response
     expect([refusal.status, refusal.code]).toEqual([429, 'daily_limit_reached'])
@@ -49,7 +49,7 @@ describe('the daily limit', () => {
     expect(fieldsOf(fields)['retry-after']).toBe('7200')
   })
 
-  it('is one refusal within a second, and another in the next and in the one before', () => {
+  it('reuses its refusal within the same second, but not for another second', () => {
     const reached = createDailyLimitReached(1)
     const first = reached(10)
     expect(reached(10)).toBe(first)

@@ -4,7 +4,7 @@ import { catalog } from '../../src/refusals/catalog.ts'
 import { ClientDisconnected, Refusal, serviceUnavailable } from '../../src/refusals/refusal.ts'
 
 describe('a refusal', () => {
-  it('of any code is answered in JSON of its exact length that nobody may keep, the code beside it', () => {
+  it('has a JSON body with its exact length, no-store, and its code in a header', () => {
     for (const code of Object.keys(catalog) as (keyof typeof catalog)[]) {
       const refusal = new Refusal(code, { reason: 'given' })
       const { fields, body } = refusal.response
@@ -17,7 +17,7 @@ describe('a refusal', () => {
     }
   })
 
-  it('has the reason that its place or its code gives, with 401, 403 and 429 only', () => {
+  it('has the reason of its caller or its code, only with 401, 403 and 429', () => {
     expect(new Refusal('token_invalid', { reason: 'expired' }).reason).toBe('expired')
     expect(new Refusal('plan_insufficient').reason).toBe('plan')
     expect(new Refusal('user_not_found').reason).toBe('user')
@@ -29,7 +29,7 @@ describe('a refusal', () => {
     }
   })
 
-  it('has the status, the members and the fields that the place adds', () => {
+  it('has the status, the members and the headers of its caller', () => {
     const refusal = new Refusal('user_not_found', {
       status: 404,
       body: { error: 'autre', plan: 'pro' },
@@ -40,7 +40,7 @@ describe('a refusal', () => {
     expect(JSON.parse(refusal.response.body)).toEqual({ error: 'autre', plan: 'pro' })
   })
 
-  it('keeps its cause for the log, and nothing of it in the answer', () => {
+  it('keeps its cause for the log, but not in the response', () => {
     const cause = new Error('connection refused at 10.0.0.5')
     const refusal = serviceUnavailable(cause)
     expect([refusal.status, refusal.cause]).toEqual([503, cause])
@@ -48,14 +48,14 @@ describe('a refusal', () => {
     expect(refusal.response.fields.slice(-2)).toEqual(['retry-after', '1'])
   })
 
-  it('takes no stack trace, and other errors go on having theirs', () => {
+  it('has no stack trace, and other errors keep theirs', () => {
     const before = Error.stackTraceLimit
     expect(new Refusal('internal').stack).not.toContain('\n')
     expect(Error.stackTraceLimit).toBe(before)
     expect(before).toBeGreaterThan(0)
   })
 
-  it('is told from a client that went away, in logs too', () => {
+  it('has another name than the error for a disconnected client', () => {
     expect([new Refusal('internal').name, new ClientDisconnected().name]).toEqual([
       'Refusal',
       'ClientDisconnected',

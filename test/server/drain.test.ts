@@ -1,4 +1,4 @@
-// Draining a listener: who is heard out, who is sent away, and when it is over, for any crowd of connections.
+// Draining a listener with any set of connections: which connections finish, which close, and when the drain ends.
 import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,11 +16,11 @@ import { handshake } from '../support/web-sockets.ts'
 const seed = 20_261_122
 const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 const wholeBody = 'first and last'
-/** More than the kernel takes for a client that reads nothing. */
+/** More bytes than the kernel buffers for a client that reads nothing. */
 const large = Buffer.alloc(16 * 1024 * 1024, 'x')
 
 async function listen(tls: { cert: string; key: string } | undefined) {
-  /** Requests that wait for their answers, by path. */
+  /** Requests that wait for their responses, by path. */
   const waiting = new Map<string, ServerResponse>()
   let onWaiting = () => {}
   const app = fastify({
@@ -49,7 +49,7 @@ async function listen(tls: { cert: string; key: string } | undefined) {
   const url = listening.replace(/^https?/, schemeOf(app))
 
   let made = 0
-  /** A request whose answer waits until the connection is finished. */
+  /** Sends a request whose response waits. The returned function completes the response. */
   async function ask(connection: RawConnection, prefix: string, lines: string[] = []): Promise<Finish> {
     made += 1
     const path = `${prefix}/${made}`
@@ -71,9 +71,9 @@ async function listen(tls: { cert: string; key: string } | undefined) {
   return {
     drain,
     url,
-    /** @returns how it comes to its end by itself; undefined for one that nobody waits for */
+    /** @returns the connection and a function that finishes it, or undefined if the drain need not wait for it */
     async open(kind: Kind): Promise<[RawConnection, Finish | undefined]> {
-      // Only a connection over plain TCP stays in its handshake.
+      // A plain TCP connection to the TLS listener stays in its handshake.
       const isOverTls = tls !== undefined && kind !== 'handshaking'
       const connection = new RawConnection(isOverTls ? url : url.replace('https:', 'http:'))
       await once(connection.socket, connection.socket instanceof TLSSocket ? 'secureConnect' : 'connect')
@@ -113,7 +113,7 @@ describe.each([
   ['HTTP', undefined],
   ['TLS', first],
 ])('a drain over %s', (_, tls) => {
-  it('keeps an answer that was ended and is not sent yet, for a client that reads slowly', async () => {
+  it('keeps a response that was ended but not sent yet, for a client that reads slowly', async () => {
     const { drain, url } = await listen(tls)
     const connection = new RawConnection(url)
     connection.write(requestBytes('GET', '/large'))
@@ -128,7 +128,7 @@ describe.each([
     connection.close()
   })
 
-  it('sends away soon whom nobody waits for, hears out the others in any order, and is over with the last', async () => {
+  it('closes connections without a request, finishes the others in any order, and ends with the last', async () => {
     await fc.assert(
       fc.asyncProperty(crowd, fc.infiniteStream(fc.nat()), async (crowd, order) => {
         const { drain, url, open } = await listen(tls)
@@ -158,7 +158,7 @@ describe.each([
     )
   })
 
-  it('answers a request that was on its way on a connection opened just before', async () => {
+  it('answers a request that arrives on a connection opened just before the drain', async () => {
     const { drain, open } = await listen(tls)
     const [connection] = await open('silent')
     const over = drain.run(60_000)
@@ -169,11 +169,11 @@ describe.each([
     await over
   })
 
-  it('answers who has connected, though the listener has not accepted all of them yet', async () => {
+  it('answers connections that the listener has not accepted yet', async () => {
     const { drain, url } = await listen(tls)
     const connections = Array.from({ length: 40 }, () => new RawConnection(url))
     for (const connection of connections) connection.write(requestBytes('GET', '/quick'))
-    // By then the kernel knows them all.
+    // The kernel has all connections by then.
     await new Promise(process.nextTick)
     const over = drain.run(60_000)
     for (const connection of connections) {
@@ -183,7 +183,7 @@ describe.each([
     await over
   })
 
-  it('waits no longer than it is given, and not less while somebody is unfinished', async () => {
+  it('waits exactly its time limit if a connection does not finish', async () => {
     await fc.assert(
       fc.asyncProperty(crowd, fc.constantFrom(0, 30), async (crowd, timeMs) => {
         const { drain, open } = await listen(tls)
@@ -193,7 +193,7 @@ describe.each([
         await drain.run(timeMs)
         const tookMs = performance.now() - startedAt
         const isAnyUnfinished = opened.some(([, finish]) => finish !== undefined)
-        // Timers count in whole milliseconds.
+        // Timers have a resolution of one millisecond.
         if (isAnyUnfinished) expect(tookMs).toBeGreaterThan(timeMs - 2)
         for (const [connection] of opened) expect(await connection.endsWithin(5_000)).toBe(true)
         for (const [connection] of opened) connection.close()

@@ -1,4 +1,4 @@
-// Explains requests for operators by one configuration, even if a reload ends during the explanation.
+// Explains each request by one configuration, even if a reload ends during the explanation.
 import { expect, it } from 'vitest'
 import type { ListedConfig } from '../../src/admin/configuration-record.ts'
 import { systemClock } from '../../src/clock.ts'
@@ -20,12 +20,12 @@ const secretRoute =
   "  - { name: secret, path: /secret, upstream: service, auth: none, headers: { request: { set: { x-key: '${SECRET}' } } } }\n"
 const openRoute = '  - { name: open, path: /open, upstream: service, auth: none }\n'
 
-it('masks the secrets of the configuration that it explains by', async () => {
+it('an explanation masks the secrets of the configuration that it started with', async () => {
   let active = load(secretRoute)
   const explain = createRunningExplain(() => active, systemClock)
   const question = { request: { method: 'GET', path: '/secret' }, as: 'anonymous' } as const
   const explanation = explain(question)
-  // The same route is now at another place, where the new listing has nothing to mask.
+  // The same route has another index now. The new listing masks nothing at the old index.
   active = load(openRoute + secretRoute)
   for (const document of [await explanation, await explain(question)]) {
     expect(document).toMatchObject({ route: 'secret', headers: { request: { set: { 'x-key': '***' } } } })

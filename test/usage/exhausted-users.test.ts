@@ -1,4 +1,4 @@
-// Users without uses left: cached only from the record, for that day, and until anything changes.
+// Users without remaining uses are cached only after a read, for one day, and until their record changes.
 import { describe, expect, it } from 'vitest'
 import { createExhaustedUsers } from '../../src/usage/exhausted-users.ts'
 import { handFeed } from '../support/hand-feed.ts'
@@ -10,8 +10,8 @@ function stage(maxUsers = 10) {
   return { feed, spent: createExhaustedUsers({ feed, maxUsers }) }
 }
 
-describe('a user whose day is spent', () => {
-  it('is remembered for that day and no other', () => {
+describe('a user without remaining uses', () => {
+  it('is cached only for the same day', () => {
     const { spent } = stage()
     expect(spent.has(1, day)).toBe(false)
     spent.beginRead()(1, day)
@@ -21,7 +21,7 @@ describe('a user whose day is spent', () => {
     expect(spent.has(1, '2096-02-27')).toBe(false)
   })
 
-  it('is asked about again when the record changed, and not when another one did', () => {
+  it('is removed from the cache when the record changes, but not when another record changes', () => {
     const { feed, spent } = stage()
     spent.beginRead()(1, day)
     feed.tell('user 2')
@@ -31,7 +31,7 @@ describe('a user whose day is spent', () => {
     expect(spent.has(1, day)).toBe(false)
   })
 
-  it('is not remembered where anything was heard while the record was asked', () => {
+  it('is not cached if a change or a gap was notified during the read', () => {
     const { feed, spent } = stage()
     const changed = spent.beginRead()
     feed.tell('user 1')
@@ -46,7 +46,7 @@ describe('a user whose day is spent', () => {
     expect(spent.has(1, day)).toBe(true)
   })
 
-  it('is neither known nor remembered while the feed is not trusted, and forgotten when it returns', () => {
+  it('is neither found nor cached while the feed is not trusted', () => {
     const { feed, spent } = stage()
     spent.beginRead()(1, day)
     feed.trust(false)
@@ -56,7 +56,7 @@ describe('a user whose day is spent', () => {
     expect([spent.has(1, day), spent.has(2, day)]).toEqual([false, false])
   })
 
-  it('gives way to others when there are too many', () => {
+  it('is evicted first if the cache is full and the entry is the oldest', () => {
     const { spent } = stage(2)
     for (const user of [1, 2, 3]) spent.beginRead()(user, day)
     expect([1, 2, 3].map(user => spent.has(user, day))).toEqual([false, true, true])

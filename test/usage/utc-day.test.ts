@@ -5,13 +5,13 @@ import { dayAfterEndSeconds, nextMidnight, secondsToMidnight, utcDay } from '../
 const at = (text: string) => Date.parse(text)
 
 describe('the UTC day', () => {
-  it('changes at midnight UTC and at no other time', () => {
+  it('changes only at midnight UTC', () => {
     expect(utcDay(at('2024-02-28T23:59:59.999Z'))).toBe('2024-02-28')
     expect(utcDay(at('2024-02-29T00:00:00.000Z'))).toBe('2024-02-29')
     expect(utcDay(at('2024-03-01T01:00:00+02:00'))).toBe('2024-02-29')
   })
 
-  it('leaves whole seconds, rounded up and never none', () => {
+  it('leaves a number of seconds that is rounded up and at least 1', () => {
     expect(secondsToMidnight(at('2024-02-29T00:00:00.000Z'))).toBe(86_400)
     expect(secondsToMidnight(at('2024-02-29T00:00:00.001Z'))).toBe(86_400)
     expect(secondsToMidnight(at('2024-02-29T23:59:58.999Z'))).toBe(2)
@@ -19,13 +19,13 @@ describe('the UTC day', () => {
     expect(secondsToMidnight(at('2024-02-29T23:59:59.999Z'))).toBe(1)
   })
 
-  it('ends with the first moment of the next one', () => {
+  it('ends with the first moment of the next day', () => {
     for (const text of ['2024-02-29T00:00:00.000Z', '2024-02-29T23:59:59.999Z']) {
       expect(nextMidnight(at(text))).toEqual(new Date('2024-03-01T00:00:00Z'))
     }
   })
 
-  it('has been over for a day two days after it began', () => {
+  it('ended one day ago when two days have passed since its start', () => {
     expect(dayAfterEndSeconds('2024-02-28')).toBe(at('2024-03-01T00:00:00Z') / 1000)
   })
 })

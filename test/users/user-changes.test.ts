@@ -1,4 +1,4 @@
-// What is recorded of changed users: once for what truly changed, in the transaction of the change, in its order.
+// Changes of users are recorded once each, in the transaction and in the order of the changes.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -6,7 +6,7 @@ import type { UserChange } from '../../src/users/user-change.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
-describeOverSetups('what is recorded of changed users', ({ openDatabase: open }) => {
+describeOverSetups('the recorded changes of users', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()
@@ -27,13 +27,13 @@ describeOverSetups('what is recorded of changed users', ({ openDatabase: open })
     return { users, changes, email, id: created.id, types: () => changes.map(({ type }) => type) }
   }
 
-  it('a new user is recorded once, and not where the email is in use', async () => {
+  it('a new user is recorded once, and not if the email is in use', async () => {
     const { users, changes, email, id } = await openUser()
     expect(await users.create(email, 'another hash')).toEqual({ outcome: 'email_in_use' })
     expect(changes).toEqual([{ type: 'user.created', user: await users.findById(id) }])
   })
 
-  it('each field that changed is recorded with the record as committed; one set to what it was is not', async () => {
+  it('each changed field is recorded with the committed user, and an unchanged field is not recorded', async () => {
     const { users, changes, id } = await openUser()
     changes.length = 0
     await users.update(id, { plan: 'free', is_active: 1, email_verified: false })
@@ -51,7 +51,7 @@ describeOverSetups('what is recorded of changed users', ({ openDatabase: open })
     expect(changes).toHaveLength(1)
   })
 
-  it('a password and a deletion are recorded, the deletion with the record as it was', async () => {
+  it('a changed password and a deletion are recorded, the deletion with the deleted user', async () => {
     const { users, changes, id, types } = await openUser()
     changes.length = 0
     await users.setPassword(id, 'another hash')

@@ -1,4 +1,4 @@
-// Users are found page by page: complete, in order, and with an index.
+// Pages of users are complete, ordered, and read with an index.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -52,20 +52,20 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
   const byBytes = (list: string[]) => list.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 
   it.each(['a', 'ada', 'ada@', 'a_', 'a%', '12', 'é', 'z', '\ud7ff', '\u{10ffff}', 'nobody'])(
-    'has every email that begins with "%s" once, in the order of bytes, at any size of page',
+    'returns every email that starts with "%s" once, in byte order, for any page size',
     async prefix => {
       const expected = byBytes(emails.filter(email => email.startsWith(prefix)))
       for (const limit of [1, 2, 50]) expect(await all({ prefix }, limit)).toEqual(expected)
     },
   )
 
-  it('has the user of an id among the emails that begin with it, once', async () => {
+  it('returns the user of an ID once, among the emails that start with the ID', async () => {
     const id = ids.get('z@example.com') ?? 0
     expect(await all({ prefix: '12', id }, 1)).toEqual(['123@example.com', '12@example.com', 'z@example.com'])
     expect(await all({ prefix: '12', id: ids.get('12@example.com') }, 50)).toHaveLength(2)
   })
 
-  it('has all in the order of ids without a prefix, also while others are deleted', async () => {
+  it('returns all users in the order of IDs without a prefix, even if a user is deleted between pages', async () => {
     expect(await all({}, 3)).toEqual(emails)
     const { users } = await directory.page({}, undefined, 2)
     await database.query('delete from users where id = $1', [users[1]?.id])
@@ -73,7 +73,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     expect((await directory.page({}, after, 1)).users[0]?.email).toBe(emails[2])
   })
 
-  it('leaves out other plans, and those who are kept out or in', async () => {
+  it('filters users by plan and by activity', async () => {
     const id = ids.get('z@example.com') ?? 0
     await database.query("update users set plan = 'pro', is_active = 0 where id = $1", [id])
     expect(await all({ plan: 'pro' }, 5)).toEqual(['z@example.com'])
@@ -83,7 +83,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     expect(await all({ email: 'z@example.com', plan: 'free' }, 5)).toEqual([])
   })
 
-  it('reads a page of many users by an index', async () => {
+  it('reads a page of many users with an index', async () => {
     await database.query(
       "insert into users (email, password_hash) select 'many' || n || '@example.com', 'x' from generate_series(1, 5000) n",
     )

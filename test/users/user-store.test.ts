@@ -30,7 +30,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     )[0]?.plan
   }
 
-  it('a new user is active, free, has used nothing, and is subscribed to free', async () => {
+  it('a new user is active, has plan free and no uses, and is subscribed to free', async () => {
     const { id, email } = await create()
     expect(await users.findById(id)).toEqual({
       id,
@@ -45,7 +45,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await subscribedPlan(id)).toBe('free')
   })
 
-  it('an email is given once, to an inactive user too, and the second try keeps nothing', async () => {
+  it('an email is unique, also among inactive users, and a second attempt stores nothing', async () => {
     const { id, email } = await create()
     expect(await users.create(email, 'another hash')).toEqual({ outcome: 'email_in_use' })
     await users.update(id, { is_active: 0 })
@@ -57,7 +57,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(orphans).toEqual([])
   })
 
-  it('an inactive user is found by id, by operators and by credentials, and has no active email', async () => {
+  it('an inactive user is found by ID and by email, but has no active email', async () => {
     const { id, email } = await create()
     expect(await users.activeEmailExists(email)).toBe(true)
     await users.update(id, { is_active: 0 })
@@ -67,7 +67,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await users.findByEmail(email)).toMatchObject({ id, is_active: 0 })
   })
 
-  it('no answer for callers and operators carries the hash of a password', async () => {
+  it('no returned user contains the hash of a password', async () => {
     const { id, email } = await create()
     const answers = [
       await users.findById(id),
@@ -78,7 +78,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     for (const user of answers) expect(user).not.toHaveProperty('password_hash')
   })
 
-  it('a change of plan changes the subscription record with it, and nothing else', async () => {
+  it('a change of plan also changes the subscription, and other changes do not', async () => {
     const { id } = await create()
     expect(await users.update(id, { plan: 'premium' })).toMatchObject({ plan: 'premium', is_active: 1 })
     expect(await subscribedPlan(id)).toBe('premium')
@@ -88,14 +88,14 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await subscribedPlan(id)).toBe('pro')
   })
 
-  it('a change of plan makes the subscription record where there was none', async () => {
+  it('a change of plan creates a missing subscription', async () => {
     const { id } = await create()
     await database.query('delete from subscriptions where user_id = $1', [id])
     await users.update(id, { plan: 'premium' })
     expect(await subscribedPlan(id)).toBe('premium')
   })
 
-  it('what concerns no user changes nothing and says so', async () => {
+  it('a change of an unknown user changes nothing and returns undefined or false', async () => {
     const nobody = 9007199254740991
     expect(await users.findById(nobody)).toBeUndefined()
     expect(await users.update(nobody, { plan: 'pro' })).toBeUndefined()
@@ -105,7 +105,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await subscribedPlan(nobody)).toBeUndefined()
   })
 
-  it('a reset gives back what was used today', async () => {
+  it('a reset removes the uses of the day', async () => {
     const { id } = await create()
     await database.query("update users set daily_usage = 3, last_usage_date = '2026-02-03' where id = $1", [
       id,
@@ -116,7 +116,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
   })
 
   describe('with sessions', () => {
-    it('a new password ends every session of its user and of nobody else', async () => {
+    it('a new password ends every session of its user, and no session of another user', async () => {
       const room = await openRoom(database)
       const id = await room.register('sessions1@example.com')
       await room.register('sessions2@example.com')
@@ -132,7 +132,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
       expect((await users.findPasswordRecord('sessions1@example.com'))?.password_hash).toBe('a hash')
     })
 
-    it('a deleted user leaves nothing behind', async () => {
+    it('a deleted user leaves no subscription and no token', async () => {
       const room = await openRoom(database)
       const id = await room.register('deleted@example.com')
       const { refresh_token } = await room.accounts.login({

@@ -1,4 +1,4 @@
-// Merged counters never fall, whichever worker dies.
+// Merged counters never decrease, even if a worker exits.
 import { expect, it } from 'vitest'
 import { mergedText } from '../../../src/observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../../src/observability/metrics/families.ts'
@@ -16,7 +16,7 @@ const said = (requests: number, open: number): FamilyJson[] => [
   { name: 'open', help: 'o', type: 'gauge', aggregator: 'sum', values: [{ labels: {}, value: open }] },
 ]
 
-it('a hundred workers come and go: all that they counted stands, and nothing of how they stood', async () => {
+it('merged metrics keep the counters but not the gauges of a hundred exited workers', async () => {
   const counts = createMergedMetrics()
   const pages: number[] = []
   for (let pid = 1; pid <= 100; pid++) {
@@ -33,7 +33,7 @@ it('a hundred workers come and go: all that they counted stands, and nothing of 
   expect(pages).toEqual(Array.from({ length: 100 }, (_, index) => (index + 1) * 11))
 })
 
-it('what a worker was not asked for counts as it did before', async () => {
+it('families that were not requested keep their previous values', async () => {
   const counts = createMergedMetrics()
   await counts([{ pid: 1, families: said(10, 5) }])
   const page = readPage(await mergedText(await counts([{ pid: 1, families: said(11, 0).slice(0, 1) }])))
@@ -42,7 +42,7 @@ it('what a worker was not asked for counts as it did before', async () => {
   expect([asked.value('requests'), asked.value('open')]).toEqual([12, 4])
 })
 
-it('one that does not answer counts as it did before; the place of one that is gone counts nothing more', async () => {
+it('a worker without a response keeps its values, and an exited worker keeps only its counters', async () => {
   const counts = createMergedMetrics()
   await counts([{ pid: 1, families: said(10, 5) }])
   const stopped = readPage(await mergedText(await counts([{ pid: 1, families: undefined }])))

@@ -1,4 +1,4 @@
-// Calls between the primary and a worker: replied to, late, failed, or without a peer.
+// Calls between the primary and a worker: with a reply, late, failed, or without a peer.
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, expect, it } from 'vitest'
 import { createRpcChannel, type IpcChannel } from '../../../src/server/workers/rpc.ts'
@@ -33,7 +33,7 @@ function pair() {
   return createRpcChannel<Asked>(over(port1), {})
 }
 
-it('each question gets its own answer, whatever the order', async () => {
+it('each call gets its own reply in any order', async () => {
   const line = pair()
   const late = line.call('never', 200)
   const sums = await Promise.all([1, 2, 3].map(number => line.call('sum', 5_000, number, 10)))
@@ -41,13 +41,13 @@ it('each question gets its own answer, whatever the order', async () => {
   expect(await late).toBeUndefined()
 })
 
-it('what fails, or is no question, is answered with nothing and at once', async () => {
+it('a failed or unknown call returns undefined at once', async () => {
   const line = pair()
   expect(await line.call('fails', undefined)).toBeUndefined()
   expect(await line.call('unknown', undefined)).toBeUndefined()
 })
 
-it('nobody waits for who is gone', async () => {
+it('calls return undefined at once after the channel is closed', async () => {
   const line = pair()
   const reply = line.call('never', undefined)
   line.close()

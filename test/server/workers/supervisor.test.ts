@@ -7,18 +7,18 @@ import type { WorkerApi } from '../../../src/server/workers/protocol.ts'
 import type { RpcChannel } from '../../../src/server/workers/rpc.ts'
 import { createWorkerSlot, nextDelay } from '../../../src/server/workers/supervisor.ts'
 
-it('a worker that dies is replaced after 100 ms, after twice as long each time it goes on, 10 s at most', () => {
+it('an exited worker is replaced after 100 ms, which doubles with each exit up to 10 s', () => {
   const delays: number[] = []
   for (let delay = 0; delays.length < 9; delays.push(delay)) delay = nextDelay(delay, 500)
   expect(delays).toEqual([100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000])
 })
 
-it('one that served for 30 s begins anew', () => {
+it('the delay starts again at 100 ms after a worker served for 30 s', () => {
   expect(nextDelay(10_000, 29_999)).toBe(10_000)
   expect(nextDelay(10_000, 30_000)).toBe(100)
 })
 
-/** Opens a slot while the configuration is reloaded. @param replies of its worker by the name of the call */
+/** Opens a slot while the configuration is reloaded. @param replies replies of its worker by the name of the call */
 async function openDuringReload(replies: Record<string, unknown>) {
   const [before, after] = [{}, {}] as Config[]
   let active = before
@@ -51,7 +51,7 @@ async function openDuringReload(replies: Record<string, unknown>) {
 
 const serves = { address: 'http://127.0.0.1:8080' }
 
-it('a worker that starts during a reload takes the new configuration before it serves', async () => {
+it('a worker that starts during a reload loads the new configuration before it serves', async () => {
   expect(await openDuringReload({ serve: serves, prepare: {}, finish: true })).toBe(serves.address)
 })
 
