@@ -57,7 +57,7 @@ describe('deploy/compose', () => {
     expect(read('deploy/compose/compose.yaml')).not.toMatch(/PASSWORD:|SECRET:|TOKEN:/)
   })
 
-  it('mounts and uses the folder of gateway.yaml, so that the gateway sees a replaced file', () => {
+  it('mounts the folder of gateway.yaml and runs in it, so that the gateway sees a replaced file', () => {
     const { gateway } = yamlOf('deploy/compose/compose.yaml').services
     expect(gateway.volumes).toEqual(['./config:/etc/peage:ro'])
     expect(gateway.working_dir).toBe('/etc/peage')

@@ -19,7 +19,7 @@ const secrets = secretsIn('/run/secrets/peage', ['admin_token', 'database_url', 
 const config = configOf(file, secrets)
 
 describe('deploy/kubernetes', () => {
-  it('starts the pod with the gateway.yaml of the ConfigMap, which is valid', () => {
+  it('starts the pod with a valid gateway.yaml from the ConfigMap', () => {
     expect(kustomization.configMapGenerator).toEqual([
       { name: 'peage', files: ['gateway.yaml=config/gateway.yaml'] },
     ])
@@ -40,7 +40,7 @@ describe('deploy/kubernetes', () => {
     expect(container.volumeMounts.filter((one: Manifest) => one.subPath !== undefined)).toEqual([])
   })
 
-  it('uses a headless Service for the upstream, so that its name resolves to each pod', () => {
+  it('uses a headless Service for the upstream, so that its name resolves to every pod', () => {
     const { spec, metadata } = of('Service', 'courses')
     const [{ url } = { url: '' }] = config.upstreams.courses?.targets ?? []
     expect(new URL(url).hostname).toBe(`${metadata.name}.${kustomization.namespace}.svc`)

@@ -20,7 +20,7 @@ async function residentMemory(pid: number): Promise<number> {
   return Number(kibibytes) * 1024
 }
 
-it('a gateway that npm start runs returns the memory of its password hashes', async () => {
+it('npm start makes the gateway return the memory of its password hashes', async () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } }
   const command = 'node dist/cli.js start'
   expect(scripts.start.endsWith(command)).toBe(true)

@@ -56,11 +56,12 @@ describe('deploy/systemd', () => {
   const analyze = searchPath()
     .map(folder => `${folder}/systemd-analyze`)
     .find(isProgram)
-  if (analyze === undefined) console.warn('skipped: deploy/systemd, read by systemd: no systemd-analyze')
+  if (analyze === undefined)
+    console.warn('skipped: deploy/systemd, checked by systemd: systemd-analyze is not installed')
 
   it.skipIf(analyze === undefined)('passes systemd-analyze verify and systemd-analyze security', () => {
     const verified = spawnSync(String(analyze), ['verify', pathOf(unit)], { encoding: 'utf8' })
-    // Other lines may report programs that this machine has in another place.
+    // The other lines may report programs that this machine has in another place.
     expect(verified.stderr.split('\n').filter(line => /peage\.service/.test(line))).toEqual([])
     const secure = spawnSync(String(analyze), ['security', '--offline=yes', '--threshold=20', pathOf(unit)])
     expect(secure.status).toBe(0)

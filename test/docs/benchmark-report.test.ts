@@ -1,4 +1,4 @@
-// The report of a recording: medians, quartiles, rows that miss the fixed rate, and rounds that do not count.
+// The report of a recording: medians, quartiles, rows that miss the fixed rate and rounds that do not count.
 import { describe, expect, it } from 'vitest'
 import type { Measured } from '../../bench/load.ts'
 import type { Recording } from '../../bench/recording.ts'

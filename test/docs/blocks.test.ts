@@ -31,7 +31,7 @@ describe('a page', () => {
     expect(() => blocksOf('p.md', text)).toThrow(message)
   })
 
-  it('is split into blocks, setups, files, conditions and reasons', () => {
+  it('is split into blocks with their setups, files, conditions and reasons', () => {
     const text = [
       '<!-- docs:check',
       'a=1',

@@ -112,7 +112,7 @@ describe('the table of wrong inputs', () => {
     const isAuth = path.startsWith('/api/v1/auth/')
     const literal = /^`(.*)`$/.exec(input)?.[1]
     const named = words[input]
-    if (literal === undefined && named === undefined) throw new Error(`nothing is known of "${input}"`)
+    if (literal === undefined && named === undefined) throw new Error(`unknown input "${input}"`)
     const sent = literal !== undefined ? { body: literal } : ((await named?.(isAuth)) ?? {})
     const signedIn = isAuth ? [] : bearer(path.endsWith('/upgrade') ? free.access : pro.access)
     const { lines = signedIn, body } = sent

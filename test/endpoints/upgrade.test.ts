@@ -102,13 +102,16 @@ describe('POST /api/v1/subscription/upgrade', () => {
     ['free', { plan: ['pro'] }],
     ['free', { plan: {} }],
   ] as const
-  it.each(refused)('refuses a user of plan %s with the body %j with 400 plan_invalid', async (plan, body) => {
-    await expect(ask('POST', plan, body)).rejects.toMatchObject({
-      code: 'plan_invalid',
-      status: 400,
-      response: { body: bytesOf({ error: 'Plan invalide' }) },
-    })
-  })
+  it.each(refused)(
+    'responds with 400 plan_invalid to a user of plan %s with the body %j',
+    async (plan, body) => {
+      await expect(ask('POST', plan, body)).rejects.toMatchObject({
+        code: 'plan_invalid',
+        status: 400,
+        response: { body: bytesOf({ error: 'Plan invalide' }) },
+      })
+    },
+  )
 
   it('responds with 501 without a checkout URL, but checks the plan first', async () => {
     await expect(ask('POST', 'free', {}, '')).rejects.toMatchObject({

@@ -73,7 +73,7 @@ routes:
     ['GET', '0', '0'],
     ['GET', '5', '5'],
     ['POST', '0', '0'],
-  ])('of %s with %s is forwarded as %s', async (method, limit, next) => {
+  ])('in %s with the value %s is forwarded as %s', async (method, limit, next) => {
     const length = method === 'POST' ? ['Content-Length: 0'] : []
     expect((await send(method, '/public/x', [`Max-Forwards: ${limit}`, ...length])).status).toBe(200)
     expect(received()).toEqual([next])

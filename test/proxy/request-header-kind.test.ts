@@ -122,7 +122,7 @@ describe('the canonical name of a header', () => {
     )
   })
 
-  it('does not change when it is computed again, or with the letter case', () => {
+  it('does not change with the letter case or when it is computed twice', () => {
     fc.assert(
       fc.property(fc.oneof(tokenName, fc.string()), name => {
         expect(canonicalName(canonicalName(name))).toBe(canonicalName(name))
@@ -132,7 +132,7 @@ describe('the canonical name of a header', () => {
     )
   })
 
-  it('determines the same kind after many other names', () => {
+  it('gives a header the same kind after many other headers', () => {
     expect(headerKind('X_User-Id')).toBe('identity')
     for (let i = 0; i < 5_000; i++) expect(headerKind(`X-Invented-${i}`)).toBe('pass')
     expect([headerKind('X_User-Id'), headerKind('x-user-idx'), headerKind('user-id')]).toEqual([
@@ -177,7 +177,7 @@ describe('the canonical name of a header', () => {
     ['X-Recipient-IP', 'pass'],
     ['Source-Ship', 'pass'],
     ['Sec-CH-UA', 'pass'],
-  ])('of %s determines the kind %s', (name, kind) => {
+  ])('gives %s the kind %s', (name, kind) => {
     expect(headerKind(name)).toBe(kind)
   })
 })

@@ -183,7 +183,7 @@ describe.each([
     await over
   })
 
-  it('waits exactly its time limit if a connection does not finish', async () => {
+  it('waits until its time limit if a connection does not finish', async () => {
     await fc.assert(
       fc.asyncProperty(crowd, fc.constantFrom(0, 30), async (crowd, timeMs) => {
         const { drain, open } = await listen(tls)

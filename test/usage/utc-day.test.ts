@@ -25,7 +25,7 @@ describe('the UTC day', () => {
     }
   })
 
-  it('ended one day ago when two days have passed since its start', () => {
+  it('and the following day are over two days after its start', () => {
     expect(dayAfterEndSeconds('2024-02-28')).toBe(at('2024-03-01T00:00:00Z') / 1000)
   })
 })

@@ -65,7 +65,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     expect(await all({ prefix: '12', id: ids.get('12@example.com') }, 50)).toHaveLength(2)
   })
 
-  it('returns all users in the order of IDs without a prefix, even if a user is deleted between pages', async () => {
+  it('returns all users in the order of their IDs, even if a user is deleted between two pages', async () => {
     expect(await all({}, 3)).toEqual(emails)
     const { users } = await directory.page({}, undefined, 2)
     await database.query('delete from users where id = $1', [users[1]?.id])

@@ -115,8 +115,8 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await users.findById(id)).toMatchObject({ daily_usage: 0, last_usage_date: null })
   })
 
-  describe('with sessions', () => {
-    it('a new password ends every session of its user, and no session of another user', async () => {
+  describe('the sessions of a user', () => {
+    it('end with a new password, but the sessions of another user do not', async () => {
       const room = await openRoom(database)
       const id = await room.register('sessions1@example.com')
       await room.register('sessions2@example.com')
@@ -132,7 +132,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
       expect((await users.findPasswordRecord('sessions1@example.com'))?.password_hash).toBe('a hash')
     })
 
-    it('a deleted user leaves no subscription and no token', async () => {
+    it('are deleted with the user and the subscription', async () => {
       const room = await openRoom(database)
       const id = await room.register('deleted@example.com')
       const { refresh_token } = await room.accounts.login({

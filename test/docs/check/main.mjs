@@ -26,8 +26,8 @@ try {
 process.exitCode = status === 0 ? 0 : 1
 
 /**
- * Runs a program in its own network namespace, if the system permits it. The ports of the pages (8080, 8081, 9000, 5432
- * and 6379) are free there, and servers that a page starts have no network. Otherwise, these ports must be free here.
+ * Runs a program in its own network namespace, if the system permits it. The ports that pages use are free there, and
+ * a page cannot reach the network. Otherwise, the ports 8080, 8081, 9000, 5432 and 6379 must be free on this machine.
  * @param {string} program @param {string[]} words @returns {[string, string[]]}
  */
 function alone(program, words) {

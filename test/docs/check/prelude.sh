@@ -35,7 +35,7 @@ chmod +x "$work"/bin/*
 
 wait_for() {
   for _ in $(seq 150); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done
-  echo "not there: $*" >&2
+  echo "not ready after 15 s: $*" >&2
   return 1
 }
 

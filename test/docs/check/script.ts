@@ -2,7 +2,7 @@
 import type { Block } from './blocks.ts'
 
 /**
- * Returns the `sh` blocks in order, with empty lines between them. `curl … # 429` expects status 429. Without such a
+ * Returns the `sh` blocks in order, with empty lines between them. `curl … # 429` expects status 429. Without a
  * comment, curl expects a status below 400.
  * @param blocks the blocks of one page that are to run
  */

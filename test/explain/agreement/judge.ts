@@ -1,4 +1,4 @@
-// Compares the real exchange with its explanation: status, code, upstream and URL, request and response headers.
+// Compares the status, code, upstream, URL and headers of a real exchange with its explanation.
 import type { Explanation } from '../../../src/explain/explain.ts'
 import type { HeaderDiff } from '../../../src/explain/header-diff.ts'
 import type { Answer, Echo, Pair } from './exchange.ts'
@@ -17,7 +17,7 @@ export interface Happened {
 export function disagreements(explanation: Explanation, happened: Happened): string[] {
   const differences: string[] = []
   const same = (what: string, explained: unknown, came: unknown) => {
-    if (explained !== came) differences.push(`${what}: explained ${explained}, came ${came}`)
+    if (explained !== came) differences.push(`${what}: explained ${explained}, received ${came}`)
   }
   const { refusal, upstream, own, headers, request: question } = explanation
   const { sent, answer, answered } = happened
@@ -29,7 +29,7 @@ export function disagreements(explanation: Explanation, happened: Happened): str
   if (own === null || refusal !== null) {
     same('status', refusal?.status ?? 200, answer.status)
     same('code', refusal?.code, code)
-  } else if (decidedBefore.has(code ?? '')) differences.push(`an endpoint was explained, came ${code}`)
+  } else if (decidedBefore.has(code ?? '')) differences.push(`an endpoint was explained, received ${code}`)
   if (refusal !== null && question.method !== 'HEAD') same('error', refusal.sentence, errorOf(answer))
   const [request] = received
   if (upstream !== null && request !== undefined) {
@@ -74,16 +74,16 @@ function fieldDifferences(
   for (const [name, value] of Object.entries(set)) {
     const came = after.get(name)
     const fits = made.has(name) ? came !== undefined && came !== before.get(name) : came === value
-    if (!fits) differences.push(`${where} field ${name}: explained ${value}, came ${came}`)
+    if (!fits) differences.push(`${where} header ${name}: explained ${value}, received ${came}`)
   }
-  for (const name of remove) if (after.has(name)) differences.push(`${where} field ${name} was not removed`)
+  for (const name of remove) if (after.has(name)) differences.push(`${where} header ${name} was not removed`)
   for (const [name, value] of after) {
     if (name in set || besides.has(name)) continue
-    if (before.get(name) !== value) differences.push(`${where} field ${name}: ${value} was not explained`)
+    if (before.get(name) !== value) differences.push(`${where} header ${name}: ${value} was not explained`)
   }
   const gone = [...before.keys()].filter(name => !after.has(name) && !besides.has(name))
   for (const name of gone.filter(name => !remove.includes(name))) {
-    differences.push(`that ${where} field ${name} is removed was not explained`)
+    differences.push(`${where} header ${name}: its removal was not explained`)
   }
   return differences
 }
@@ -112,6 +112,6 @@ function errorOf({ body }: Answer): unknown {
   try {
     return (JSON.parse(body) as { error?: unknown }).error
   } catch {
-    return `a body that is no JSON: ${body}`
+    return `a body that is not JSON: ${body}`
   }
 }

@@ -6,7 +6,7 @@ const { values } = parseArgs({ options: { pairs: { type: 'string' }, seed: { typ
 const pairs = Number(values.pairs ?? 10_000)
 const seed = Number(values.seed ?? 20_261_121)
 if (![pairs, seed].every(number => Number.isSafeInteger(number) && number > 0)) {
-  console.error('--pairs and --seed take numbers')
+  console.error('--pairs and --seed must be positive whole numbers')
   process.exit(2)
 }
 

@@ -25,7 +25,7 @@ export function guardedRequest(headers: Record<string, string> = {}, peer = '192
     identity: anonymous as Identity,
     isGone: () => false,
     reserveConnection(): Reservation | Promise<Reservation> {
-      throw new Error('no connection is to be reserved')
+      throw new Error('no connection may be reserved')
     },
     addHeaders: (headers: Readonly<Record<string, string>>) => added.push(headers),
     traced,

@@ -33,7 +33,7 @@ let tokens: Tokens
 let dependencies: Parameters<typeof createAuthenticate>[0]
 let authenticate: ReturnType<typeof createAuthenticate>
 let user: UserWithEpoch
-/** Access token of `user`. `key` is an API key of `user`. */
+/** An access token of `user`. `key` is an API key of `user`. */
 let token: string
 let key: string
 let used: number[]
@@ -223,14 +223,14 @@ it('a public route reads no credential', async () => {
   expect([told(decision), isAtOnce, request.identity, used]).toEqual(['anonymous', true, anonymous, []])
 })
 
-describe('with sessions that end access at logout', () => {
+describe('sessions that end access at logout', () => {
   const following = () =>
     createAuthenticate({
       ...dependencies,
       sessions: { isLive: (_, sessionId) => liveSessions.has(sessionId) },
     })
 
-  it('a token of an ended session is refused, even if it is cached', async () => {
+  it('refuse a token of an ended session, even if it is cached', async () => {
     const guards = following()
     liveSessions.add('other')
     const other = await tokenOf(user.id, { ...endless, id: 'other' })
@@ -244,7 +244,7 @@ describe('with sessions that end access at logout', () => {
     expect(told((await ask(bearer(other))).decision)).toBe(`access_token of ${user.id}`)
   })
 
-  it('a token of version 0.1, which contains no session, is valid until it expires', async () => {
+  it('accept a token of version 0.1, which contains no session, until it expires', async () => {
     liveSessions.clear()
     const old = await tokenOf(user.id, { ...endless, id: undefined as never })
     expect(claimsOf(old)).not.toHaveProperty('sid')
@@ -254,7 +254,7 @@ describe('with sessions that end access at logout', () => {
   })
 })
 
-// The last test, because it closes the store.
+// This test must be the last, because it closes the store.
 it('if the store is down, a token fails with the error of the store and a key gets a retryable 401', async () => {
   await database.close()
   const down = expect.objectContaining({ name: 'StorageError' })

@@ -167,7 +167,7 @@ describe('an ambiguous path', () => {
     expect(wayOf(path)).toBe(route)
   })
 
-  it('is refused if another route with other methods may match it, or if it needs another allowance', () => {
+  it('is refused if a reading matches a guarded route with other methods, or without its allowance', () => {
     const reading = routeWith({ name: 'reading', path: '/private', auth: 'required', methods: ['POST'] })
     const dots = routeWith({ name: 'dots', path: '/*', allow_in_path: ['trailing_dot'] })
     const table = createRouteTable([dots, reading])
@@ -179,7 +179,7 @@ describe('an ambiguous path', () => {
     ]).toEqual(['dots', undefined, undefined])
   })
 
-  it('may match no route or the same route in its other reading, but no route with other methods', () => {
+  it('may have a reading that matches no route or the same route, but not a route with other methods', () => {
     const files = routeWith({
       name: 'files',
       path: '/f/:name',
@@ -202,7 +202,7 @@ describe('an ambiguous path', () => {
     ])
   })
 
-  it('may match a route of another upstream or an unguarded route in its other reading', () => {
+  it('may have a reading that matches a route of another upstream or an unguarded route', () => {
     const files = routeWith({ name: 'files', path: '/f/:name', allow_in_path: ['encoded_slash'] })
     const rest = routeWith({ name: 'rest', path: '/*', auth: 'required', upstream: 'other' })
     const free = routeWith({ name: 'free', path: '/f/a/b' })

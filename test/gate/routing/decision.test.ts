@@ -1,4 +1,4 @@
-// The decision before any guard runs: a local endpoint, a route, the response to a preflight, or a refusal.
+// The decision before any guard runs: a local endpoint, a route, a preflight response or a refusal.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { FindLocalPath } from '../../../src/endpoints/endpoint-table.ts'
@@ -124,7 +124,7 @@ describe('a route', () => {
     { name: 'rest', path: '/rest/*' },
   ])
 
-  it('is missing for an unknown path, and refuses another method with a list of its methods', () => {
+  it('is not found for an unknown path, and refuses another method with a list of its own methods', () => {
     expect(told(ask, 'GET', '/nothing')).toBe('route_unknown')
     expect(told(ask, 'HEAD', '/things')).toBe('read')
     expect(told(ask, 'PUT', '/things')).toBe('method_not_allowed on read')

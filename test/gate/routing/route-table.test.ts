@@ -76,7 +76,7 @@ function named(match: Match<Route>) {
   return match.kind === 'route' ? { kind: match.kind, route: match.route.name } : match
 }
 
-/** The reference matcher. It filters routes by host, then chooses by path, then by hosts, then by method. */
+/** The reference matcher. It filters routes by host, and then chooses by path, hosts and method in this order. */
 function reference(
   routes: readonly Route[],
   method: string,

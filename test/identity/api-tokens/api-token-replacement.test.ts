@@ -1,4 +1,4 @@
-// At most one active API token per user, under concurrent replacements, revocations, deactivations and deletions.
+// A user has at most one active API key, even with concurrent replacements, revocations and deletions.
 
 import { createHash } from 'node:crypto'
 import { Client } from 'pg'
@@ -152,7 +152,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect((await keysOf(database, id)).filter(key => key.revoked === 0).length).toBeLessThanOrEqual(1)
   })
 
-  it('can be followed by a revocation, which also succeeds without an active key', async () => {
+  it('creates a key that can be revoked, and a revocation without an active key succeeds', async () => {
     await store.revoke(id)
     await store.replace(id, hashOf(`${id} to revoke`), now)
     await store.revoke(id)
@@ -162,7 +162,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
   })
 })
 
-describeWithServices('while another transaction holds the lock of the user', () => {
+describeWithServices('a user who is locked by another transaction', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let holder: Client
   let id: number
@@ -178,7 +178,7 @@ describeWithServices('while another transaction holds the lock of the user', () 
     await database.close()
   })
 
-  it('all waiting replacements of one user use one connection', async () => {
+  it('uses only one connection for all waiting replacements', async () => {
     const small = openPostgres({ url: database.url, maxConnections: 2, onError: () => {} })
     const store = createApiTokenStore(small, createUserQueue())
     await holder.query('begin')
@@ -196,7 +196,7 @@ describeWithServices('while another transaction holds the lock of the user', () 
     expect((await keysOf(database, id)).filter(key => key.revoked === 0)).toHaveLength(1)
   })
 
-  it('a login does not wait for a replacement', async () => {
+  it('can log in without waiting for a replacement', async () => {
     await holder.query('begin')
     await holder.query('select id from users where id = $1 and is_active = 1 for no key update', [id])
     try {
@@ -207,7 +207,7 @@ describeWithServices('while another transaction holds the lock of the user', () 
     }
   })
 
-  it('waiting replacements fail together if the store does not respond, not one after the other', async () => {
+  it('makes all waiting replacements fail together if the store does not respond', async () => {
     const store = createApiTokenStore(database, createUserQueue())
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])

@@ -177,7 +177,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
       expect(await (await keysOf({ secret: 'the first' })).list()).toHaveLength(1)
     })
 
-    it('does not encrypt only a new key', async () => {
+    it('cannot encrypt only a new key while the stored keys are plain', async () => {
       await rotate(await keysOf())
       await expect((await keysOf({ secret: 'a new one' })).rotate({ alg: 'ES256' })).rejects.toThrow(
         /start a gateway with this secret first/,

@@ -28,14 +28,11 @@ describe('a private JWK', () => {
     ['EC P-256', ecJwk, 'ES256'],
     ['OKP Ed25519', edJwk, 'EdDSA'],
     ['RSA of 2,048 bits', rsaJwk, 'RS256'],
-  ])(
-    'with type %s signs with the algorithm of its type and has its thumbprint as kid',
-    async (_, jwk, alg) => {
-      const key = await readPrivateJwk(JSON.stringify(jwk))
-      expect(key.alg).toBe(alg)
-      expect(key.kid).toBe(await calculateJwkThumbprint(jwk as object))
-    },
-  )
+  ])('of type %s signs with the algorithm of its type and has its thumbprint as kid', async (_, jwk, alg) => {
+    const key = await readPrivateJwk(JSON.stringify(jwk))
+    expect(key.alg).toBe(alg)
+    expect(key.kid).toBe(await calculateJwkThumbprint(jwk as object))
+  })
 
   it('keeps its kid and is published without any private member', async () => {
     for (const jwk of [ecJwk, edJwk, rsaJwk]) {
@@ -112,7 +109,7 @@ describe('a private JWK', () => {
     ['EC', ecJwk, otherEcJwk],
     ['Ed25519', edJwk, otherEdJwk],
   ])(
-    'for %s is refused if its halves do not match, and the message contains no part of it',
+    'of type %s is refused if its halves do not match, and the message contains no part of it',
     async (_, jwk, other) => {
       const error = await readPrivateJwk(JSON.stringify({ ...jwk, d: other.d })).catch(reason => reason)
       expect(error).toMatchObject({ name: 'KeyError' })

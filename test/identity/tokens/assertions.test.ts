@@ -12,7 +12,7 @@ const user = { id: 42, plan: 'pro' as const }
 let clock: MovableClock
 let current = first
 const keys = {
-  current: (): never => expect.unreachable('another key may sign tokens already'),
+  current: (): never => expect.unreachable('another key may already sign tokens'),
   forAssertions: () => current,
   getLoaded: () => current,
   find: async () => current,

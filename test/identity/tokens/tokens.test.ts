@@ -41,7 +41,7 @@ function ringOf(...keys: SigningKey[]): SigningKeys {
   const getLoaded = (kid: string) => keys.find(each => each.kid === kid)
   return {
     current: () => keys[0] as SigningKey,
-    forAssertions: (): never => expect.unreachable('another key may sign assertions yet'),
+    forAssertions: (): never => expect.unreachable('another key may still sign assertions'),
     getLoaded,
     find: async kid => getLoaded(kid),
     jwks: () => ({ keys: [] }),
@@ -69,7 +69,7 @@ const goodClaims = () => ({
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
-/** Signs any header and claims, also those that jose refuses. */
+/** Signs any header and claims, even if jose refuses to sign them. */
 function forge(header: unknown, claims: unknown, privateKey = key.privateKey): string {
   const signed = `${part(header)}.${part(claims)}`
   const signature = sign('sha256', Buffer.from(signed), {

@@ -151,7 +151,7 @@ describe('a mail', () => {
 })
 
 describe('encryption', () => {
-  it('is optional on loopback: it is used if offered, and not used with ?tls=off', async () => {
+  it('is optional on loopback, and is not used with ?tls=off', async () => {
     const { port, received } = await mailServer()
     await sender(`smtp://localhost:${port}`).send(mail(), never())
     await sender(`smtp://127.0.0.1:${port}?tls=off`).send(mail(), never())

@@ -48,7 +48,7 @@ describe('requests', () => {
     expect(page.value('http_request_duration_seconds_count', { route: 'a' })).toBe(8)
   })
 
-  it('without a route share a series with a route that is named none', async () => {
+  it('without a route share a series with a route that is named "none"', async () => {
     const metrics = create()
     metrics.requests.count({ ...request, route: undefined })
     metrics.requests.count({ ...request, route: 'none' })

@@ -35,7 +35,7 @@ it('the log counts every dropped span, also between two log lines', async () => 
   for (let round = 0; round < 4; round += 1) await end(10)
   expect(reasons).toEqual([expect.stringMatching(/^Dropped \d+ spans/)])
   vi.advanceTimersByTime(61_000)
-  // The SDK warns with the first span that fits into the queue again. Spans that do not fit are dropped and counted.
+  // The SDK warns when a span fits into the queue again. Until then, it drops and counts spans.
   while (reasons.length < 2) await end(1)
   await tracing.close(2_000)
   const counts = reasons.map(reason => Number(/^Dropped (\d+) spans/.exec(reason)?.[1]))

@@ -1,4 +1,4 @@
-// Calls between the primary and a worker: with a reply, late, failed, or without a peer.
+// Calls between the primary and a worker, with a reply, with a late reply, or without a peer.
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, expect, it } from 'vitest'
 import { createRpcChannel, type IpcChannel } from '../../../src/server/workers/rpc.ts'
@@ -47,7 +47,7 @@ it('a failed or unknown call returns undefined at once', async () => {
   expect(await line.call('unknown', undefined)).toBeUndefined()
 })
 
-it('calls return undefined at once after the channel is closed', async () => {
+it('pending and new calls return undefined after the channel is closed', async () => {
   const line = pair()
   const reply = line.call('never', undefined)
   line.close()
