@@ -61,7 +61,7 @@ const tooLong = { email: 'x'.repeat(70_000), type: 'x'.repeat(70_000) }
 describeWithPostgresBinary('the OpenAPI document', () => {
   let postgres: Server
   let upstream: Upstream
-  /** A gateway without limits, on a Postgres that the last tests stop. */
+  /** A gateway without limits, on a Postgres that a later test stops. */
   let gateway: TestGateway
   /** A gateway with the lowest limits, without an upgrade URL and without an admin token. */
   let tight: TestGateway
@@ -333,7 +333,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await drive(gateway, 'DELETE', path, { headers: { origin, cookie } })
   })
 
-  it('describes the responses to unauthorized requests', async () => {
+  it('describes the refusals that come before an endpoint runs', async () => {
     const twice = { 'x-api-key': ['a', 'b'] }
     const mayBeAmbiguous = operations.filter(one => !isOfOperators(one))
     for (const { method, path } of mayBeAmbiguous) await drive(gateway, method, path, { headers: twice })

@@ -85,7 +85,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(1)
   })
 
-  it('are verified separately, also in concurrent calls', async () => {
+  it('are verified once per token in concurrent calls', async () => {
     const issued = await Promise.all([1, 2, 3].map(issue))
     const calls = [...issued, 'nonsense', ...issued].map(token => known.verify(token))
     const answers = (await Promise.all(calls)).map(answer => typeof answer !== 'string' && answer.userId)

@@ -57,7 +57,7 @@ describe('a private JWK', () => {
   const encodings: [string, (member: string) => string][] = [
     ['padded', member => member.padEnd(Math.ceil(member.length / 4) * 4, '=')],
     ['in the alphabet of base64', member => bytesOf(member).toString('base64')],
-    ['with a line end', member => `${member.slice(0, 20)}\n${member.slice(20)}\n`],
+    ['split by a line end', member => `${member.slice(0, 20)}\n${member.slice(20)}\n`],
   ]
   it.each(encodings)(
     'with members that are %s is published in base64url without padding',
