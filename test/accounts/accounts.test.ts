@@ -33,7 +33,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
     (await database.query('select 1 from users where email = $1', [email])).length
 
   describe('register', () => {
-    it('creates a free account under the email stripped and lower-cased', async () => {
+    it('creates a free account with the trimmed, lower-case email', async () => {
       const answer = await room.accounts.register({ email: ' New@Example.com\n', password })
       expect(answer).toEqual({ message: 'Compte créé', user_id: expect.any(Number) })
       expect(await room.users.findById(answer.user_id)).toMatchObject({
@@ -42,7 +42,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       })
     })
 
-    it('says what is wrong in the order email, too short, too long, taken', async () => {
+    it('checks the email, then the password length, then whether the email is taken', async () => {
       await room.register('order@example.com')
       expect(await register('no-at-sign', '')).toBe('email_invalid')
       expect(await register('', 'a'.repeat(2000))).toBe('email_invalid')
@@ -53,7 +53,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await register('Order@example.com')).toBe('email_taken')
     })
 
-    it('makes one account of all spellings of an address, and stores it composed', async () => {
+    it('creates one account for all Unicode spellings of an address, and stores the composed form', async () => {
       expect(await register('rene\u0301@example.com')).toBe('ok')
       expect(await usersWith('ren\u00e9@example.com')).toBe(1)
       expect(await register('ren\u00e9@example.com')).toBe('email_taken')
@@ -64,14 +64,14 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       }
     })
 
-    it('costs no hash where the email is taken', async () => {
+    it('computes no hash if the email is taken', async () => {
       await room.register('taken@example.com')
       hashes.mockClear()
       expect(await register('taken@example.com')).toBe('email_taken')
       expect(hashes).not.toHaveBeenCalled()
     })
 
-    it('answers 500 for the email of an inactive account and changes nothing', async () => {
+    it('responds with 500 for the email of an inactive account and changes nothing', async () => {
       const id = await room.register('inactive@example.com')
       await room.users.update(id, { is_active: 0 })
       expect(await register('inactive@example.com', 'un autre mot de passe')).toBe('internal')
@@ -79,7 +79,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await room.users.findById(id)).toMatchObject({ is_active: 0 })
     })
 
-    it('keeps nothing where the subscription cannot be stored', async () => {
+    it('stores nothing if the subscription cannot be stored', async () => {
       await database.query('alter table subscriptions rename to elsewhere')
       expect(await register('unit@example.com')).toBe('internal')
       expect(await usersWith('unit@example.com')).toBe(0)
@@ -87,14 +87,14 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await register('unit@example.com')).toBe('ok')
     })
 
-    it('200 times at once with one email makes one account, 199 refusals and one hash', async () => {
+    it('called 200 times at once with one email creates one account, 199 refusals and one hash', async () => {
       const outcomes = await Promise.all(Array.from({ length: 200 }, () => register('parallel@example.com')))
       expect(tally(outcomes)).toEqual({ ok: 1, email_taken: 199 })
       expect(await usersWith('parallel@example.com')).toBe(1)
       expect(hashes).toHaveBeenCalledTimes(1)
     })
 
-    it('at once through two replicas makes one account, and the rest are told it is taken', async () => {
+    it('called at once on two replicas creates one account, and refuses the rest with email_taken', async () => {
       const other = await openRoom(database)
       for (let round = 0; round < 5; round += 1) {
         const email = `replicas${round}@example.com`
@@ -107,7 +107,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       }
     })
 
-    it('shares the failure of the first with those who came while it was under way', async () => {
+    it('gives the failure of the first call to all calls that were waiting for it', async () => {
       const id = await room.register('shared@example.com')
       await room.users.update(id, { is_active: 0 })
       hashes.mockClear()
@@ -118,9 +118,9 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await register('shared@example.com')).toBe('ok')
     })
 
-    it('answers 503 when hashing is full, and works again afterwards', async () => {
+    it('responds with 503 while the hashing queue is full, and works again afterwards', async () => {
       const busy = await openRoom(database, { hashing: { concurrency: 1, queue: 1, wait: 5_000 } })
-      // Opens the connections first: a registration that had to open one would arrive after the first hash.
+      // Opens the connections first. A registration that opens a connection would arrive after the first hash.
       await Promise.all(Array.from({ length: 6 }, () => database.query('select pg_sleep(0.1)')))
       const outcomes = await Promise.all(
         Array.from({ length: 6 }, (_, i) =>
@@ -133,7 +133,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
   })
 
   describe('login', () => {
-    it('finds accounts of an earlier version by the email as it was typed', async () => {
+    it('finds accounts of version 0.1 by the email as typed', async () => {
       const rename = (id: number, email: string) =>
         database.query('update users set email = $2 where id = $1', [id, email])
       const [apart, together, hidden] = [
@@ -163,7 +163,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       await room.users.update(inactive, { is_active: 0 })
     })
 
-    it('answers the right password with a pair that carries the current plan', async () => {
+    it('returns a pair with the current plan for the right password', async () => {
       await room.users.update(id, { plan: 'premium' })
       const { userId, ...pair } = await room.accounts.login({ email: ' LOGIN@example.com ', password })
       expect(userId).toBe(id)
@@ -176,7 +176,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await room.tokens.verifyAccess(pair.access_token)).toMatchObject({ userId: id })
     })
 
-    it('asks for both values, and takes white space for a password', async () => {
+    it('requires an email and a password, and a password can be white space', async () => {
       expect(await login('', password)).toBe('credentials_missing')
       expect(await login(' \t', password)).toBe('credentials_missing')
       expect(await login('login@example.com', '')).toBe('credentials_missing')
@@ -186,17 +186,17 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
     it.each([
       ['a wrong password', 'login@example.com', 'un autre mot de passe'],
       ['an unknown email', 'unknown@example.com', password],
-      ['an email that none can have', 'no-at-sign', password],
+      ['an email that no account can have', 'no-at-sign', password],
       ['an inactive account', 'gone@example.com', password],
       ['a password that is too long', 'login@example.com', 'a'.repeat(1025)],
-      ['half of a character', 'login@example.com', '\ud83d'],
-    ])('answers %s alike, after one comparison', async (_, email, given) => {
+      ['a lone surrogate', 'login@example.com', '\ud83d'],
+    ])('responds to %s with credentials_invalid after one comparison', async (_, email, given) => {
       expect(await login(email, given)).toBe('credentials_invalid')
       expect(verifications).toHaveBeenCalledTimes(1)
       expect(hashes).not.toHaveBeenCalled()
     })
 
-    it('stores one session, and none where it is refused', async () => {
+    it('stores one session, or none if it is refused', async () => {
       const before = (await room.activeSessions(id)).length
       await login('login@example.com', 'un autre mot de passe')
       expect(await room.activeSessions(id)).toHaveLength(before)
@@ -204,7 +204,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await room.activeSessions(id)).toHaveLength(before + 1)
     })
 
-    it('never shows the store an email that it cannot hold', async () => {
+    it('never sends the store an email that it cannot hold', async () => {
       const seen: unknown[] = []
       const watched: Database = {
         ...database,
@@ -221,7 +221,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(seen).toEqual([])
     })
 
-    /** Runs a login, and `happens` right after its password was verified. */
+    /** Runs a login, and runs `happens` right after the password was verified. */
     async function loginWhile(email: string, happens: () => Promise<unknown>) {
       const passwords = createPasswords({ concurrency: 1, queue: 1, wait: 5_000 })
       const accounts = createAccounts({
@@ -240,14 +240,14 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       return accounts.login({ email, password })
     }
 
-    it('is refused where the account was deactivated after its password was found right', async () => {
+    it('is refused if the account was deactivated after the password was verified', async () => {
       const late = await room.register('late@example.com')
       const tried = loginWhile('late@example.com', () => room.users.update(late, { is_active: 0 }))
       expect(await outcome(tried)).toBe('credentials_invalid')
       expect(await database.query('select 1 from refresh_tokens where user_id = $1', [late])).toEqual([])
     })
 
-    it('opens a dead session where the password was changed, or all were revoked, in between', async () => {
+    it('opens an inactive session if the password was changed or all sessions were revoked meanwhile', async () => {
       const changed = await room.register('changed@example.com')
       for (const happens of [
         () => room.store.revokeAll(changed),
@@ -261,8 +261,8 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
   })
 })
 
-describe('accounts without their store', () => {
-  it('register answers 500, login lets the failure go up', async () => {
+describe('accounts whose store is down', () => {
+  it('get the refusal internal from register and a StorageError from login', async () => {
     const database = await lendDatabase()
     const room = await openRoom(database)
     await room.register('before@example.com')

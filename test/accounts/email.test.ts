@@ -4,22 +4,22 @@ import { isFindableEmail, isStorableEmail, normalizeEmail } from '../../src/acco
 import { runs } from '../support/property-runs.ts'
 
 describe('emails', () => {
-  it('are compared without white space around them and in lower case', () => {
+  it('are normalized without surrounding white space and in lower case', () => {
     expect(normalizeEmail(' \t\u00a0Case1@Example.COM\n')).toBe('case1@example.com')
   })
 
-  it('are lower-cased in the same way whatever the locale', () => {
+  it('are lower-cased the same way in every locale', () => {
     expect(normalizeEmail('I@example.com')).toBe('i@example.com')
   })
 
-  it('are composed: every spelling of one address is one email', () => {
+  it('are composed, so that all Unicode spellings of an address become the same email', () => {
     for (const spelling of ['rene\u0301@example.com', 'ren\u00e9@example.com', 'RENE\u0301@example.com']) {
       expect(normalizeEmail(spelling)).toBe('ren\u00e9@example.com')
     }
     expect(normalizeEmail('\u1112\u1161\u11ab@example.com')).toBe('\ud55c@example.com')
   })
 
-  it('are composed only as far as a text can become an email', () => {
+  it('are composed only if the text is short enough to become an email', () => {
     expect(normalizeEmail(`${'\u1f71'.repeat(254)}@`)).toBe(`${'\u03ac'.repeat(254)}@`)
     const long = `${'e\u0301'.repeat(5_000)}@example.com`
     expect(isStorableEmail(normalizeEmail(long))).toBe(false)
@@ -33,12 +33,12 @@ describe('emails', () => {
     ['a change of direction', '\u202e'],
     ['a tag', '\u{e0061}'],
     ['a word joiner', '\u2060'],
-  ])('with %s are found and never stored', (_, character) => {
+  ])('with %s can be found but not stored', (_, character) => {
     const email = normalizeEmail(`a${character}da@example.com`)
     expect([isFindableEmail(email), isStorableEmail(email)]).toEqual([true, false])
   })
 
-  it('are the same after a second normalisation', () => {
+  it('do not change when they are normalized again', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), raw => {
         expect(normalizeEmail(normalizeEmail(raw))).toBe(normalizeEmail(raw))
@@ -47,7 +47,7 @@ describe('emails', () => {
     )
   })
 
-  it('need no more than an @', () => {
+  it('need only an @ to be valid', () => {
     for (const email of ['a@b', '@@', '@', 'a b@c.d', "a'--@b.c"]) expect(isStorableEmail(email)).toBe(true)
   })
 
@@ -61,11 +61,11 @@ describe('emails', () => {
     ['a\u0085@b.c', 'has a C1 control'],
     ['a\ud800@b.c', 'has a lone high surrogate'],
     ['\udc00a@b.c', 'has a lone low surrogate'],
-  ])('%j is refused: it %s', email => {
+  ])('cannot be %j, which %s', email => {
     expect(isStorableEmail(email)).toBe(false)
   })
 
-  it('have at most 254 code points, counted after normalisation', () => {
+  it('have at most 254 code points after normalization', () => {
     const rest = '@example.com'
     expect(isStorableEmail('a'.repeat(254 - rest.length) + rest)).toBe(true)
     expect(isStorableEmail('a'.repeat(255 - rest.length) + rest)).toBe(false)
@@ -75,7 +75,7 @@ describe('emails', () => {
     expect(isStorableEmail(normalizeEmail('İ'.repeat(200) + rest))).toBe(false)
   })
 
-  it('that are stored hold no control character and no half of a character, whatever was sent', () => {
+  it('contain no control character and no lone surrogate if they can be stored', () => {
     const sent = fc.string({
       unit: fc.oneof(
         fc.constant('@'),

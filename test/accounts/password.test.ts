@@ -17,7 +17,7 @@ describe('passwords', () => {
     expect(await passwords.hash(right)).not.toBe(hash)
   })
 
-  it('are taken from 8 to 1,024 code points', () => {
+  it('have from 8 to 1,024 code points', () => {
     expect(passwordRefusal('1234567')).toBe('password_too_short')
     expect(passwordRefusal('éééé')).toBe('password_too_short')
     expect(passwordRefusal('12345678')).toBeUndefined()
@@ -27,7 +27,7 @@ describe('passwords', () => {
     expect(passwordRefusal('a'.repeat(1025))).toBe('password_too_long')
   })
 
-  it('with half of a character are too short, however long', () => {
+  it('with a lone surrogate count as too short, whatever their length', () => {
     expect(passwordRefusal('12345678\ud83d')).toBe('password_too_short')
     expect(passwordRefusal(`${'a'.repeat(2000)}\udc00`)).toBe('password_too_short')
   })
@@ -36,13 +36,13 @@ describe('passwords', () => {
     ['a space at the end', `${right} `],
     ['a NUL at the end', `${right}\0`],
     ['another letter case', right.toUpperCase()],
-    ['nothing', ''],
-  ])('are hashed as given: with %s it is another', async (_, other) => {
+    ['no characters', ''],
+  ])('are hashed as given, so that a password with %s does not match', async (_, other) => {
     expect(await passwords.verify(hash, other)).toBe(false)
     expect(await passwords.verify(hash, right)).toBe(true)
   })
 
-  it('are not cut: two that differ after 72 bytes differ, and so do the two normal forms of é', async () => {
+  it('are neither cut after 72 bytes nor converted to another normal form', async () => {
     const long = await passwords.hash('a'.repeat(73))
     expect(await passwords.verify(long, 'a'.repeat(72))).toBe(false)
     expect(await passwords.verify(await passwords.hash('motdepass\u00e9'), 'motdepasse\u0301')).toBe(false)
@@ -50,11 +50,11 @@ describe('passwords', () => {
 
   it.each([
     ['no account', undefined, right],
-    ['a wrong one', hash, 'un autre mot de passe'],
-    ['one that is too long', hash, 'a'.repeat(5000)],
-    ['half of a character', hash, '\ud83d'],
-    ['a stored hash of another kind', '$2b$10$abcdefghijklmnopqrstuv', right],
-  ])('cost one comparison of the same parameters for %s, and the answer is no', async (_, stored, given) => {
+    ['a wrong password', hash, 'un autre mot de passe'],
+    ['a password that is too long', hash, 'a'.repeat(5000)],
+    ['a lone surrogate', hash, '\ud83d'],
+    ['a stored hash of another algorithm', '$2b$10$abcdefghijklmnopqrstuv', right],
+  ])('are refused after one comparison with the usual parameters for %s', async (_, stored, given) => {
     expect(await passwords.verify(stored, given)).toBe(false)
     expect(verifications).toHaveBeenCalledTimes(1)
     expect(verifications.mock.calls[0]?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
@@ -73,18 +73,21 @@ describe('passwords', () => {
     ['memory of more than 32 bits', `$argon2d$v=19$m=99999999999999999999,t=1,p=1$${salt}$${output}`],
     ['a million passes', `$argon2id$v=19$m=4096,t=1000000,p=1$${salt}$${output}`],
     ['a thousand lanes', `$argon2id$v=19$m=65536,t=1,p=1000$${salt}$${output}`],
-  ])('of a stored hash with %s are wrong, after the work of a wrong password', async (_, stored) => {
-    expect(await passwords.verify(stored, right)).toBe(false)
-    expect(verifications.mock.calls.at(-1)?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
-  })
+  ])(
+    'never match a stored hash with %s, and the check takes the work of a wrong password',
+    async (_, stored) => {
+      expect(await passwords.verify(stored, right)).toBe(false)
+      expect(verifications.mock.calls.at(-1)?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+    },
+  )
 
-  it('that were stored with older parameters still open their account', async () => {
+  it('match a hash that was stored with older parameters', async () => {
     const older = await argon2.hash(right, { memoryCost: 4096, timeCost: 3, parallelism: 2 })
     expect(await passwords.verify(older, right)).toBe(true)
     expect(await passwords.verify(older, 'un autre mot de passe')).toBe(false)
   })
 
-  it('are answered with 503 when too much hashing is under way', async () => {
+  it('are refused with service_unavailable while the hashing queue is full', async () => {
     const busy = createPasswords({ concurrency: 1, queue: 0, wait: 1000 })
     const first = busy.hash(right)
     await expect(busy.hash(right)).rejects.toMatchObject({ code: 'service_unavailable' })

@@ -33,7 +33,7 @@ function cuttable(database: Database) {
 const pendingOver = (store: Pick<SessionStore, 'revoke'>, changesVisible = async () => {}) =>
   createPendingRevocations({ store, changesVisible, onError: () => {} })
 
-describe('logouts while the store is away', () => {
+describe('logouts while the store is down', () => {
   let embedded: Database
   let database: Database
   let state: { cut: boolean; statements: number }
@@ -71,7 +71,7 @@ describe('logouts while the store is away', () => {
       ])
     ).length === 1
 
-  it('are kept, and stored when it is back, without anybody asking', async () => {
+  it('are queued, and stored without another request when the store is back', async () => {
     const token = await newToken()
     state.cut = true
     await room.sessions.logout(token)
@@ -85,7 +85,7 @@ describe('logouts while the store is away', () => {
     expect(await isRevoked(token)).toBe(true)
   })
 
-  it('are tried again after 50 ms at first, and later once a second', async () => {
+  it('are retried after 50 ms at first, and later once a second', async () => {
     const token = await newToken()
     state.cut = true
     await room.sessions.logout(token)
@@ -100,7 +100,7 @@ describe('logouts while the store is away', () => {
     expect(await triesDuring(10_000)).toBe(10)
   })
 
-  it('hold up every refresh until they are stored, and then the token is dead', async () => {
+  it('block every refresh until they are stored, and then the token is inactive', async () => {
     const [token, other] = [await newToken(), await newToken()]
     state.cut = true
     await room.sessions.logout(token)
@@ -111,7 +111,7 @@ describe('logouts while the store is away', () => {
     expect(await outcome(room.sessions.refresh(other))).toBe('ok')
   })
 
-  it('do not change what a refresh without a good token is told', async () => {
+  it('do not change the error of a refresh without a valid token', async () => {
     const token = await newToken()
     state.cut = true
     await room.sessions.logout(token)
@@ -119,7 +119,7 @@ describe('logouts while the store is away', () => {
     expect(await outcome(room.sessions.refresh('x'))).toBe('refresh_token_invalid')
   })
 
-  it('are kept for tokens of ours alone', async () => {
+  it('are queued only for tokens that the gateway signed', async () => {
     const token = await newToken()
     state.cut = true
     const [header, payload] = token.split('.')
@@ -128,18 +128,18 @@ describe('logouts while the store is away', () => {
     expect(room.pendingRevocations.count).toBe(0)
   })
 
-  it('are kept for tokens whose key is not in memory: another replica may have made it', async () => {
+  it('are queued for a token with an unknown key, because another replica may have created the key', async () => {
     const header = Buffer.from(JSON.stringify({ alg: 'ES256', typ: 'rt+jwt', kid: 'elsewhere' }))
     const token = await newToken()
     state.cut = true
     const before = state.statements
     await room.sessions.logout(token.replace(/^[^.]+/, header.toString('base64url')))
     expect(room.pendingRevocations.count).toBe(1)
-    // One statement is the revocation itself: the store, which is down, was not queried for the key.
+    // The only statement is the revocation. The store is down, so it was not queried for the key.
     expect(state.statements - before).toBe(1)
   })
 
-  it('that are not certain are kept up to 100,000; certain ones always', () => {
+  it('with unverified tokens are queued up to 100,000, and logouts with verified tokens always', () => {
     const store = { revoke: () => Promise.reject(new StorageError('away', undefined, undefined)) }
     const pending = pendingOver(store)
     for (let i = 0; i < 100_005; i += 1) pending.add(`uncertain${i}`, false)
@@ -149,7 +149,7 @@ describe('logouts while the store is away', () => {
     pending.close()
   })
 
-  it('by the thousand are all stored by one flush, also those that come during it', async () => {
+  it('are all stored by one flush, even if logouts are added during the flush', async () => {
     const pending = pendingOver(createSessionStore(database))
     const token = await newToken()
     for (let i = 0; i < 2500; i += 1) pending.add(sha256Hex(String(i)), true)
@@ -161,7 +161,7 @@ describe('logouts while the store is away', () => {
     pending.close()
   })
 
-  it('name the sessions that end, until what was stored is visible', async () => {
+  it('mark their session as ending until the stored revocation is visible', async () => {
     let show = () => {}
     const visible = new Promise<void>(resolve => {
       show = resolve
@@ -176,7 +176,7 @@ describe('logouts while the store is away', () => {
     pending.close()
   })
 
-  it('are no longer tried after close', async () => {
+  it('are not retried after close', async () => {
     const pending = pendingOver(createSessionStore(database))
     state.cut = true
     pending.add(sha256Hex('x'), true)
@@ -187,7 +187,7 @@ describe('logouts while the store is away', () => {
   })
 })
 
-describeWithServices('logouts of a user whom another program has locked', () => {
+describeWithServices('logouts of a user whose row another program has locked', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let program: Client
   let room: Room
@@ -211,7 +211,7 @@ describeWithServices('logouts of a user whom another program has locked', () => 
     return { id, token: (await room.accounts.login({ email, password })).refresh_token }
   }
 
-  it('hold up no other user: neither a refresh nor another logout', async () => {
+  it('block no refresh and no logout of another user', async () => {
     const [locked, other, third] = [
       await newSession('locked'),
       await newSession('other'),
@@ -225,7 +225,7 @@ describeWithServices('logouts of a user whom another program has locked', () => 
     })
     expect(await refresh(other.token)).toBe('ok')
     expect(await refresh(locked.token)).toBe('service_unavailable')
-    // As one that failed while the store was away.
+    // This logout is queued as if it had failed while the store was down.
     room.pendingRevocations.add(sha256Hex(third.token), true, 'of the third')
     await vi.waitFor(() => expect(room.pendingRevocations.count).toBe(1), { timeout: 4_000 })
     expect(await refresh(third.token)).toBe('refresh_token_inactive')
@@ -234,7 +234,7 @@ describeWithServices('logouts of a user whom another program has locked', () => 
     expect(await refresh(locked.token)).toBe('refresh_token_inactive')
   })
 
-  it('hold up every refresh where one is of a session that its token does not tell', async () => {
+  it('block every refresh if the session of a queued token is not known', async () => {
     const [locked, other] = [await newSession('untold'), await newSession('told')]
     await program.query('begin')
     await program.query('select from users where id = $1 for update', [locked.id])
@@ -266,24 +266,27 @@ describeWithPostgresBinary('logouts while Postgres is stopped', () => {
     await server?.stop()
   })
 
-  it.each(['killed', 'frozen'])('are answered, and stored when it is back from being %s', async how => {
-    const email = `${how}@example.com`
-    await room.register(email)
-    const [token, other] = [
-      await room.accounts.login({ email, password }),
-      await room.accounts.login({ email, password }),
-    ]
-    if (how === 'killed') await server.kill()
-    else server.pause()
-    const begun = performance.now()
-    await room.sessions.logout(token.refresh_token)
-    expect(performance.now() - begun).toBeLessThan(2000)
-    expect(room.pendingRevocations.count).toBe(1)
-    expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('service_unavailable')
-    if (how === 'killed') await server.restart()
-    else server.resume()
-    await vi.waitFor(() => expect(room.pendingRevocations.count).toBe(0), { timeout: 10_000 })
-    expect(await outcome(room.sessions.refresh(token.refresh_token))).toBe('refresh_token_inactive')
-    expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('ok')
-  })
+  it.each(['killed', 'frozen'])(
+    'get a response within 2 s, and are stored after a %s Postgres is back',
+    async how => {
+      const email = `${how}@example.com`
+      await room.register(email)
+      const [token, other] = [
+        await room.accounts.login({ email, password }),
+        await room.accounts.login({ email, password }),
+      ]
+      if (how === 'killed') await server.kill()
+      else server.pause()
+      const begun = performance.now()
+      await room.sessions.logout(token.refresh_token)
+      expect(performance.now() - begun).toBeLessThan(2000)
+      expect(room.pendingRevocations.count).toBe(1)
+      expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('service_unavailable')
+      if (how === 'killed') await server.restart()
+      else server.resume()
+      await vi.waitFor(() => expect(room.pendingRevocations.count).toBe(0), { timeout: 10_000 })
+      expect(await outcome(room.sessions.refresh(token.refresh_token))).toBe('refresh_token_inactive')
+      expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('ok')
+    },
+  )
 })

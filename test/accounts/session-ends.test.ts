@@ -1,4 +1,4 @@
-// A session that has ended stays ended, even if a rotation runs at the same time.
+// A session stays ended, even if a rotation runs at the same time.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SignedIn } from '../../src/accounts/sessions.ts'
@@ -24,7 +24,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     const email = `end${people}@example.com`
     return { id: await room.register(email), email }
   }
-  /** As a login does, without its password. */
+  /** Opens a session as a login does, but without a password. */
   async function login(email: string): Promise<SignedIn> {
     const { id = 0, session_epoch = 0 } = (await room.users.findPasswordRecord(email)) ?? {}
     const opened = await room.sessions.create(id, session_epoch)
@@ -35,9 +35,9 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     ['ended by its id', (id, token) => room.store.end(id, String(claimsOf(token).sid))],
     ['ended with all others', id => room.store.endOthers(id, undefined, new Date(room.clock.now()))],
     ['logged out', (_, token) => room.sessions.logout(token)],
-    ['revoked with all of its user', id => room.store.revokeAll(id)],
+    ['revoked with all sessions of its user', id => room.store.revokeAll(id)],
   ])('that is %s', (_, end) => {
-    it('has no token that works afterwards, of 100 that were being exchanged', async () => {
+    it('has no working token in 100 runs, even if a token is exchanged at the same time', async () => {
       const { id, email } = await newUser()
       for (let turn = 0; turn < 100; turn += 1) {
         const { refresh_token: token } = await login(email)
@@ -48,7 +48,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     })
   })
 
-  it('that is of 0.1 has an id that is derived from its record, and keeps it', async () => {
+  it('created by version 0.1 has a stable id that is derived from its record', async () => {
     const { id, email } = await newUser()
     await login(email)
     await database.query(
@@ -64,7 +64,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await room.store.list(id, new Date(room.clock.now()))).toEqual([])
   })
 
-  it('of 0.1 that an earlier version has rotated ends at a logout with the exchanged token', async () => {
+  it('created by version 0.1 and rotated by an earlier version ends at a logout with the exchanged token', async () => {
     const { id, email } = await newUser()
     const old = await login(email)
     await database.query('update refresh_tokens set session_id = null where user_id = $1', [id])
@@ -81,7 +81,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await room.store.list(id, new Date(room.clock.now()))).toEqual([])
   })
 
-  it('whose exchanged token comes back after its record was pruned is revoked with all others', async () => {
+  it('is revoked with all others if an exchanged token is used again after its record was pruned', async () => {
     const { id, email } = await newUser()
     const [stolen, other] = [await login(email), await login(email)]
     const next = await room.sessions.refresh(stolen.refresh_token)
@@ -99,7 +99,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     1
   const prune = () => room.store.prune(new Date(room.clock.now()), 1_000)
 
-  it('goes on where it is named by a token without a record: a logout with it ends nothing', async () => {
+  it('does not end at a logout with an exchanged token that has no record', async () => {
     const { email } = await newUser()
     const first = await login(email)
     const next = await room.sessions.refresh(first.refresh_token)
@@ -113,7 +113,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await outcome(room.sessions.refresh(next.refresh_token))).toBe('ok')
   })
 
-  it('of 0.1 keeps the record of an exchanged token until that expires', async () => {
+  it('created by version 0.1 keeps the record of an exchanged token until the token expires', async () => {
     const { id, email } = await newUser()
     const first = await login(email)
     await database.query('update refresh_tokens set session_id = null where user_id = $1', [id])
@@ -126,12 +126,12 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await isStored(first.refresh_token)).toBe(false)
   })
 
-  it('is not taken for stolen by a token without a record that is no day old', async () => {
+  it('is not revoked by a token without a record that is less than a day old', async () => {
     const { id, email } = await newUser()
     const signedIn = await login(email)
     const session = { id: String(claimsOf(signedIn.refresh_token).sid), endsAtMs: Number.POSITIVE_INFINITY }
     const { token } = await room.tokens.issueRefresh(id, session)
-    // The claim has whole seconds.
+    // The claim `iat` has whole seconds, so the test stays a second away from the limit.
     room.clock.advance(day - 1_000)
     expect(await outcome(room.sessions.refresh(token))).toBe('refresh_token_inactive')
     const next = await room.sessions.refresh(signedIn.refresh_token)
@@ -140,7 +140,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await outcome(room.sessions.refresh(next.refresh_token))).toBe('refresh_token_inactive')
   })
 
-  it('that is over is no theft when its token comes back a day later', async () => {
+  it('causes no revocation if it has ended and its token is used a day later', async () => {
     const { email } = await newUser()
     const [ended, other] = [await login(email), await login(email)]
     await room.sessions.logout(ended.refresh_token)

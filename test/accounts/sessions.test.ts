@@ -11,7 +11,7 @@ import { describeOverSetups } from '../support/setups.ts'
 import { day, openRoom, outcome, password, type Room, tally } from './setup.ts'
 
 let count = 0
-/** Creates a user with one session. */
+/** Creates a user and logs in once. */
 async function newSession(room: Room): Promise<{ id: number; pair: TokenPair }> {
   count += 1
   const email = `session${count}@example.com`
@@ -46,7 +46,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
   })
   afterAll(() => database.close())
 
-  it('a login stores the SHA-256 of its refresh token, to expire in 30 days', async () => {
+  it('a login stores the SHA-256 of its refresh token, which expires in 30 days', async () => {
     const { id, pair } = await newSession(room)
     expect(await recordOf(database, pair.refresh_token)).toEqual({
       revoked: 0,
@@ -56,7 +56,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     })
   })
 
-  it('a refresh answers a new pair, revokes the token presented, and stores its successor', async () => {
+  it('a refresh returns a new pair, revokes the presented token and stores its successor', async () => {
     const { id, pair } = await newSession(room)
     await room.users.update(id, { plan: 'pro' })
     const next = await room.sessions.refresh(` ${pair.refresh_token}\n`)
@@ -70,14 +70,14 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await recordOf(database, next.refresh_token)).toMatchObject({ revoked: 0, rotated_at: null })
   })
 
-  it('a refresh token used twice is refused, and its successor goes on working', async () => {
+  it('a refresh token is refused at its second use, and its successor keeps working', async () => {
     const { pair } = await newSession(room)
     const next = await room.sessions.refresh(pair.refresh_token)
     expect(await used(room, pair.refresh_token)).toBe('refresh_token_inactive')
     expect(await used(room, next.refresh_token)).toBe('ok')
   })
 
-  it('of 50 simultaneous uses of one token exactly one gets a pair', async () => {
+  it('exactly one of 50 simultaneous uses of a token returns a pair', async () => {
     for (let round = 0; round < 3; round += 1) {
       const { id, pair } = await newSession(room)
       const uses = await Promise.all(Array.from({ length: 50 }, () => used(room, pair.refresh_token)))
@@ -86,14 +86,14 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     }
   })
 
-  it('says what is wrong with a token in the order missing, invalid, inactive', async () => {
+  it('a refresh checks in order whether the token is missing, invalid or inactive', async () => {
     const { id, pair } = await newSession(room)
     expect(await used(room, '')).toBe('refresh_token_missing')
     expect(await used(room, ' \t\n')).toBe('refresh_token_missing')
     expect(await used(room, 'x')).toBe('refresh_token_invalid')
     expect(await used(room, '\ud800')).toBe('refresh_token_invalid')
     expect(await used(room, pair.access_token)).toBe('refresh_token_invalid')
-    // Validly signed, but not in the store.
+    // This token has a valid signature, but no record.
     expect(await used(room, (await room.tokens.issueRefresh(id, endless)).token)).toBe(
       'refresh_token_inactive',
     )
@@ -109,7 +109,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
         ]),
     ],
     [
-      'past its expires_at in the store',
+      'that is past its expires_at in the store',
       (_, token) =>
         database.query('update refresh_tokens set expires_at = $1 where token_hash = $2', [
           new Date(room.clock.now()),
@@ -117,8 +117,8 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
         ]),
     ],
     ['that was logged out', (_, token) => room.sessions.logout(` ${token} `)],
-    ['of a user whose sessions were all revoked', id => room.store.revokeAll(id)],
-  ])('a token %s is refused, and no other is', async (_, end) => {
+    ['that belongs to a user without active sessions', id => room.store.revokeAll(id)],
+  ])('a token %s is refused, and tokens of other users still work', async (_, end) => {
     const { id, pair } = await newSession(room)
     const other = await newSession(room)
     await end(id, pair.refresh_token)
@@ -126,14 +126,14 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await used(room, other.pair.refresh_token)).toBe('ok')
   })
 
-  it('a token whose JWT has expired is refused as such', async () => {
+  it('a token with an expired JWT is refused as invalid', async () => {
     const other = await openRoom(database)
     const { pair } = await newSession(other)
     other.clock.advance(30 * day)
     expect(await used(other, pair.refresh_token)).toBe('refresh_token_invalid')
   })
 
-  it('an inactive user is told so, and nothing is revoked by it', async () => {
+  it('a refresh of an inactive user is refused with user_not_found and revokes nothing', async () => {
     const { id, pair } = await newSession(room)
     await room.users.update(id, { is_active: 0 })
     expect(await used(room, pair.refresh_token)).toBe('user_not_found')
@@ -142,7 +142,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await used(room, pair.refresh_token)).toBe('ok')
   })
 
-  it('an inactive user with a token that is not active is told that', async () => {
+  it('an inactive token of an inactive user is refused with refresh_token_inactive', async () => {
     const { id, pair } = await newSession(room)
     const next = await room.sessions.refresh(pair.refresh_token)
     await room.sessions.logout(next.refresh_token)
@@ -151,7 +151,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await used(room, next.refresh_token)).toBe('refresh_token_inactive')
   })
 
-  it('a logout with anything else changes nothing and does not fail', async () => {
+  it('a logout without a valid refresh token changes nothing and does not fail', async () => {
     const { pair } = await newSession(room)
     for (const token of ['', ' ', 'x', 'a\0', '\ud800', pair.access_token, 'x'.repeat(60_000)]) {
       await room.sessions.logout(token)
@@ -176,7 +176,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('a user can log in after all sessions are revoked, and an unknown user is reported', async () => {
+  it('a user can log in after revokeAll, which returns false for an unknown user', async () => {
     const { id } = await newSession(room)
     expect(await room.store.revokeAll(id)).toBe(true)
     const again = await room.accounts.login({ email: (await room.users.findById(id))?.email ?? '', password })
@@ -184,11 +184,11 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await room.store.revokeAll(9007199254740991)).toBe(false)
   })
 
-  it('after revoke-all none of 20 tokens that were being rotated works, 20 times out of 20', async () => {
+  it('no token of 20 rotating clients works after revokeAll, in 20 runs', async () => {
     for (let round = 0; round < 20; round += 1) await raceRevokeAll(room)
   })
 
-  describe('where a reuse revokes all', () => {
+  describe('with reuse set to revoke_all', () => {
     let strict: Room
     beforeAll(async () => {
       strict = await openRoom(database, { reuse: 'revoke_all' })
@@ -197,15 +197,18 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     it.each([
       [10_001, 'refresh_token_inactive'],
       [10_000, 'ok'],
-    ])('a token that was rotated %i ms ago leaves its successor: %s', async (passedMs, successor) => {
-      const { pair } = await newSession(strict)
-      const next = await strict.sessions.refresh(pair.refresh_token)
-      strict.clock.advance(passedMs)
-      expect(await used(strict, pair.refresh_token)).toBe('refresh_token_inactive')
-      expect(await used(strict, next.refresh_token)).toBe(successor)
-    })
+    ])(
+      'the reuse of a token %i ms after its rotation leaves its successor with the outcome %s',
+      async (passedMs, successor) => {
+        const { pair } = await newSession(strict)
+        const next = await strict.sessions.refresh(pair.refresh_token)
+        strict.clock.advance(passedMs)
+        expect(await used(strict, pair.refresh_token)).toBe('refresh_token_inactive')
+        expect(await used(strict, next.refresh_token)).toBe(successor)
+      },
+    )
 
-    it('a token that was logged out, or never stored, does not', async () => {
+    it('a token that was logged out or never stored does not revoke other sessions', async () => {
       const { id, pair } = await newSession(strict)
       const email = (await strict.users.findById(id))?.email ?? ''
       const other = await strict.accounts.login({ email, password })
@@ -219,7 +222,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     })
   })
 
-  it('where a reuse is only refused, the other sessions stay, however late it comes', async () => {
+  it('with reuse set to reject, the reuse of a token a minute later revokes no session', async () => {
     const { pair } = await newSession(room)
     const next = await room.sessions.refresh(pair.refresh_token)
     room.clock.advance(60_000)
@@ -228,7 +231,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
   })
 })
 
-/** Twenty clients of one user rotate continuously; all have rotated at least once when everything is revoked. */
+/** Twenty clients of one user rotate continuously. Each has rotated at least once before `revokeAll`. */
 async function raceRevokeAll(room: Room): Promise<void> {
   count += 1
   const email = `race${count}@example.com`
@@ -264,7 +267,7 @@ async function raceRevokeAll(room: Room): Promise<void> {
   expect(await room.activeSessions(id)).toEqual([])
 }
 
-describeWithServices('sessions of two connections', () => {
+describeWithServices('sessions changed by two connections', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let room: Room
 
@@ -292,7 +295,7 @@ describeWithServices('sessions of two connections', () => {
   const storeWithin = (tx: Queryable) =>
     createSessionStore({ ...database, query: (sql, values) => tx.query(sql, values) })
 
-  it('revoke-all does not wait for a rotation in flight, and kills what comes of it', async () => {
+  it('revokeAll does not wait for a running rotation, and its successor does not work', async () => {
     const { id, pair } = await newSession(room)
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
       expect(await room.store.revokeAll(id)).toBe(true)
@@ -302,7 +305,7 @@ describeWithServices('sessions of two connections', () => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('a rotation that waited for revoke-all gets nothing', async () => {
+  it('a rotation that waited for revokeAll is refused', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string> | undefined
     await database.transaction(async tx => {
@@ -315,7 +318,7 @@ describeWithServices('sessions of two connections', () => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('uses that waited for the winner get nothing', async () => {
+  it('uses of a token that waited for its first use are refused', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string[]> | undefined
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
@@ -327,13 +330,13 @@ describeWithServices('sessions of two connections', () => {
     expect(await used(room, successor)).toBe('ok')
   })
 
-  it('two uses at once of a token that is days old are no theft, where a reuse revokes all', async () => {
+  it('two simultaneous uses of a token that is days old revoke nothing, with reuse set to revoke_all', async () => {
     const strict = await openRoom(database, { reuse: 'revoke_all' })
     const { id, pair } = await newSession(strict)
     strict.clock.advance(2 * day)
     const refresh = () => strict.sessions.refresh(pair.refresh_token)
     let both: Promise<PromiseSettledResult<TokenPair>[]> | undefined
-    // Each has read the token as active before one of them exchanges it.
+    // Both have read the token as active before one of them exchanges it.
     await database.transaction(async tx => {
       await tx.query('select 1 from users where id = $1 for update', [id])
       both = Promise.allSettled([refresh(), refresh()])
@@ -344,7 +347,7 @@ describeWithServices('sessions of two connections', () => {
     expect(await used(strict, won[0]?.refresh_token ?? '')).toBe('ok')
   })
 
-  it('one that waited for a winner that failed wins in its place', async () => {
+  it('a use of a token succeeds if the first use, for which it waited, is rolled back', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string> | undefined
     const failing = rotateSlowly(id, pair.refresh_token, async () => {
@@ -357,7 +360,7 @@ describeWithServices('sessions of two connections', () => {
     expect(await room.activeSessions(id)).toHaveLength(1)
   })
 
-  it('a deletion of the user and a rotation never both wait for the other, whichever comes first', async () => {
+  it('a deletion of the user and a rotation do not deadlock in either order', async () => {
     const first = await newSession(room)
     let deletion: Promise<boolean> | undefined
     const successor = await rotateSlowly(first.id, first.pair.refresh_token, async () => {
@@ -370,7 +373,7 @@ describeWithServices('sessions of two connections', () => {
     const second = await newSession(room)
     let late: Promise<string> | undefined
     await database.transaction(async tx => {
-      // A deletion locks the user first, then the sessions: the rotation starts between the two.
+      // A deletion locks the user before the sessions. The rotation starts between these two locks.
       await tx.query('select 1 from users where id = $1 for update', [second.id])
       late = used(room, second.pair.refresh_token)
       await waitingForLocks(database)

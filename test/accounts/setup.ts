@@ -1,4 +1,4 @@
-// Builds the accounts over a database, with a clock that tests move.
+// Builds the account services on a database, with a clock that tests advance.
 import { type Accounts, createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
 import { newPasswordValidator } from '../../src/accounts/password-rules.ts'
@@ -38,7 +38,7 @@ export interface Room {
   sessions: Sessions
   accounts: Accounts
   activeSessions(userId: number): Promise<Session[]>
-  /** A user with that password. @returns the id */
+  /** Creates a user with `password`. @returns the user's id */
   register(email: string): Promise<number>
 }
 
@@ -49,7 +49,7 @@ export interface RoomOptions {
 }
 
 export const password = 'un mot de passe'
-/** Of it, at a fortieth of the cost of one that is registered. */
+/** A hash of `password` that costs a fortieth of the hash that a registration stores. */
 const passwordHash =
   '$argon2id$v=19$m=1024,t=1,p=1$0+PrgspImn4JVckUVgjpQQ$MWm2tlQJlVx3vu7j+5nNoHJPEngwP2i90ZStsvqIu/M'
 export const day = 24 * 60 * 60_000
@@ -99,7 +99,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
   }
 }
 
-/** The outcome of a call: `ok`, or the code of the refusal. Other errors are rethrown. */
+/** Returns `ok`, or the code of the refusal. Rethrows other errors. */
 export async function outcome(call: Promise<unknown>): Promise<string> {
   try {
     await call

@@ -1,11 +1,11 @@
-// `/readyz` reports the stores and the workers.
+// Tests the report of `/readyz` about the stores and the workers.
 import { describe, expect, it } from 'vitest'
 import { createHealth, type WorkerHealth } from '../../src/admin/health.ts'
 import type { ReloadResult } from '../../src/observability/metrics/counters.ts'
 
 const up = { postgres: true, redis: true }
 
-/** @param workers the `stores` of each; a worker that is not running has no pid */
+/** @param workers the `stores` of each worker; `gone` for a worker that is not running */
 function health(
   workers: (WorkerHealth['stores'] | 'gone')[] | undefined,
   own = up,
@@ -27,8 +27,8 @@ function health(
   })
 }
 
-describe('the view of health', () => {
-  it('of one process names no workers', async () => {
+describe('the readiness', () => {
+  it('contains no workers if the gateway is one process', async () => {
     expect(await health(undefined).readiness()).toEqual({
       status: 'ok',
       checks: { postgres: 'ok', redis: 'ok' },
@@ -37,7 +37,7 @@ describe('the view of health', () => {
   })
 
   it.each(['refused', 'incomplete'] as const)(
-    'the readiness contains a reload that is %s, and the gateway stays ready',
+    'contains the result of a reload that is %s, and stays ok',
     async lastReload => {
       expect(await health(undefined, up, lastReload).readiness()).toEqual({
         status: 'ok',
@@ -48,7 +48,7 @@ describe('the view of health', () => {
     },
   )
 
-  it('is down from the stop on, for unguarded routes too, and names the listener', async () => {
+  it('is down after the stop begins, also for unguarded routes, and contains the listener', async () => {
     const one = health(undefined, up, 'success', true)
     expect(await one.readiness()).toEqual({
       status: 'down',
@@ -63,17 +63,23 @@ describe('the view of health', () => {
   })
 
   it.each([
-    ['all are up', [up, up], 'ok', 'ok', []],
-    ['one does not answer', [up, undefined], 'degraded', 'degraded', ['worker 2 does not respond']],
-    ['one is gone', [up, 'gone'], 'degraded', 'degraded', ['a worker has exited and is being replaced']],
+    ['all workers respond', [up, up], 'ok', 'ok', []],
+    ['one worker does not respond', [up, undefined], 'degraded', 'degraded', ['worker 2 does not respond']],
     [
-      'none is up',
+      'one worker has ended',
+      [up, 'gone'],
+      'degraded',
+      'degraded',
+      ['a worker has exited and is being replaced'],
+    ],
+    [
+      'no worker responds',
       [undefined, 'gone'],
       'down',
       'down',
       ['worker 1 does not respond', 'a worker has exited and is being replaced'],
     ],
-  ] as const)('is, where %s, %#', async (_, workers, mark, status, warnings) => {
+  ] as const)('has the expected status and warnings if %s', async (_, workers, mark, status, warnings) => {
     const report = await health([...workers]).readiness()
     expect(report).toEqual({
       status,
@@ -83,7 +89,7 @@ describe('the view of health', () => {
     expect(await health([...workers]).publicReadiness()).toEqual({ status, checks: { workers: mark } })
   })
 
-  it('says of a worker that it does not reach Postgres although the primary does', async () => {
+  it('is degraded if a worker does not reach Postgres, and down if no worker does', async () => {
     const some = await health([up, { ...up, postgres: false }]).readiness()
     expect(some).toMatchObject({
       status: 'degraded',
@@ -94,7 +100,7 @@ describe('the view of health', () => {
     expect(all).toMatchObject({ status: 'down', checks: { postgres: 'down' } })
   })
 
-  it('is degraded and no more where workers, or the primary, do not reach Redis', async () => {
+  it('is only degraded if workers or the primary do not reach Redis', async () => {
     const none = { ...up, redis: false }
     expect(await health([up, none]).readiness()).toMatchObject({
       status: 'degraded',
@@ -111,7 +117,7 @@ describe('the view of health', () => {
     })
   })
 
-  it('is down where the primary does not reach Postgres', async () => {
+  it('is down if the primary does not reach Postgres', async () => {
     const report = await health([up, up], { ...up, postgres: false }).readiness()
     expect(report).toMatchObject({ status: 'down', checks: { postgres: 'down', workers: 'ok' } })
   })

@@ -1,4 +1,4 @@
-// The overview shows the last 15 minutes in steps of 10 s, from the counters of all processes.
+// Tests the overview of the last 15 minutes in steps of 10 s, from the counters of all processes.
 import { expect, it } from 'vitest'
 import { createOverviewHistory } from '../../src/admin/overview.ts'
 import { createMetrics, type Metrics } from '../../src/observability/metrics/metrics.ts'
@@ -10,7 +10,7 @@ const count = ({ requests }: Metrics, status: number, durationMs = 2, times = 1)
   for (let i = 0; i < times; i += 1) requests.count({ route: 'r', method: 'GET', status, durationMs })
 }
 
-it('counts of each step are what all processes counted in it; before the start nothing is known', async () => {
+it('each step contains the counts of all processes, or null for steps before the start', async () => {
   const workers = [newMetrics(), newMetrics()] as const
   const [one, other] = workers
   const history = createOverviewHistory({
@@ -45,7 +45,7 @@ it('counts of each step are what all processes counted in it; before the start n
   expect(series.p50_ms.at(-2)).toBeLessThan(2.5)
   expect(series.p99_ms.at(-2)).toBeGreaterThan(25)
 
-  // A step that nobody could read, and what is older than 15 minutes.
+  // Skips a step, and then fills 15 minutes, so that older steps are dropped.
   count(one, 200)
   clock.at += 20_000
   await history.sample()
@@ -58,7 +58,7 @@ it('counts of each step are what all processes counted in it; before the start n
   expect(history.series().requests).toEqual(Array.from({ length: 90 }, () => 1))
 })
 
-it('begins anew where the clock was set back', async () => {
+it('the history starts again if the clock was set back', async () => {
   const metrics = newMetrics()
   const history = createOverviewHistory({ clock, gather: async () => [await metrics.gather('own')] })
   await history.sample()
@@ -77,7 +77,7 @@ it('begins anew where the clock was set back', async () => {
   expect(history.series().requests.slice(-2)).toEqual([null, 3])
 })
 
-it('what is above the last bound is told as that bound', () => {
+it('a quantile above the last bound is reported as the last bound', () => {
   const durations = new Map([
     [1, 0],
     [30, 0],

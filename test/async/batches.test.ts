@@ -1,4 +1,4 @@
-// Batches: who goes together, who waits for whom, and whom a failure concerns.
+// Tests which calls share a batch, which calls wait, and which calls a failure affects.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createBatches } from '../../src/async/batches.ts'
@@ -24,7 +24,7 @@ function recorded({ maxItems = 100, maxWaitMs = 1_000, areAlike = () => true }: 
   return { add, batches, sizes }
 }
 
-/** Once a batch of several has ended. */
+/** The last batch of the returned record had several calls. */
 async function recordedUnderLoad(rules?: Rules) {
   const record = recorded(rules)
   const answers = [0, 0, 0].map(record.add)
@@ -36,13 +36,13 @@ async function recordedUnderLoad(rules?: Rules) {
   return record
 }
 
-/** Until a batch that begins at the end of a turn, or of the next, has begun. */
+/** Waits two turns of the event loop, after which a scheduled batch has started. */
 const turn = async () => {
   for (let turns = 0; turns < 2; turns += 1) await new Promise(resolve => setImmediate(resolve))
 }
 
 describe('batches', () => {
-  it('a call that comes alone waits for nobody, however many have come so', async () => {
+  it('a single call starts immediately, also after other single calls', async () => {
     const { add, batches, sizes } = recorded()
     for (const call of [0, 1, 2]) {
       const answer = add(call)
@@ -52,7 +52,7 @@ describe('batches', () => {
     }
   })
 
-  it('after a batch of several, a call waits until its turn has read all sockets, and goes with those of that turn', async () => {
+  it('after a batch of several, a call waits for the end of its turn and joins the calls of that turn', async () => {
     const { add, batches } = await recordedUnderLoad()
     const answers = [add(1)]
     await Promise.resolve()
@@ -64,7 +64,7 @@ describe('batches', () => {
     expect(await Promise.all(answers)).toEqual([10, 20])
   })
 
-  it('calls made while one is under way go together in the next, in their order', async () => {
+  it('calls made while a batch is running share the next batch, in order', async () => {
     const { add, batches } = recorded()
     const first = add(1)
     await turn()
@@ -81,7 +81,7 @@ describe('batches', () => {
     expect(await Promise.all(later)).toEqual([20, 30, 40])
   })
 
-  it('none has more items than allowed', async () => {
+  it('a batch has at most the allowed number of items', async () => {
     const { add, batches, sizes } = await recordedUnderLoad({ maxItems: 2 })
     const answers = [1, 2, 3, 4, 5].map(add)
     await turn()
@@ -95,7 +95,7 @@ describe('batches', () => {
     expect(sizes()).toEqual([2, 2, 1])
   })
 
-  it('calls that are not alike go one batch after the other, in their order', async () => {
+  it('calls that are not alike run in separate batches, in order', async () => {
     const { add, batches } = await recordedUnderLoad({ areAlike: (first, later) => first % 2 === later % 2 })
     const answers = [1, 3, 2, 5].map(add)
     for (let batch = 0; batch < 3; batch += 1) {
@@ -106,7 +106,7 @@ describe('batches', () => {
     expect(batches.map(({ items }) => items)).toEqual([[1, 3], [2], [5]])
   })
 
-  it('one that takes too long holds up nobody, and its end starts no second one beside the next', async () => {
+  it('an overdue batch does not block the next one, and its end starts no additional batch', async () => {
     const { add, batches, sizes } = recorded({ maxWaitMs: 20 })
     const slow = add(1)
     await turn()
@@ -126,7 +126,7 @@ describe('batches', () => {
     expect(await waiting).toBe(30)
   })
 
-  it('one that fails fails for its own items alone', async () => {
+  it('a batch that fails rejects only its own calls', async () => {
     const { add, batches } = await recordedUnderLoad()
     const failing = [add(1), add(2)]
     await turn()

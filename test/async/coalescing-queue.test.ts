@@ -1,8 +1,8 @@
-// The coalescing queue: one task at a time per key, and one outcome for all tasks that waited for the same thing.
+// Tests that a key has one running task, and that waiting tasks can share its outcome.
 import { describe, expect, it } from 'vitest'
 import { createCoalescingQueue } from '../../src/async/coalescing-queue.ts'
 
-/** Work that ends on request, and the order in which it began. */
+/** Creates tasks that end on request, and records the order of their starts. */
 function tasks() {
   const begun: string[] = []
   const ends = new Map<string, (outcome: string | Error) => void>()
@@ -39,7 +39,7 @@ describe('the coalescing queue', () => {
     expect(await again).toBe('d')
   })
 
-  it('gives a result `gone` to the tasks that waited when the run began, and runs a task that came later', async () => {
+  it('gives a result `gone` to the tasks that waited at the start of its run, but not to later tasks', async () => {
     const { begun, work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const first = queue.run('key', work('first'))
@@ -52,7 +52,7 @@ describe('the coalescing queue', () => {
     expect(await Promise.all([first, ...waited, later])).toEqual(['first', 'gone', 'gone', 'gone', 'later'])
   })
 
-  it('gives a shared error to all tasks that wait', async () => {
+  it('gives a shared error to all waiting tasks', async () => {
     const { begun, work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const all = Promise.allSettled(['first', 'second', 'third'].map(name => queue.run('key', work(name))))
@@ -64,7 +64,7 @@ describe('the coalescing queue', () => {
     expect(await later).toBe('later')
   })
 
-  it('keeps any other error for the task that met it', async () => {
+  it('gives any other error only to the task that failed', async () => {
     const { work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const all = Promise.allSettled(['first', 'second'].map(name => queue.run('key', work(name))))

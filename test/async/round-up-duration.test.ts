@@ -1,9 +1,9 @@
-// Work that ends only at whole tenths of a second after its start.
+// Tests that work ends at a multiple of 100 ms after its start.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { roundUpDuration } from '../../src/async/round-up-duration.ts'
 
-/** Timers fire up to two milliseconds early. */
+/** Adds 2 ms, because timers may fire up to 2 ms early. */
 async function elapsed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now()
   await roundUpDuration(work).catch(() => {})
@@ -11,17 +11,17 @@ async function elapsed(work: () => Promise<unknown>): Promise<number> {
 }
 
 it.each<[string, number, () => Promise<unknown>]>([
-  ['none', 100, async () => {}],
-  ['a part of a step', 100, () => sleep(40)],
-  ['a step and a part', 200, () => sleep(110)],
-  ['none, and fails', 100, () => Promise.reject(new Error('no'))],
+  ['no time', 100, async () => {}],
+  ['a part of 100 ms', 100, () => sleep(40)],
+  ['a little over 100 ms', 200, () => sleep(110)],
+  ['no time and fails', 100, () => Promise.reject(new Error('no'))],
 ])('work that takes %s ends after %i ms', async (_, expected, work) => {
   const times = await Promise.all(Array.from({ length: 5 }, () => elapsed(work)))
   expect(Math.min(...times)).toBeGreaterThanOrEqual(expected)
   expect(Math.min(...times)).toBeLessThan(expected + 90)
 })
 
-it('has the outcome of the work', async () => {
+it('the outcome is the outcome of the work', async () => {
   expect(await roundUpDuration(async () => 7)).toBe(7)
   await expect(roundUpDuration(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
 })

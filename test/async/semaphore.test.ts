@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A task that ends when `end` is called. */
+/** Creates a task that ends when `end` is called. */
 function heldTask() {
   let end = () => {}
   const promise = new Promise<void>(resolve => {
@@ -20,8 +20,8 @@ function heldTask() {
   return { task, end }
 }
 
-describe('bounded work', () => {
-  it('never has more in flight than it may, and serves those who wait in their order', async () => {
+describe('a semaphore', () => {
+  it('never runs more tasks than allowed, and runs waiting tasks in order', async () => {
     const work = createSemaphore({ concurrency: 2, queue: 10, wait: 1000 }, serviceUnavailable)
     const tasks = Array.from({ length: 6 }, heldTask)
     const runs = tasks.map(({ task }) => work.run(task))
@@ -34,7 +34,7 @@ describe('bounded work', () => {
     }
   })
 
-  it('refuses at once past its queue, with 503 and Retry-After: 1', async () => {
+  it('refuses immediately with 503 and Retry-After: 1 if the queue is full', async () => {
     const work = createSemaphore({ concurrency: 1, queue: 1, wait: 1000 }, serviceUnavailable)
     const [first, second] = [heldTask(), heldTask()]
     const runs = [work.run(first.task), work.run(second.task)]
@@ -48,7 +48,7 @@ describe('bounded work', () => {
     await Promise.all(runs)
   })
 
-  it('lets nobody wait longer than it may, and gives the place to who comes after', async () => {
+  it('refuses tasks that wait too long, and their places become free', async () => {
     const work = createSemaphore({ concurrency: 1, queue: 2, wait: 1000 }, serviceUnavailable)
     const first = heldTask()
     const late = vi.fn(async () => {})
@@ -61,7 +61,7 @@ describe('bounded work', () => {
     expect(await next).toBe('served')
   })
 
-  it('gives its place back when a task fails', async () => {
+  it('releases the slot of a task that fails', async () => {
     const work = createSemaphore({ concurrency: 1, queue: 0, wait: 0 }, serviceUnavailable)
     await expect(work.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(await work.run(async () => 'served')).toBe('served')

@@ -1,8 +1,8 @@
-// Polls for a changed content: what one poll finds is compared with what the previous poll found.
+// Tests that a new content is reported only if two polls in a row find it.
 import { expect, it } from 'vitest'
 import { watchContent } from '../../src/async/watch-content.ts'
 
-/** How often a watch reports a change while its polls find these contents. */
+/** Counts the changes that a watch reports while its polls find these contents. */
 async function changesIn(contents: (string | undefined)[], inUse: string | undefined): Promise<number> {
   let changes = 0
   let stop = () => {}

@@ -1,4 +1,4 @@
-// Code and token of a row: what they look like, what they stand for, and under which secret.
+// Tests the form of codes and tokens, and their dependence on the row and on the secret.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createCodeDerivation, idOfToken } from '../../../src/accounts/codes/code-derivation.ts'
 import type { AccountCode } from '../../../src/accounts/codes/code-issue-store.ts'
@@ -32,8 +32,8 @@ const noDatabase = {
 }
 const under = (sealer: Sealer) => createCodeDerivation(createCodeKeys(noDatabase, sealer))
 
-describe('what a mail carries', () => {
-  it('is a code of 8 digits and a token of base64url that names its row, the same each time', async () => {
+describe('the code and token of a row', () => {
+  it('are 8 digits and base64url with the row id, and are the same each time', async () => {
     const { code, token } = await under(sealers.first).codeOf(row)
     expect(code).toMatch(/^\d{8}$/)
     expect(token).toMatch(/^[A-Za-z0-9_-]{64}$/)
@@ -41,14 +41,14 @@ describe('what a mail carries', () => {
     expect(await under(await createSealer('the first secret')).codeOf(row)).toEqual({ code, token })
   })
 
-  it('has codes that are spread evenly, those that begin with a zero too', async () => {
+  it('are spread evenly, including codes that start with a zero', async () => {
     const firstDigits = new Map<string, number>()
     for (let user_id = 1; user_id <= 5_000; user_id += 1) {
       const { code } = await under(sealers.first).codeOf({ ...row, user_id })
       firstDigits.set(code.charAt(0), (firstDigits.get(code.charAt(0)) ?? 0) + 1)
     }
     expect(firstDigits.size).toBe(10)
-    // Derived, and so the same in every run: 500 of each digit, give or take four standard deviations.
+    // The codes are derived, so they are the same in every run. The limit is four standard deviations from 500.
     for (const count of firstDigits.values()) expect(Math.abs(count - 500)).toBeLessThan(85)
   })
 
@@ -60,14 +60,14 @@ describe('what a mail carries', () => {
     { session_epoch: 4 },
     { new_email: 'eve@example.org' },
     { new_email: null },
-  ])('is another one of a row that differs in %j', async other => {
+  ])('do not match a row that differs in %j', async other => {
     const derivation = under(sealers.first)
     const { code, token } = await derivation.codeOf(row)
     expect(await derivation.isCode({ ...row, ...other }, code)).toBe(false)
     expect(await derivation.isToken({ ...row, ...other }, token)).toBe(false)
   })
 
-  it('is right as it is alone: nothing shorter, longer or changed', async () => {
+  it('match only if they are not shortened, lengthened or changed', async () => {
     const derivation = under(sealers.first)
     const { code, token } = await derivation.codeOf(row)
     expect(await derivation.isCode(row, code)).toBe(true)
@@ -80,13 +80,13 @@ describe('what a mail carries', () => {
   })
 
   it.each(['', 'x', '12345678', 'é'.repeat(64), '='.repeat(64), 'A'.repeat(63), 'A'.repeat(65)])(
-    'has no token like %j',
+    'never include the token %j',
     token => expect(idOfToken(token)).toBeUndefined(),
   )
 })
 
 describe('the secret', () => {
-  it('decides: under another one nothing is right, and a code tells nothing of a key that seals', async () => {
+  it('must be the same for a code to match, and yields a separate key for each purpose', async () => {
     const { code, token } = await under(sealers.first).codeOf(row)
     expect(await under(sealers.second).isCode(row, code)).toBe(false)
     expect(await under(sealers.second).isToken(row, token)).toBe(false)
@@ -96,7 +96,7 @@ describe('the secret', () => {
     expect(ofCodes?.equals(ofOthers as Buffer)).toBe(false)
   })
 
-  it('may be exchanged while mails are out: what was mailed under the old one stays right', async () => {
+  it('can be rotated while mails are pending, and codes derived from the old secret still match', async () => {
     const before = await under(sealers.first).codeOf(row)
     const after = under(sealers.rotated)
     expect(await after.isCode(row, before.code)).toBe(true)

@@ -1,4 +1,4 @@
-// The coding in which a file of the console is sent.
+// Tests the choice of the content coding for files of the console.
 import { expect, it } from 'vitest'
 import { chooseCoding } from '../../../src/admin/console/assets.ts'
 
@@ -13,6 +13,6 @@ it.each([
   ['*;q=0', 'identity'],
   ['br;q=0, *', 'gzip'],
   ['identity', 'identity'],
-])('of what is accepted by %j it is %s', (accepted, coding) => {
+])('the Accept-Encoding %j selects the coding %s', (accepted, coding) => {
   expect(chooseCoding(accepted)).toBe(coding)
 })

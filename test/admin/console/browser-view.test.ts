@@ -1,4 +1,4 @@
-// What an operator's browser sees of the admin listener: nobody but a trusted proxy may say so.
+// Tests how an operator's browser reached the admin listener. Only headers of a trusted proxy count.
 import { describe, expect, it } from 'vitest'
 import { createBrowserView } from '../../../src/admin/console/browser-view.ts'
 
@@ -6,62 +6,62 @@ const seen = createBrowserView(['10.0.0.0/8'])
 const request = (remoteAddress: string, headers: Record<string, string>, more = {}) =>
   seen({ socket: { remoteAddress, ...more }, headers } as never)
 
-describe('what a browser sees', () => {
+describe('the view of a browser', () => {
   it.each<[string, string, Record<string, string>, object, string | undefined]>([
-    ['the socket and Host', '127.0.0.1', { host: 'localhost:8081' }, {}, 'http://localhost:8081'],
+    ['comes from the socket and Host', '127.0.0.1', { host: 'localhost:8081' }, {}, 'http://localhost:8081'],
     [
-      'TLS of the socket',
+      'has the scheme https if the socket uses TLS',
       '127.0.0.1',
       { host: 'Admin.example:443' },
       { encrypted: true },
       'https://admin.example',
     ],
-    ['the default port left out', '127.0.0.1', { host: 'admin.example:80' }, {}, 'http://admin.example'],
-    ['an IPv6 address', '::1', { host: '[::1]:8081' }, {}, 'http://[::1]:8081'],
+    ['omits the default port', '127.0.0.1', { host: 'admin.example:80' }, {}, 'http://admin.example'],
+    ['can have an IPv6 address', '::1', { host: '[::1]:8081' }, {}, 'http://[::1]:8081'],
     [
-      'what a trusted proxy says',
+      'comes from the headers of a trusted proxy',
       '10.1.2.3',
       { host: '127.0.0.1:8081', 'x-forwarded-proto': 'HTTPS', 'x-forwarded-host': 'admin.example' },
       {},
       'https://admin.example',
     ],
     [
-      'what the nearest proxy says, where several do',
+      'comes from the nearest of several proxies',
       '10.1.2.3',
       { 'x-forwarded-proto': 'http, https', 'x-forwarded-host': 'evil.example, admin.example' },
       {},
       'https://admin.example',
     ],
     [
-      'Host, where the proxy passes it on',
+      'has the name from Host if the proxy sends no other name',
       '10.1.2.3',
       { host: 'admin.example', 'x-forwarded-proto': 'https' },
       {},
       'https://admin.example',
     ],
     [
-      'nothing that anybody else says',
+      'ignores the headers of an untrusted peer',
       '192.0.2.1',
       { host: 'localhost:8081', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example' },
       {},
       'http://localhost:8081',
     ],
-    ['nothing without a Host', '127.0.0.1', {}, {}, undefined],
+    ['has no origin without a Host', '127.0.0.1', {}, {}, undefined],
     [
-      'nothing of another scheme',
+      'has no origin for a scheme other than http and https',
       '10.1.2.3',
       { host: 'a', 'x-forwarded-proto': 'javascript' },
       {},
       undefined,
     ],
-  ])('is %s', (_, peer, headers, more, origin) => {
+  ])('%s', (_, peer, headers, more, origin) => {
     const view = request(peer, headers, more)
     expect(view.origin).toBe(origin)
     expect(view.isSecure).toBe(origin?.startsWith('https:') ?? false)
     expect(view.isForwarded).toBe(peer.startsWith('10.'))
   })
 
-  it('comes from the address behind the proxy, and is counted by it', () => {
+  it('has the address behind the proxy as its rate-limit key', () => {
     expect(request('10.1.2.3', { 'x-forwarded-for': '198.51.100.7, 10.0.0.1' }).client).toBe('198.51.100.7')
     expect(request('2001:db8::1', {}).client).toBe('2001:db8:0:0::/64')
   })

@@ -1,9 +1,9 @@
-// The console's cookie: which one is read, how it is set, and that no upstream is sent it.
+// Tests how the console's cookie is read, set, and removed from requests to upstreams.
 import { describe, expect, it } from 'vitest'
 import { readCookies, withoutConsoleCookies, writeCookie } from '../../../src/admin/console/cookies.ts'
 
 describe('the cookie of the console', () => {
-  it('is read by the name that fits alone', () => {
+  it('is read only by its exact name', () => {
     const header =
       'a=b; peage-console=plain; __Host-peage-console=secure; peage-console=again; Peage-Console=other'
     expect(readCookies(header, false)).toEqual(['plain', 'again'])
@@ -12,7 +12,7 @@ describe('the cookie of the console', () => {
     expect(readCookies('peage-console=a=b', false)).toEqual(['a=b'])
   })
 
-  it('is for eight hours, for no script and no other site, and over HTTPS bound to the host', () => {
+  it('lasts eight hours, is HttpOnly and SameSite=Strict, and has the __Host- prefix over HTTPS', () => {
     expect(writeCookie('x', false)).toBe('peage-console=x; Path=/; Max-Age=28800; HttpOnly; SameSite=Strict')
     expect(writeCookie('x', true)).toBe(
       '__Host-peage-console=x; Path=/; Max-Age=28800; HttpOnly; SameSite=Strict; Secure',
@@ -31,7 +31,7 @@ describe('the cookie of the console', () => {
     ['peage-console; a=b', 'a=b'],
     ['my-peage-console=x; peage-console-2=y', 'my-peage-console=x; peage-console-2=y'],
     ['a="peage-console=x"', 'a="peage-console=x"'],
-  ])('is taken out of %j, and nothing else is', (header, rest) => {
+  ])('is removed from %j, and other cookies stay', (header, rest) => {
     expect(withoutConsoleCookies(header)).toBe(rest)
   })
 })
