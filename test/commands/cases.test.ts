@@ -1,4 +1,4 @@
-// `peage test`: cases of the configuration or of a file, their positions, failures, and what no case reached.
+// Tests the output of `peage test` for cases in the configuration or in a file.
 import { describe, expect, it } from 'vitest'
 import { commandLine, committed } from './peage.ts'
 
@@ -17,7 +17,7 @@ routes: [{ name: checked, path: /checked, upstream: courses, plans: [premium, pr
 const config = write('plain.yaml', gateway)
 
 describe('peage test', () => {
-  it('passes cases that fit, says what none of them reached, and exits 0', async () => {
+  it('passes matching cases, prints the routes and guards that no case reached, and exits with 0', async () => {
     const file = write(
       'good.yaml',
       `${gateway}tests:
@@ -43,7 +43,7 @@ describe('peage test', () => {
     })
   })
 
-  it('asks as users whose email is verified, unless the case says that it is not', async () => {
+  it('simulates users with a verified email, unless the case sets verified to false', async () => {
     const file = write(
       'verified.yaml',
       `${verified}tests:
@@ -59,7 +59,7 @@ describe('peage test', () => {
     expect(JSON.parse(stdout).guards).toContainEqual({ guard: 'verified', outcome: 'pass' })
   })
 
-  it('has a line for every case that fails, with its place, what was expected and what came; exit 1', async () => {
+  it('prints the place, the expected and the actual result of each failed case, and exits with 1', async () => {
     const cases = write(
       'cases.yaml',
       `tests:
@@ -87,7 +87,7 @@ describe('peage test', () => {
     })
   })
 
-  it('fails a case that expects a target of weight 0, which takes no request', async () => {
+  it('fails a case that expects a target of weight 0, because the target receives no requests', async () => {
     const file = write(
       'weightless.yaml',
       `upstreams: { a: { targets: ["http://a", { url: "http://off", weight: 0 }] } }
@@ -101,7 +101,7 @@ tests: [{ request: GET /x, expect: { upstream: "http://off/x" } }]
     })
   })
 
-  it('--json has every case with its place and what was missed', async () => {
+  it('prints every case with its place and its differences with --json', async () => {
     const file = write(
       'json.yaml',
       `${gateway}tests:
@@ -129,7 +129,7 @@ tests: [{ request: GET /x, expect: { upstream: "http://off/x" } }]
     })
   })
 
-  it('one case does not use up what another may have: each is the first of its day and window', async () => {
+  it('runs every case with unused daily limits and rate limits', async () => {
     const one = '  - { request: GET /a, as: free, expect: { upstream: a } }\n'
     const file = write(
       'many.yaml',
@@ -143,7 +143,7 @@ tests:\n${one.repeat(50)}`,
     })
   })
 
-  it('peage test refuses invalid cases with their lines, in the configuration and in a file, and exits 2', async () => {
+  it('refuses invalid cases with their lines, in the configuration and in a file, and exits with 2', async () => {
     const bad = `tests:
   - { request: gt /x, as: fre, expect: {} }
   - request: GET /x
@@ -166,13 +166,13 @@ tests:\n${one.repeat(50)}`,
     ['', '1:1  (file)  '],
     ['tests: []\nroutes: []', '2:1  routes  '],
     ['{}', '1:1  tests  '],
-  ])('a file of cases may contain only cases: %j', async (text, place) => {
+  ])('refuses a file of cases with other content: %j', async (text, place) => {
     const { exit, stdout, stderr } = await peage(['test', '-c', config, write('odd.yaml', text)])
     expect({ exit, stdout }).toEqual({ exit: 2, stdout: '' })
     expect(stderr.split(place)).toEqual(['odd.yaml:', expect.stringMatching(/^.+\n$/)])
   })
 
-  it('without any case says so and exits 1: green would be a lie', async () => {
+  it('exits with 1 if there are no cases, and with 2 if the file does not exist', async () => {
     expect(await peage(['test', '-c', config])).toEqual({
       exit: 1,
       stdout: '',

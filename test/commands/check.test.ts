@@ -1,4 +1,4 @@
-// `peage check` and `peage schema`, run as functions on real files.
+// Tests `peage check`, `peage schema` and the help texts, as functions on real files.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -8,7 +8,7 @@ import { commandLine, committed, emptyFolder, runIn } from './peage.ts'
 const { peage, write } = commandLine()
 
 describe('peage check', () => {
-  it('check prints one line for each problem, with its line and column, and exits 2', async () => {
+  it('prints one line for each problem, with its line and column, and exits with 2', async () => {
     const golden = readFileSync(new URL('../config/golden/keys.txt', import.meta.url), 'utf8')
     const [, faults = '', printed = ''] = /^([^>]+)((?:> .*\n)+)/.exec(golden) ?? []
     const { exit, stdout, stderr } = await peage(['check', '-c', write('faults.yaml', faults)])
@@ -18,7 +18,7 @@ describe('peage check', () => {
     expect(placesOf(stdout)).toEqual(placesOf(printed))
   })
 
-  it('takes gateway.yaml where no file is named, counts what it found, and exits 0', async () => {
+  it('reads gateway.yaml by default, prints the numbers of routes and upstreams, and exits with 0', async () => {
     expect(await peage(['check'])).toEqual({
       exit: 2,
       stdout: expect.stringMatching(/^gateway\.yaml:1:1 {2}\(file\) {2}.+\n$/),
@@ -32,7 +32,7 @@ describe('peage check', () => {
     })
   })
 
-  it('check prints warnings, and exits 0', async () => {
+  it('prints warnings, and exits with 0', async () => {
     const file = write('unused.yaml', 'upstreams: { a: { targets: ["http://a"] } }\n')
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }
     const { exit, stdout, stderr } = await peage(['check', '-c', file], env)
@@ -45,7 +45,7 @@ describe('peage check', () => {
     ])
   })
 
-  it('check and start refuse an invalid variable of OpenTelemetry without its value', async () => {
+  it('refuses an invalid OpenTelemetry variable without printing its value, as start does', async () => {
     const file = write('traced.yaml', committed)
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
@@ -59,7 +59,7 @@ describe('peage check', () => {
     expect(await peage(['start', '-c', file], env)).toEqual({ exit: 2, stdout: '', stderr: stdout })
   })
 
-  it('reads the environment and files from where it was called', async () => {
+  it('uses environment variables, and files relative to the current folder', async () => {
     write('issuer', 'from-a-file\n')
     const file = write('env.yaml', 'auth:\n  issuer: ${file:issuer}\nlimits:\n  free_daily: ${N}\n')
     expect(await peage(['check', '--config', file], { N: '3' })).toMatchObject({ exit: 0 })
@@ -70,7 +70,7 @@ describe('peage check', () => {
     })
   })
 
-  it('takes neither a file nor a secret that is not UTF-8 for the text that is left of it', async () => {
+  it('refuses a configuration or an included file that is not UTF-8', async () => {
     write('binary', Buffer.from([0x61, 0xff, 0x62]))
     const file = write('binary.yaml', 'auth:\n  key_secret: ${file:binary}\n')
     expect((await peage(['check', '-c', file])).stdout).toMatch(
@@ -106,7 +106,7 @@ describe('peage', () => {
     ['EPIPE', ['explain', 'GET', '/nothing', '-c', 'right.yaml'], 1, ''],
     ['ENOSPC', ['schema'], 1, 'error: ENOSPC\n'],
     ['ENOSPC', ['check', '-c', 'right.yaml'], 1, 'error: ENOSPC\n'],
-  ])('whose output fails with %s: %j exits with %i', async (code, words, exit, stderr) => {
+  ])('after the write error %s, the command %j exits with %i', async (code, words, exit, stderr) => {
     writeFileSync(join(cwd, 'right.yaml'), committed)
     writeFileSync(join(cwd, 'wrong.yaml'), 'routes: 1\n')
     const stdout = new Writable({
@@ -115,7 +115,7 @@ describe('peage', () => {
     expect(await runIn(cwd, words, { stdout })).toMatchObject({ exit, stderr })
   })
 
-  it('--version is the package’s, --help names the commands, both exit 0', async () => {
+  it('--version prints the version of the package, and --help lists the commands', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
     expect(await peage(['--version'])).toEqual({ exit: 0, stdout: `${version}\n`, stderr: '' })
     expect(await peage(['--help'])).toMatchObject({
@@ -129,7 +129,7 @@ describe('peage', () => {
     })
   })
 
-  it('--help shows what each command takes, and of those without arguments none', async () => {
+  it('--help shows the arguments and options of each command', async () => {
     const { stdout } = await peage(['--help'])
     const usages = stdout.split('Commands:')[1]?.match(/(?<=^ {2})\S+( \S+)*/gm)
     expect(usages).toEqual([
@@ -157,7 +157,7 @@ describe('peage', () => {
     [['check', 'one', 'more'], "too many arguments for 'check'\n"],
     [['--nope'], 'unknown option'],
     [[], 'Usage: peage'],
-  ])('%j is a bad command line: said on standard error, exit 2', async (words, sentence) => {
+  ])('refuses %j with a message on standard error and exit code 2', async (words, sentence) => {
     expect(await peage(words)).toMatchObject({
       exit: 2,
       stdout: '',

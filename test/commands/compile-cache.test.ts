@@ -1,4 +1,4 @@
-// What Node has compiled of the program is kept beside it, where Node can, and read at the next start.
+// Tests that Node caches the compiled code of the program next to it, if this version of Node can.
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ const dist = fileURLToPath(new URL('../../dist/', import.meta.url))
 const other = emptyFolder()
 const canKeep = Number.parseInt(process.versions.node, 10) >= 22
 
-/** The folder that one start of the program used, as Node tells it. */
+/** Starts the program once. @returns the cache folder that Node used, or the text `undefined` */
 function folderOf(env: Record<string, string>): string {
   const tellFolder = `import module from 'node:module'
     process.on('exit', () => console.log(module.getCompileCacheDir?.(), process.env.NODE_COMPILE_CACHE))`
@@ -23,7 +23,7 @@ function folderOf(env: Record<string, string>): string {
 }
 
 describe('the compiled code of the program', () => {
-  it('is kept in its own folder from Node 22 on, which workers are told of', () => {
+  it('is cached in its own folder on Node 22 and newer, and workers inherit the folder', () => {
     const used = folderOf({})
     if (canKeep) {
       expect(used).toContain(`${dist}compile-cache/v${process.versions.node}-`)
@@ -31,7 +31,7 @@ describe('the compiled code of the program', () => {
     } else expect(used).toBe('undefined')
   })
 
-  it('is kept where the environment says instead', () => {
+  it('is cached in NODE_COMPILE_CACHE if the variable is set', () => {
     const used = folderOf({ NODE_COMPILE_CACHE: other })
     expect(used).toContain(canKeep ? `${other}/v${process.versions.node}-` : 'undefined')
   })

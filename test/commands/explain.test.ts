@@ -1,4 +1,4 @@
-// `peage explain`: its JSON, its exit codes and its text.
+// Tests the JSON, the text and the exit codes of `peage explain`.
 import { describe, expect, it } from 'vitest'
 import { commandLine } from './peage.ts'
 
@@ -32,12 +32,12 @@ const guards = (...outcomes: (string | object)[]) =>
   })
 
 describe('peage explain --json', () => {
-  it('takes a method in lower case for the one that was meant', async () => {
+  it('accepts a method in lower case', async () => {
     const { exit, said } = await explain('get', '/open')
     expect([exit, said.request.method, said.route]).toEqual([0, 'GET', 'open'])
   })
 
-  it('the JSON of a forwarded request has exactly these keys', async () => {
+  it('prints exactly these keys for a forwarded request', async () => {
     const { exit, said } = await explain(
       'GET',
       '/api/v1/courses/7?page=2',
@@ -76,7 +76,7 @@ describe('peage explain --json', () => {
     })
   })
 
-  it('tells the guard that refuses, with status and code, and skips those behind it', async () => {
+  it('shows the refusing guard with status and code, and skips the guards after it', async () => {
     const { exit, said } = await explain('GET', '/api/v1/courses/7', '--as', 'free', '--used-today', '2')
     expect(exit).toBe(0)
     expect(said).toMatchObject({ route: 'courses', status: 429, upstream: null })
@@ -104,17 +104,17 @@ describe('peage explain --json', () => {
       ['DELETE', '/open', '--as', 'pro'],
       ['skip', 'skip', 'skip', 'skip', 'pass'],
     ],
-  ])('%j comes to the guards as declared', async (words, outcomes) => {
+  ])('shows the outcome of each guard for %j', async (words, outcomes) => {
     const { exit, said } = await explain(...words)
     expect(exit).toBe(0)
     expect(said.guards).toEqual(guards(...outcomes))
   })
 
-  it('shows what the route changes in header fields, both ways', async () => {
+  it('shows the header changes of the route for the request and the response', async () => {
     const { said } = await explain('GET', '/open', '--as', 'pro')
     expect(said.headers.request.set).toMatchObject({ 'x-a': 'b' })
     expect(said.headers.request.set).not.toHaveProperty('x-user-id')
-    // The gateway's own tokens are not for upstreams, even on a route that reads no credential.
+    // Upstreams must not receive tokens of the gateway, even on a route that reads no credentials.
     expect(said.headers.request.remove).toEqual(
       expect.arrayContaining(['authorization', 'x-debug', 'x-user-id']),
     )
@@ -122,7 +122,7 @@ describe('peage explain --json', () => {
     expect(said.headers.response.remove).toEqual(['server', 'x-peage-error'])
   })
 
-  it('takes the host from --host, or from a path that is a whole URL', async () => {
+  it('uses the host of --host or of a full URL', async () => {
     expect((await explain('GET', '/partner', '--as', 'pro')).exit).toBe(1)
     for (const words of [['/partner', '--host', 'API.example.com:443'], ['http://api.example.com/partner']]) {
       const { exit, said } = await explain('GET', ...words, '--as', 'pro')
@@ -144,13 +144,13 @@ describe('peage explain --json', () => {
     [['GET', '/open%2f'], 400],
     [['GET', '/api/v1/auth/login'], 405],
     [['GET', '/api/v1/auth/nothing'], 404],
-  ])('%j has no route: exit 1, with the status of the answer', async (words, status) => {
+  ])('exits with 1 and shows the response status if no route matches %j', async (words, status) => {
     const { exit, said } = await explain(...words)
     expect(exit).toBe(1)
     expect(said).toMatchObject({ route: null, guards: [], status, upstream: null })
   })
 
-  it('an endpoint of the gateway’s own has no route, its guards where it has some, and no status that is known', async () => {
+  it('shows the guards but no route for an endpoint of the gateway, and a status only if a guard refuses', async () => {
     const nothing = { request: { set: {}, remove: [] }, response: { set: {}, remove: [] } }
     expect(await explain('POST', '/api/v1/auth/login')).toEqual({
       exit: 1,
@@ -170,7 +170,7 @@ describe('peage explain --json', () => {
 })
 
 describe('peage explain', () => {
-  it('prints for people what the JSON has, the other targets and the sentence of a refusal', async () => {
+  it('prints the values of the JSON as text, with the other targets and the message of a refusal', async () => {
     const { stdout } = await peage(['explain', 'GET', '/api/v1/courses/7', '--as', 'free'])
     expect(stdout.split('\n').slice(0, 11)).toEqual([
       'GET /api/v1/courses/7  at localhost, as free',
@@ -203,7 +203,7 @@ describe('peage explain', () => {
       'http://a/x (or the same at its other target)',
     ],
     ['"http://a", "http://b", "http://c"', 'http://a/x (or the same at one of 2 others)'],
-  ])('names the targets that requests go to, the heaviest first: %s', async (targets, named) => {
+  ])('prints the target with the highest weight and the number of others: %s', async (targets, named) => {
     const file = write(
       'weights.yaml',
       `upstreams: { a: { targets: [${targets}] } }\nroutes: [{ path: /x, upstream: a, auth: none }]\n`,
@@ -222,12 +222,12 @@ describe('peage explain', () => {
     [['GET', '/x', '--used-today', '-1'], 'must be a whole number'],
     [['GET', '/x', '--host', 'a b'], '--host'],
     [['GET'], "missing required argument 'path'"],
-  ])('%j is a bad command line: said on standard error, exit 2', async (words, sentence) => {
+  ])('refuses %j with a message on standard error and exit code 2', async (words, sentence) => {
     const said = await peage(['explain', ...words])
     expect(said).toMatchObject({ exit: 2, stdout: '', stderr: expect.stringContaining(sentence) })
   })
 
-  it('refuses a bad configuration as check does', async () => {
+  it('refuses an invalid configuration with the same message as check', async () => {
     const file = write('bad.yaml', 'routs: []\n')
     const { stdout } = await peage(['check', '-c', file])
     expect(stdout).toContain('bad.yaml:1:1  routs  ')

@@ -14,7 +14,7 @@ mkdirSync(join(cwd, 'folder.jwk'))
 
 const data = join(cwd, 'data')
 
-/** The line that prevents a start is line 2. */
+/** Writes a configuration whose line 2 prevents a start. */
 function write(line: string): string {
   const rest = `upstreams: { a: { targets: ["http://a"] } }\nroutes: [{ path: /, upstream: a }]`
   const storage = line.startsWith('storage') ? '' : `storage: { data_dir: ${JSON.stringify(data)} }\n`
@@ -41,18 +41,21 @@ describe('a configuration that a gateway cannot start with', () => {
     ['storage: { postgres: "postgres://127.0.0.1:1/x?sslrootcert=gone.pem" }', '2:22  storage.postgres  '],
     ['admin: { listen: "127.0.0.1:8080" }', '2:18  admin.listen  '],
     ['server: { listen: ":::8081" }', '2:19  server.listen  '],
-  ])('check and start print the same problem and leave the database alone: %s', async (line, place) => {
-    const file = write(line)
-    const checked = await runIn(cwd, ['check', '-c', file])
-    expect(checked).toMatchObject({ exit: 2, stderr: '' })
-    expect(checked.stdout.split(place)).toEqual(['gateway.yaml:', expect.stringMatching(/^.+\n$/)])
-    const started = await runIn(cwd, ['start', '-c', join(cwd, file)])
-    expect(started).toMatchObject({ exit: 2, stdout: '' })
-    expect(started.stderr).toBe(`${cwd}/${checked.stdout}`)
-    expect(existsSync(data)).toBe(false)
-  })
+  ])(
+    'makes check and start print the same problem, and start creates no database: %s',
+    async (line, place) => {
+      const file = write(line)
+      const checked = await runIn(cwd, ['check', '-c', file])
+      expect(checked).toMatchObject({ exit: 2, stderr: '' })
+      expect(checked.stdout.split(place)).toEqual(['gateway.yaml:', expect.stringMatching(/^.+\n$/)])
+      const started = await runIn(cwd, ['start', '-c', join(cwd, file)])
+      expect(started).toMatchObject({ exit: 2, stdout: '' })
+      expect(started.stderr).toBe(`${cwd}/${checked.stdout}`)
+      expect(existsSync(data)).toBe(false)
+    },
+  )
 
-  it('check and start print the problems of traces after the problems of the file', async () => {
+  it('makes check and start print problems of tracing variables after problems of the file', async () => {
     const file = write(missingKey)
     const env = { OTEL_TRACES_EXPORTER: 'zipkin' }
     const alone = await runIn(cwd, ['check', '-c', file])
@@ -62,7 +65,7 @@ describe('a configuration that a gateway cannot start with', () => {
     expect((await runIn(cwd, ['check', '-c', write('')], { env })).exit).toBe(2)
   })
 
-  it('commands that only use the stores, or none, ignore files that a gateway serves with', async () => {
+  it('does not prevent commands that do not read the files of a running gateway', async () => {
     const file = write(missingKey)
     expect((await runIn(cwd, ['explain', '-c', file, 'GET', '/'])).exit).toBe(0)
     expect((await runIn(cwd, ['users', 'list', '-c', file])).stderr).toMatch(/there is no database in/)

@@ -1,4 +1,4 @@
-// `peage init`, run as a function in a folder of its own.
+// Tests `peage init` as a function in a temporary folder.
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,11 +6,11 @@ import { describe, expect, it } from 'vitest'
 import { runProgram } from '../support/program.ts'
 import { committed, emptyFolder, runIn } from './peage.ts'
 
-/** The text without the line that names the schema. */
+/** Removes the line with the path of the schema. */
 const afterFirstLine = (text: string) => text.slice(text.indexOf('\n'))
 
 describe('peage init', () => {
-  it('writes the sample to gateway.yaml, which check, test and explain take as it is', async () => {
+  it('writes the sample to gateway.yaml, which check, test and explain accept unchanged', async () => {
     const folder = emptyFolder()
     expect(await runIn(folder, ['init'])).toEqual({
       exit: 0,
@@ -28,7 +28,7 @@ describe('peage init', () => {
     expect((await runIn(folder, ['explain', 'GET', '/health'])).exit).toBe(0)
   })
 
-  it('writes to the file that is named, and says how it is checked and started', async () => {
+  it('writes to the given file, and prints the commands that check and start it', async () => {
     const folder = emptyFolder()
     mkdirSync(join(folder, 'conf'))
     expect(await runIn(folder, ['init', 'conf/staging.yaml'])).toMatchObject({
@@ -40,7 +40,7 @@ describe('peage init', () => {
     expect((await runIn(folder, ['check', '-c', 'conf/staging.yaml'])).exit).toBe(0)
   })
 
-  it('names the schema to editors by its place, where that is outside of the folder', async () => {
+  it('refers to the schema by a file URL if the schema is outside the folder', async () => {
     const folder = emptyFolder()
     await runIn(folder, ['init'])
     const [, schema = ''] = /\$schema=(\S+)/.exec(readFileSync(join(folder, 'gateway.yaml'), 'utf8')) ?? []
@@ -48,7 +48,7 @@ describe('peage init', () => {
     expect(readFileSync(fileURLToPath(schema), 'utf8')).toContain('"title"')
   })
 
-  it('overwrites nothing: neither file, nor folder, nor a link that leads nowhere', async () => {
+  it('overwrites no file, no folder and no dangling link', async () => {
     const folder = emptyFolder()
     writeFileSync(join(folder, 'gateway.yaml'), 'mine: true\n')
     mkdirSync(join(folder, 'folder'))
@@ -64,14 +64,14 @@ describe('peage init', () => {
     expect(existsSync(join(folder, 'nowhere.yaml'))).toBe(false)
   })
 
-  it('lets one of several that start at once write, and tells the others', async () => {
+  it('writes the file only once if several commands start at the same time', async () => {
     const folder = emptyFolder()
     const ended = await Promise.all([1, 2, 3, 4].map(() => runProgram(['init'], folder)))
     expect(ended.map(({ code }) => code).sort()).toEqual([0, 1, 1, 1])
     expect(afterFirstLine(readFileSync(join(folder, 'gateway.yaml'), 'utf8'))).toBe(afterFirstLine(committed))
   })
 
-  it('says in a sentence why a file cannot be written, and exits 1', async () => {
+  it('reports why a file cannot be written, and exits with 1', async () => {
     const folder = emptyFolder()
     writeFileSync(join(folder, 'file'), '')
     const said = async (name: string) => (await runIn(folder, ['init', name])).stderr
@@ -81,14 +81,14 @@ describe('peage init', () => {
     expect(await said('file/gateway.yaml')).toBe(
       `error: file/gateway.yaml is not written: ${join(folder, 'file')} is no folder\n`,
     )
-    // Not even root may write there.
+    // Even root cannot write there.
     expect(await said('/proc/self/gateway.yaml')).toMatch(
       /^error: \/proc\/self\/gateway\.yaml is not written: /,
     )
     expect((await runIn(folder, ['init', 'away/gateway.yaml'])).exit).toBe(1)
   })
 
-  it('takes one file at most: more is a bad command line', async () => {
+  it('refuses more than one file with exit code 2', async () => {
     expect((await runIn(emptyFolder(), ['init', 'a', 'b'])).exit).toBe(2)
   })
 })

@@ -1,4 +1,4 @@
-// `peage keys …` with keys in files, and while a gateway has the embedded database open.
+// Tests `peage keys` with keys in files, and while another process has the embedded database open.
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -10,7 +10,7 @@ const cwd = folder()
 const keys = (...words: string[]) => peage(cwd, ['keys', ...words])
 
 it.each(['ES256', 'EdDSA', 'RS256'])(
-  'generate --out writes a private JWK for %s that only its owner may read, and prints nothing of it',
+  'generate --out writes a private JWK for %s, readable only by its owner, and prints no private value',
   async alg => {
     const before = process.umask(0)
     const { exit, stdout, stderr } = await keys('generate', '--alg', alg, '--out', `${alg}.json`, '--json')
@@ -32,7 +32,7 @@ it('generate --out needs no configuration and no database', async () => {
   )
 })
 
-it('generate --out writes nothing over, a link that leads nowhere included, and names what it cannot write', async () => {
+it('generate --out overwrites no file and no dangling link, and reports a file that cannot be written', async () => {
   writeFileSync(join(cwd, 'there.json'), 'precious')
   symlinkSync(join(cwd, 'elsewhere.json'), join(cwd, 'link.json'))
   for (const name of ['there.json', 'link.json']) {
@@ -48,7 +48,7 @@ it('generate --out writes nothing over, a link that leads nowhere included, and 
   )
 })
 
-it('list shows the files of auth.keys in their order; rotation by command is refused, and says what to do', async () => {
+it('list prints the files of auth.keys in order, and commands that change keys are refused with advice', async () => {
   for (const name of ['a.json', 'b.json']) await keys('generate', '--out', name)
   const config = writeConfiguration(cwd, {
     name: 'files.yaml',
@@ -71,7 +71,7 @@ it('list shows the files of auth.keys in their order; rotation by command is ref
   }
 })
 
-it('where a gateway has the embedded database, says which process it is and to stop it', async () => {
+it('keys commands print the process to stop if it has the embedded database open', async () => {
   const data = join(cwd, 'data')
   mkdirSync(join(data, 'postgres'), { recursive: true })
   chmodSync(data, 0o700)

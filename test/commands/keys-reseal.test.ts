@@ -1,4 +1,4 @@
-// `peage keys reseal`: a new `auth.key_secret` without signing users out, and with every delivery signed.
+// Tests that `peage keys reseal` changes `auth.key_secret` without ending sessions or failing deliveries.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -28,7 +28,7 @@ describe('peage keys reseal', () => {
   const keys = (...words: string[]) => peage(cwd, ['keys', ...words], '', undefined, open)
   const reseal = (...words: string[]) => keys('reseal', ...words)
 
-  it('encrypts what lies under the old secret, and what is not encrypted, and says how much that was', async () => {
+  it('encrypts unencrypted keys and keys under the old secret, and prints their number', async () => {
     configure("key_secret: ''")
     await keys('rotate')
     configure(`key_secret: ${one}`)
@@ -54,7 +54,7 @@ describe('peage keys reseal', () => {
     expect((await keys('list')).exit).toBe(1)
   })
 
-  it('exits 1 with the names of what neither secret opens, and prints no secret', async () => {
+  it('exits with 1 and the ids of keys that neither secret opens, and prints no secret', async () => {
     configure(`key_secret: another-one-altogether-long-and-so-on, key_secret_old: ${one}`)
     const { exit, stdout, stderr } = await reseal()
     expect(exit).toBe(1)
@@ -67,7 +67,7 @@ describe('peage keys reseal', () => {
     expect(stdout + stderr).not.toContain('long-and-random')
   })
 
-  it('has nothing to encrypt under without a secret: exit 1', async () => {
+  it('exits with 1 if auth.key_secret is not set', async () => {
     configure("key_secret: ''")
     expect(await reseal()).toEqual({
       exit: 1,
@@ -76,7 +76,7 @@ describe('peage keys reseal', () => {
     })
   })
 
-  it('a secret before without one of now is a bad configuration: exit 2', async () => {
+  it('exits with 2 if only auth.key_secret_old is set', async () => {
     configure(`key_secret_old: ${one}`)
     const { exit, stderr } = await reseal()
     expect(exit).toBe(2)
@@ -84,7 +84,7 @@ describe('peage keys reseal', () => {
     expect(stderr).not.toContain(one)
   })
 
-  it('seals webhook secrets also where the signing keys are in files', async () => {
+  it('encrypts webhook secrets even if the signing keys are in files', async () => {
     const database = await open('')
     await database.query(
       `with made as (insert into users (email, password_hash) values ('hook@example.com', 'x') returning id)
@@ -100,7 +100,7 @@ describe('peage keys reseal', () => {
         'webhook secrets: 1 encrypted anew, 0 were under auth.key_secret already\n',
     ])
   })
-  it('leaves a secret that would be too short now', async () => {
+  it('accepts an old secret that is too short for auth.key_secret', async () => {
     const { kid, text } = await generatePrivateJwk('ES256')
     const database = await open('')
     await createKeyStore(database).add(kid, (await createSealer('abc')).seal(text, kid))
@@ -111,7 +111,7 @@ describe('peage keys reseal', () => {
     expect([exit, JSON.parse(stdout).signing_keys]).toEqual([0, { resealed: 1, already: 1, unreadable: [] }])
   })
 
-  it('says which process has the embedded database', async () => {
+  it('prints the process that has the embedded database open', async () => {
     const data = join(cwd, 'data')
     const lock = await lockDataDir(data)
     const outcome = await peage(cwd, ['keys', 'reseal'])
@@ -124,118 +124,115 @@ describe('peage keys reseal', () => {
   })
 })
 
-describeWithServices(
-  'another key_secret, in the order of docs/key-rotation.md, while two replicas serve',
-  () => {
-    let postgres: string
-    let cwd: string
-    let receiver: Receiver
-    const seen: { headers: IncomingHttpHeaders; body: string }[] = []
-    const running = new Set<Program>()
+describeWithServices('the change of key_secret in docs/key-rotation.md with two running replicas', () => {
+  let postgres: string
+  let cwd: string
+  let receiver: Receiver
+  const seen: { headers: IncomingHttpHeaders; body: string }[] = []
+  const running = new Set<Program>()
 
-    beforeAll(async () => {
-      postgres = await createPostgresDatabase()
-      cwd = await mkdtemp(join(tmpdir(), 'peage-reseal-'))
-      receiver = await startReceiver(
-        certificate,
-        async (request, response) => {
-          const chunks: Buffer[] = []
-          for await (const chunk of request) chunks.push(chunk as Buffer)
-          seen.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
-          response.end()
-        },
-        '127.0.0.1',
-      )
-    })
-    afterAll(async () => {
-      for (const { child, ended } of running) {
-        child.kill('SIGTERM')
-        await ended
-      }
-      await receiver?.close()
-      await dropPostgresDatabase(postgres)
-      await rm(cwd, { recursive: true, force: true })
-    })
+  beforeAll(async () => {
+    postgres = await createPostgresDatabase()
+    cwd = await mkdtemp(join(tmpdir(), 'peage-reseal-'))
+    receiver = await startReceiver(
+      certificate,
+      async (request, response) => {
+        const chunks: Buffer[] = []
+        for await (const chunk of request) chunks.push(chunk as Buffer)
+        seen.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
+        response.end()
+      },
+      '127.0.0.1',
+    )
+  })
+  afterAll(async () => {
+    for (const { child, ended } of running) {
+      child.kill('SIGTERM')
+      await ended
+    }
+    await receiver?.close()
+    await dropPostgresDatabase(postgres)
+    await rm(cwd, { recursive: true, force: true })
+  })
 
-    const file = () => join(cwd, 'gateway.yaml')
-    const configure = (auth: string) =>
-      writeFile(
-        file(),
-        `server: { listen: '127.0.0.1:0', drain_timeout: 2s, log: { requests: false } }
+  const file = () => join(cwd, 'gateway.yaml')
+  const configure = (auth: string) =>
+    writeFile(
+      file(),
+      `server: { listen: '127.0.0.1:0', drain_timeout: 2s, log: { requests: false } }
 admin: { listen: '127.0.0.1:0', token: ${token} }
 storage: { postgres: '${postgres}', pool: 2 }
 auth: { ${auth} }
 webhooks: { allow_private_networks: true }
 `,
-      )
-    async function start(): Promise<Program> {
-      const program = await startProgram(file(), { NODE_EXTRA_CA_CERTS: certificate.files.cert })
-      running.add(program)
-      return program
+    )
+  async function start(): Promise<Program> {
+    const program = await startProgram(file(), { NODE_EXTRA_CA_CERTS: certificate.files.cert })
+    running.add(program)
+    return program
+  }
+  async function restarted(program: Program): Promise<Program> {
+    program.child.kill('SIGTERM')
+    await program.ended
+    running.delete(program)
+    return start()
+  }
+
+  it('ends no session, and every delivery is signed with the secret of its webhook', async () => {
+    const account = { email: 'reseal@example.com', password: 'correct horse battery' }
+    await configure(`key_secret: ${one}`)
+    let a = await start()
+    let b = await start()
+    const { body } = await call(a.url, 'POST', '/api/v1/auth/register', { body: account })
+    await call(a.admin, 'PATCH', `/admin/v1/users/${body.user_id}`, { token, body: { plan: 'pro' } })
+    let { access, refresh } = await login(a.url, account.email, account.password)
+    const registered = async (): Promise<string> => {
+      const url = `https://127.0.0.1:${receiver.port}/`
+      const answer = await call(a.url, 'POST', '/api/v1/user/webhook', { token: access, body: { url } })
+      return String(answer.body.secret)
     }
-    async function restarted(program: Program): Promise<Program> {
-      program.child.kill('SIGTERM')
-      await program.ended
-      running.delete(program)
-      return start()
+    let secret = await registered()
+
+    /** Expects that each replica accepts the session and can sign deliveries. */
+    async function stands(): Promise<void> {
+      for (const { url, admin } of [a, b]) {
+        expect((await call(url, 'GET', '/api/v1/subscription/upgrade', { token: access })).status).toBe(200)
+        const refreshed = await call(url, 'POST', '/api/v1/auth/refresh', {
+          body: { refresh_token: refresh },
+        })
+        expect(refreshed.status).toBe(200)
+        access = String(refreshed.body.access_token)
+        refresh = String(refreshed.body.refresh_token)
+        seen.length = 0
+        const alert = { type: 'x', user_id: body.user_id }
+        expect((await call(admin, 'POST', '/admin/v1/alerts', { token, body: alert })).status).toBe(202)
+        await expect.poll(() => seen.length, { timeout: 4_000 }).toBe(1)
+        const { headers, body: text } = seen[0] ?? expect.unreachable()
+        expect(() => new Webhook(secret).verify(text, headers as Record<string, string>)).not.toThrow()
+      }
     }
 
-    it('signs nobody out, and every delivery is signed with its webhook’s secret', async () => {
-      const account = { email: 'reseal@example.com', password: 'correct horse battery' }
-      await configure(`key_secret: ${one}`)
-      let a = await start()
-      let b = await start()
-      const { body } = await call(a.url, 'POST', '/api/v1/auth/register', { body: account })
-      await call(a.admin, 'PATCH', `/admin/v1/users/${body.user_id}`, { token, body: { plan: 'pro' } })
-      let { access, refresh } = await login(a.url, account.email, account.password)
-      const registered = async (): Promise<string> => {
-        const url = `https://127.0.0.1:${receiver.port}/`
-        const answer = await call(a.url, 'POST', '/api/v1/user/webhook', { token: access, body: { url } })
-        return String(answer.body.secret)
-      }
-      let secret = await registered()
-
-      /** At every moment both replicas know the session, and the replica that delivers can sign. */
-      async function stands(): Promise<void> {
-        for (const { url, admin } of [a, b]) {
-          expect((await call(url, 'GET', '/api/v1/subscription/upgrade', { token: access })).status).toBe(200)
-          const refreshed = await call(url, 'POST', '/api/v1/auth/refresh', {
-            body: { refresh_token: refresh },
-          })
-          expect(refreshed.status).toBe(200)
-          access = String(refreshed.body.access_token)
-          refresh = String(refreshed.body.refresh_token)
-          seen.length = 0
-          const alert = { type: 'x', user_id: body.user_id }
-          expect((await call(admin, 'POST', '/admin/v1/alerts', { token, body: alert })).status).toBe(202)
-          await expect.poll(() => seen.length, { timeout: 4_000 }).toBe(1)
-          const { headers, body: text } = seen[0] ?? expect.unreachable()
-          expect(() => new Webhook(secret).verify(text, headers as Record<string, string>)).not.toThrow()
-        }
-      }
-
-      for (const auth of [
-        `key_secret: ${one}, key_secret_old: ${two}`,
-        `key_secret: ${two}, key_secret_old: ${one}`,
-      ]) {
-        await configure(auth)
-        a = await restarted(a)
-        // Sealed by the restarted replica; the other one must be able to sign with it too.
-        secret = await registered()
-        await stands()
-        b = await restarted(b)
-      }
-      await stands()
-      const resealed = await runProgram(['keys', 'reseal', '--json'], cwd)
-      expect(resealed).toMatchObject({ code: 0, stderr: '' })
-      const { signing_keys, webhook_secrets } = JSON.parse(resealed.stdout)
-      expect(signing_keys).toEqual({ resealed: 1, already: 0, unreadable: [] })
-      expect(webhook_secrets).toMatchObject({ unreadable: [] })
-      await stands()
-      await configure(`key_secret: ${two}`)
+    for (const auth of [
+      `key_secret: ${one}, key_secret_old: ${two}`,
+      `key_secret: ${two}, key_secret_old: ${one}`,
+    ]) {
+      await configure(auth)
       a = await restarted(a)
-      b = await restarted(b)
+      // The restarted replica encrypted this secret. The other replica must be able to sign with it too.
+      secret = await registered()
       await stands()
-    }, 120_000)
-  },
-)
+      b = await restarted(b)
+    }
+    await stands()
+    const resealed = await runProgram(['keys', 'reseal', '--json'], cwd)
+    expect(resealed).toMatchObject({ code: 0, stderr: '' })
+    const { signing_keys, webhook_secrets } = JSON.parse(resealed.stdout)
+    expect(signing_keys).toEqual({ resealed: 1, already: 0, unreadable: [] })
+    expect(webhook_secrets).toMatchObject({ unreadable: [] })
+    await stands()
+    await configure(`key_secret: ${two}`)
+    a = await restarted(a)
+    b = await restarted(b)
+    await stands()
+  }, 120_000)
+})

@@ -1,4 +1,4 @@
-// `peage keys …` on the keys in the database: their output, and that they are done when they end.
+// Tests `peage keys` with keys in the database: the output, and that changes are complete when a command ends.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgresDatabase } from '../support/databases.ts'
 import { describeWithServices } from '../support/services.ts'
@@ -23,7 +23,7 @@ describe('peage keys', () => {
     writeConfiguration(cwd, { admin: 'auth: { key_secret: a long and random secret for tests }' })
   })
 
-  it('goes through a rotation, printing and storing nothing private in the clear', async () => {
+  it('completes a rotation without printing or storing an unencrypted private key', async () => {
     const printed: Printed[] = []
     const said = async (...words: string[]) => {
       const outcome = await keys(...words)
@@ -73,7 +73,7 @@ describe('peage keys', () => {
     expect(rows[0]?.private_jwk).toMatch(/^sealed\.v1\./)
   })
 
-  it('takes lifetimes and the use of assertions from the configuration', async () => {
+  it('calculates spent_from from the lifetimes and the use of assertions in the configuration', async () => {
     const configure = (routing: string) =>
       writeConfiguration(cwd, {
         admin:
@@ -91,14 +91,14 @@ routes: [{ path: /x, upstream: app, identity_assertion: true }]`)
     expect(Date.parse(before.spent_from) - Date.parse(published.created_at)).toBe(375_000)
   })
 
-  it('an algorithm beside the name of a key, or an unknown one, is a bad command line', async () => {
+  it('refuses --alg with a key id, an unknown algorithm, and retire without a key id', async () => {
     expect((await keys('rotate', 'x', '--alg', 'ES256')).exit).toBe(2)
     expect((await keys('generate', '--alg', 'HS256')).exit).toBe(2)
     expect((await keys('retire')).exit).toBe(2)
   })
 })
 
-describeWithServices('peage keys rotate, where replicas may run', () => {
+describeWithServices('peage keys rotate on Postgres', () => {
   const cwd = folder()
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   beforeAll(async () => {
@@ -108,7 +108,7 @@ describeWithServices('peage keys rotate, where replicas may run', () => {
   afterAll(() => database?.close())
   const rotate = () => peage(cwd, ['keys', 'rotate', '--json'])
 
-  it('ends when the new key signs, 5 s after every replica was told of it', async () => {
+  it('ends when the new key signs, which is 5 s after its publication to other replicas', async () => {
     const first = json(await rotate()).kid
     const begun = performance.now()
     const { stdout, stderr } = await rotate()

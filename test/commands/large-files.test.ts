@@ -1,4 +1,4 @@
-// Files that are too large, too deep, without an end or wrong a hundred times: reported in a sentence, and in time.
+// Tests that files that are too large, too deep, endless or full of faults are reported, and in time.
 import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -21,14 +21,14 @@ const withComment = (bytes: number) => {
 }
 
 describe('peage check', () => {
-  it('takes a file of 4 MiB, and refuses one of a byte more', async () => {
+  it('accepts a file of 4 MiB, and refuses a file of one more byte', async () => {
     expect(await check(write('full.yaml', withComment(4 * MiB)))).toMatchObject({ exit: 0 })
     expect(await check(write('fuller.yaml', withComment(4 * MiB + 1)))).toEqual(
       refused('fuller.yaml:1:1', '4 MiB'),
     )
   })
 
-  it('takes 64 KiB of what ${file:} names, and refuses a byte more', async () => {
+  it('accepts an included file of 64 KiB, and refuses a file of one more byte', async () => {
     const file = write('named.yaml', 'auth: { issuer: "${file:named}" }\n')
     write('named', 'x'.repeat(64 * 1024))
     expect(await check(file)).toMatchObject({ exit: 0 })
@@ -36,7 +36,7 @@ describe('peage check', () => {
     expect(await check(file)).toEqual(refused('named.yaml:1:17', '64 KiB'))
   })
 
-  it('reads a pipe to its end, whenever that comes, and one without an end up to the limit', async () => {
+  it('reads a slow pipe to its end, and an endless pipe up to the limit', async () => {
     const folder = emptyFolder()
     const pipe = join(folder, 'pipe')
     execFileSync('mkfifo', [pipe])
@@ -53,7 +53,7 @@ describe('peage check', () => {
     })
   })
 
-  it('refuses a short file that ${…} would make larger than a file may be', async () => {
+  it('refuses a short file if ${…} makes it larger than the limit', async () => {
     const LONG = 'x'.repeat(100_000)
     const lines = (count: number) => `auth: { issuer: "${'${LONG}'.repeat(count)}" }\n`
     expect(await check(write('long.yaml', lines(41)), { LONG })).toMatchObject({ exit: 0 })
@@ -62,17 +62,14 @@ describe('peage check', () => {
     )
   })
 
-  it.each(['[', '{a: ', '- ', '? '])(
-    'says of a file that nests %j a million deep that it does',
-    async step => {
-      const text = `routes:\n${step.repeat(1_000_000)}`
-      const { exit, stdout } = await check(write('deep.yaml', text.slice(0, 4 * MiB)))
-      expect(exit).toBe(2)
-      expect(stdout).toMatch(/^deep\.yaml:2:\d+ {2}\(file\) {2}.+\n$/)
-    },
-  )
+  it.each(['[', '{a: ', '- ', '? '])('reports a file that nests %j a million times', async step => {
+    const text = `routes:\n${step.repeat(1_000_000)}`
+    const { exit, stdout } = await check(write('deep.yaml', text.slice(0, 4 * MiB)))
+    expect(exit).toBe(2)
+    expect(stdout).toMatch(/^deep\.yaml:2:\d+ {2}\(file\) {2}.+\n$/)
+  })
 
-  it('prints the first hundred faults, and how many there are besides', async () => {
+  it('prints the first 100 faults and the number of others', async () => {
     const faults = (count: number) => `routes:\n${'  - { path: x }\n'.repeat(count)}`
     const lines = async (count: number) =>
       (await check(write('faults.yaml', faults(count)))).stdout.trimEnd().split('\n')
@@ -84,7 +81,7 @@ describe('peage check', () => {
   })
 })
 
-/** CPU seconds of one check. */
+/** Returns the CPU seconds of one check. */
 async function cost(text: string): Promise<number> {
   const file = write('cost.yaml', text)
   const before = process.cpuUsage()
@@ -97,7 +94,7 @@ const upstream = `upstreams: { a: { targets: ['http://127.0.0.1:9000'] } }\n`
 const times = (count: number, line: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => line(index)).join('')
 
-describe('what a check costs grows no faster than', () => {
+describe('the CPU time of a check', () => {
   it.each<[string, number, (count: number) => string]>([
     [
       'the routes',
@@ -122,8 +119,8 @@ describe('what a check costs grows no faster than', () => {
       count =>
         `${upstream}routes:\n- { path: /x, upstream: &a a, auth: none }\n${times(count, i => `- { path: /${i}, upstream: *a }\n`)}`,
     ],
-  ])('%s', { timeout: 60_000 }, async (_, count, text) => {
-    // Four times the input costs 4 times as much if linear, 16 times if every pair is compared.
+  ])('grows linearly with %s', { timeout: 60_000 }, async (_, count, text) => {
+    // Four times the input takes 4 times as long if the check is linear, and 16 times if it compares all pairs.
     await cost(text(count / 4))
     const some = await cost(text(count / 4))
     expect((await cost(text(count))) / some).toBeLessThan(9)

@@ -1,4 +1,4 @@
-// An address that cannot be listened at: start names the key, the file and the variables, and exits 1.
+// Tests that `start` reports an unavailable address with the key, the file and the variables, and exits with 1.
 
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -9,7 +9,7 @@ import { runProgram } from '../support/program.ts'
 import { listen } from '../support/upstream.ts'
 import { emptyFolder } from './peage.ts'
 
-describe('an address that cannot be listened at', () => {
+describe('an unavailable listen address', () => {
   const cwd = emptyFolder()
   const other = createServer()
   let port: string
@@ -26,7 +26,7 @@ describe('an address that cannot be listened at', () => {
     return [code, stderr]
   }
 
-  it('is named with the key and the variables of the file, for the port of another program', async () => {
+  it('is reported with the key and its variables if another program uses the port', async () => {
     expect(
       await starting('server: { listen: "${HOST:-0.0.0.0}:${PORT}" }', { HOST: '127.0.0.1', PORT: port }),
     ).toEqual([
@@ -35,7 +35,7 @@ describe('an address that cannot be listened at', () => {
     ])
   })
 
-  it('is named with the key of the admin listener, without a variable where the file has none', async () => {
+  it('is reported with the key of the admin listener, without variables if the file has none', async () => {
     expect(
       await starting(`server: { listen: "127.0.0.1:0" }\nadmin: { listen: "localhost:${port}" }`),
     ).toEqual([
@@ -44,7 +44,7 @@ describe('an address that cannot be listened at', () => {
     ])
   })
 
-  it('is named where it belongs to another machine', async () => {
+  it('is reported if the machine does not have the address', async () => {
     expect(await starting('server: { listen: "${HOST}:18098" }', { HOST: '192.0.2.1' })).toEqual([
       1,
       'error: this machine does not have the address 192.0.2.1:18098. Choose another one: server.listen in my.yaml (variable HOST)\n',

@@ -1,4 +1,4 @@
-// `peage mail test`: one mail by `mail.smtp`, and in plain words where it failed.
+// Tests that `peage mail test` sends one mail through `mail.smtp`, or reports why it failed.
 import { afterEach, describe, expect, it } from 'vitest'
 import { first } from '../support/certificates.ts'
 import { runProgram } from '../support/program.ts'
@@ -35,7 +35,7 @@ async function scripted(...script: Parameters<typeof startScriptedServer>) {
   return started
 }
 
-it('sends one, and says who took it', async () => {
+it('peage mail test sends a mail and prints the server that accepted it', async () => {
   const { port, received } = await mailServer()
   const { exit, stdout } = await test(`smtp://localhost:${port}`)
   expect([exit, stdout]).toEqual([
@@ -49,7 +49,7 @@ it('sends one, and says who took it', async () => {
 })
 
 it.each(['smtps', 'smtp'])(
-  'by %s trusts the authority of NODE_EXTRA_CA_CERTS, checks the name, and logs in',
+  'peage mail test over %s uses TLS and logs in, with the authority of NODE_EXTRA_CA_CERTS',
   async scheme => {
     const { port, mails } = await mailServer({
       secure: scheme === 'smtps',
@@ -57,7 +57,6 @@ it.each(['smtps', 'smtp'])(
       onAuth: ({ username, password }, _, done) =>
         password === 'p@ss/%' ? done(null, { user: username ?? '' }) : done(new Error('no')),
     })
-    // Names of loopback may go without a check; this one stands for a relay's.
     const { writeFile } = await import('node:fs/promises')
     await writeFile(`${folder}/${scheme}.yaml`, yaml(`${scheme}://me:p%40ss%2F%25@localhost:${port}`))
     const words = ['mail', 'test', 'ada@example.com', '-c', `${scheme}.yaml`]
@@ -67,8 +66,8 @@ it.each(['smtps', 'smtp'])(
   },
 )
 
-describe('says', () => {
-  it('which name is not found, and what is not listening', async () => {
+describe('a failed peage mail test', () => {
+  it('reports a name that is not found, and an address where nothing listens', async () => {
     expect(await test('smtp://relay.invalid?tls=off')).toMatchObject({
       exit: 1,
       stderr: expect.stringContaining('error: the name relay.invalid was not found (E'),
@@ -80,7 +79,7 @@ describe('says', () => {
     )
   })
 
-  it('that the certificate is nobody’s, or that TLS begins in the other way', async () => {
+  it('reports an untrusted certificate, and a server without implicit TLS', async () => {
     const implicit = await mailServer({ secure: true })
     expect((await test(`smtps://localhost:${implicit.port}`)).stderr).toContain(
       `the certificate of localhost:${implicit.port} is not one for localhost by an authority that this machine trusts`,
@@ -91,7 +90,7 @@ describe('says', () => {
     )
   })
 
-  it('that user and password are wrong, and neither of them', async () => {
+  it('reports refused credentials without printing them', async () => {
     const { port } = await mailServer({ onAuth: (_, __, done) => done(new Error('no')) })
     const { exit, stderr } = await test(`smtp://someone:hunter2hunter2@localhost:${port}`)
     expect([exit, stderr]).toEqual([
@@ -105,13 +104,13 @@ describe('says', () => {
     ['MAIL', 'refused the sender no-reply@example.com (the server said: 554 no)'],
     ['RCPT', 'refused the recipient ada@example.com (the server said: 554 no)'],
     ['.', 'refused the text (the server said: 554 no)'],
-  ])('where the conversation ended: %s', async (event, words) => {
+  ])('reports the step that the server refused: %s', async (event, words) => {
     const { port } = await scripted(asked => (asked === event ? '554 no' : undefined))
     const { exit, stderr } = await test(`smtp://localhost:${port}`)
     expect([exit, stderr]).toEqual([1, expect.stringContaining(words)])
   })
 
-  it('that there is nothing to send by, or nobody to send to', async () => {
+  it('reports that mail.smtp sends no mails, or that the recipient is invalid', async () => {
     expect((await test('')).stderr).toBe('error: gateway.yaml has no mail.smtp: the gateway sends no mails\n')
     expect((await test('log')).stderr).toContain('the gateway prints mails and sends none')
     const file = write('gateway.yaml', yaml('smtp://localhost:1'))

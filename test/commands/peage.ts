@@ -1,4 +1,4 @@
-// Runs the command line as a function, on real files in a folder of its own.
+// Runs the command line as a function on real files in a temporary folder.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,14 +15,14 @@ export interface Printed {
 
 export interface Bench {
   peage(words: readonly string[], env?: Record<string, string>): Promise<Printed>
-  /** @returns the file's name */
+  /** @returns the name of the file */
   write(name: string, text: string | Uint8Array): string
 }
 
 /** The configuration in the repository. */
 export const committed = readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8')
 
-/** Call it where tests are declared: it registers a clean-up. */
+/** Call it at the top level or in a `describe`, because it registers an `afterAll`. */
 export function commandLine(): Bench {
   const cwd = emptyFolder()
   return {
@@ -34,7 +34,7 @@ export function commandLine(): Bench {
   }
 }
 
-/** Removed after the suite. */
+/** Creates a temporary folder, which is removed after the suite. */
 export function emptyFolder(): string {
   const cwd = mkdtempSync(join(tmpdir(), 'peage-command-'))
   afterAll(() => rmSync(cwd, { recursive: true, force: true }))
@@ -46,7 +46,7 @@ interface Around {
   stdin?: Io['stdin']
   /** Receives standard output instead of the returned text. */
   stdout?: Writable
-  /** Receives all of standard error so far. */
+  /** Receives the whole standard error so far. */
   onError?: ((soFar: string) => void) | undefined
   openFolder?: Io['openFolder']
 }
@@ -67,7 +67,7 @@ export async function runIn(cwd: string, words: readonly string[], around: Aroun
   return { exit, ...printed }
 }
 
-/** The JSON that a command printed; fails the test if the command did not succeed. */
+/** Returns the JSON that a command printed. Fails the test if the command failed. */
 export function json({ exit, stdout, stderr }: Printed) {
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
   return JSON.parse(stdout)

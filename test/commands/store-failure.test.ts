@@ -1,4 +1,4 @@
-// The messages about a configured database that cannot be used.
+// Tests the messages about a configured database that cannot be used.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { Client } from 'pg'
@@ -9,7 +9,7 @@ import { describeWithPostgresBinary } from '../support/services.ts'
 import { emptyFolder, runIn } from './peage.ts'
 import { writeConfiguration } from './users-setup.ts'
 
-describeWithPostgresBinary('a database that cannot be used', () => {
+describeWithPostgresBinary('a database', () => {
   const cwd = emptyFolder()
   const silent = createServer(() => {})
   let postgres: Server
@@ -17,7 +17,7 @@ describeWithPostgresBinary('a database that cannot be used', () => {
     postgres = await startPostgres(inject('postgresBin'))
     const client = new Client(postgres.url)
     await client.connect()
-    // As in Postgres 15 and newer: a user that owns nothing has no right to create.
+    // Postgres 15 and newer do not grant this right.
     await client.query('create role guest login; revoke create on schema public from public')
     for (const encoding of ['LATIN1', 'SQL_ASCII']) {
       await client.query(
@@ -43,7 +43,7 @@ describeWithPostgresBinary('a database that cannot be used', () => {
   const isUp = 'check that it is up, and that storage.postgres in gateway.yaml is right'
   const cases: Case[] = [
     {
-      is: 'away',
+      is: 'down',
       user: 'peage',
       at: () => '127.0.0.1:1/x',
       reason: 'connect ECONNREFUSED 127\\.0\\.0\\.1:1',
@@ -64,14 +64,14 @@ describeWithPostgresBinary('a database that cannot be used', () => {
       advice: 'check the host in storage.postgres in gateway.yaml, and the name service of this machine',
     },
     {
-      is: 'without that user',
+      is: 'without the user',
       user: 'peage',
       at: () => `${here()}/postgres`,
       reason: 'role "peage" does not exist \\(28000\\)',
       advice: 'check the user, the password and sslmode of storage.postgres in gateway.yaml, and pg_hba.conf',
     },
     {
-      is: 'not made yet',
+      is: 'not created yet',
       user: 'postgres',
       at: () => `${here()}/away`,
       reason: 'database "away" does not exist \\(3D000\\)',
@@ -86,7 +86,7 @@ describeWithPostgresBinary('a database that cannot be used', () => {
         "check sslmode and sslrootcert of storage.postgres in gateway.yaml, and the server's certificate",
     },
     {
-      is: 'closed to what the user would create',
+      is: 'without the right to create tables',
       user: 'guest',
       at: () => `${here()}/postgres`,
       reason: 'permission denied for schema public \\(42501\\)',
@@ -101,7 +101,7 @@ describeWithPostgresBinary('a database that cannot be used', () => {
         "create a database with encoding 'UTF8' and template template0, and name it in storage.postgres in gateway.yaml",
     })),
     {
-      is: 'stricter with transactions than statements expect',
+      is: 'set to serializable transactions',
       user: 'postgres',
       at: () => `${here()}/postgres?options=-c%20default_transaction_isolation%3Dserializable`,
       reason: 'default_transaction_isolation is serializable, not read committed',
@@ -109,7 +109,7 @@ describeWithPostgresBinary('a database that cannot be used', () => {
         "alter role … set default_transaction_isolation = 'read committed', for the user of storage.postgres in gateway.yaml",
     },
     {
-      is: 'to write dates as the driver does not read them',
+      is: 'set to another DateStyle',
       user: 'postgres',
       at: () => `${here()}/postgres?options=-c%20DateStyle%3DSQL`,
       reason: 'DateStyle is SQL, MDY, not ISO',
@@ -118,7 +118,7 @@ describeWithPostgresBinary('a database that cannot be used', () => {
   ]
 
   it.each(cases)(
-    'that is $is: start and migrate say where, why and what to look at, without the password, and exit 1',
+    'that is $is makes start and migrate exit with 1, the reason and advice, but without the password',
     async ({ user, at, reason, advice }) => {
       writeConfiguration(cwd, { postgres: `postgres://${user}:s3cret@${at()}` })
       const place = at().replace(/\?.*/, '')
@@ -139,7 +139,7 @@ describeWithPostgresBinary('a database that cannot be used', () => {
     },
   )
 
-  it('a database in another encoding is refused before the first migration', async () => {
+  it('in another encoding is refused before the first migration', async () => {
     const url = `postgres://postgres@${here()}/latin1`
     writeConfiguration(cwd, { postgres: url })
     expect((await runIn(cwd, ['migrate'])).exit).toBe(1)

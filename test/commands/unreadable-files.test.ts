@@ -1,11 +1,11 @@
-// The sentences about files that `peage check` cannot read: `npx vitest run test/commands/unreadable-files.test.ts -u`
-// writes `golden/unreadable-files.txt` again.
+// Tests the messages about files that `peage check` cannot read. To update `golden/unreadable-files.txt`, run
+// `npx vitest run test/commands/unreadable-files.test.ts -u`.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { emptyFolder, runIn } from './peage.ts'
 
-it('check says in one line for each file why the file cannot be read', async () => {
+it('check prints one line per file with the reason why the file cannot be read', async () => {
   const folder = emptyFolder()
   const long = 'x'.repeat(4 * 1024 * 1024)
   mkdirSync(join(folder, 'folder'))

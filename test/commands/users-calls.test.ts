@@ -1,4 +1,4 @@
-// `peage users …` as it is called: bad command lines, data folders, and a database that is away or not migrated.
+// Tests `peage users` with invalid command lines, and with a database that is missing, down or not migrated.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -28,26 +28,29 @@ describe('peage users', () => {
     [['users', 'create', 'a@example.com'], 'pass the password with --password-stdin'],
     [['users', 'set-password', '1'], 'pass the password with --password-stdin'],
     [['users', 'list', '-c', 'nowhere.yaml'], 'nowhere.yaml:1:1  (file)  '],
-  ])('%j is a bad call: said on standard error, exit 2, and nothing is opened', async (words, sentence) => {
-    expect(await peage(cwd, words)).toEqual({
-      exit: 2,
-      stdout: '',
-      stderr: expect.stringContaining(sentence),
-    })
-    expect(existsSync(join(cwd, 'data'))).toBe(false)
-  })
+  ])(
+    'refuses %j with a message on standard error and exit code 2, and opens no database',
+    async (words, sentence) => {
+      expect(await peage(cwd, words)).toEqual({
+        exit: 2,
+        stdout: '',
+        stderr: expect.stringContaining(sentence),
+      })
+      expect(existsSync(join(cwd, 'data'))).toBe(false)
+    },
+  )
 
-  it('asks for a migration where the data folder is not there or empty, and makes nothing in it', async () => {
+  it('reports that a migration is needed if there is no data folder, and creates nothing', async () => {
     const missing = await peage(cwd, ['users', 'list'])
     const sentence = `error: there is no database in ${join(cwd, 'data')} yet: run peage migrate -c gateway.yaml first\n`
     expect(missing).toEqual({ exit: 1, stdout: '', stderr: sentence })
     expect(readdirSync(cwd)).toEqual(['gateway.yaml'])
   })
 
-  describe('on a data folder', () => {
+  describe('with a migrated data folder', () => {
     beforeAll(async () => expect(await peage(cwd, ['migrate'])).toMatchObject({ exit: 0 }))
 
-    it('opens the data folder: what one command stored there the next one finds', async () => {
+    it('stores changes in the folder, where the next command finds them', async () => {
       const create = ['users', 'create', 'stays@example.com', '--password-stdin', '--json']
       const created = json(await peage(cwd, create, password))
       expect(json(await peage(cwd, ['users', 'list', '--json']))).toEqual({ users: [created] })
@@ -57,7 +60,7 @@ describe('peage users', () => {
       expect(await peage(cwd, ['keys', 'list'])).toEqual({ exit: 0, stdout: 'no keys\n', stderr: '' })
     })
 
-    it('list ends quietly where its reader has seen enough, and fails where its output does', async () => {
+    it('list exits with 0 if its reader closes the pipe, and with 1 after another write error', async () => {
       for (const [code, expected] of [
         ['EPIPE', 0],
         ['ENOSPC', 1],
@@ -73,7 +76,7 @@ describe('peage users', () => {
     })
   })
 
-  it('says what to check where the database is away', async () => {
+  it('reports what to check if the database is down', async () => {
     writeConfiguration(cwd, { name: 'away.yaml', postgres: 'postgres://x:s3cret@127.0.0.1:1/x' })
     const { exit, stdout, stderr } = await peage(cwd, ['users', 'list', '-c', 'away.yaml'])
     expect({ exit, stdout }).toEqual({ exit: 1, stdout: '' })
@@ -89,7 +92,7 @@ describeWithServices('peage users on a Postgres without tables', () => {
   let url = ''
   afterAll(() => dropPostgresDatabase(url))
 
-  it('asks for a migration, and makes none', async () => {
+  it('reports that a migration is needed, and does not migrate', async () => {
     url = await createPostgresDatabase()
     writeConfiguration(cwd, { postgres: url })
     for (let i = 0; i < 2; i += 1) {

@@ -1,4 +1,4 @@
-// The doors to users: `peage users …` on the database itself, and through the admin listener of a running gateway.
+// Runs suites of `peage users` on the database, and through the admin listener of a running gateway.
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -20,7 +20,7 @@ export interface Gateway {
   backing: Storage
 }
 
-/** A gateway on the folder. This process holds its lock and is alive, so every command finds the folder locked. */
+/** Starts a gateway in this process, which locks the folder. So every command finds the folder locked. */
 export async function startOn(cwd: string, admin: string): Promise<Gateway> {
   const file = writeConfiguration(cwd, {
     name: 'running.yaml',
@@ -42,7 +42,7 @@ export async function startOn(cwd: string, admin: string): Promise<Gateway> {
   return { server, backing: backing as unknown as Storage }
 }
 
-/** Commands find the folder locked, and ask the gateway that has it. */
+/** A place where commands find the folder locked and call the running gateway. */
 export function gatewayPlace(): Place & { readonly cwd: string; gateway(): Gateway } {
   const cwd = folder()
   let gateway: Gateway
@@ -63,11 +63,11 @@ export function gatewayPlace(): Place & { readonly cwd: string; gateway(): Gatew
 }
 
 interface Door extends Place {
-  /** Creates a user with that many sessions, whose password is `password`. */
+  /** Creates a user with the password `password` and a number of sessions. */
   newUser(more?: { sessions?: number }): Promise<{ id: number; email: string }>
 }
 
-/** Runs one suite through each door. */
+/** Runs one suite on the database and through a gateway. */
 export function describeOverDoors(title: string, suite: (door: Door) => void): void {
   describeOverPlaces(title, place => suite(doorOf(place)))
   describe(`${title} (through a running gateway)`, () => suite(doorOf(gatewayPlace())))
@@ -75,7 +75,7 @@ export function describeOverDoors(title: string, suite: (door: Door) => void): v
 
 export const password = 'un mot de passe'
 export const passwords = createPasswords({ concurrency: 1, queue: 0, wait: 0 })
-/** Hashed once: the command would hash the password for each user. */
+/** Hashed once, because hashing is slow. */
 const passwordHash = await passwords.hash(password)
 
 function doorOf(place: Place): Door {

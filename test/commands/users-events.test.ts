@@ -1,4 +1,4 @@
-// `peage users` sends the same events and mails as requests do.
+// Tests that `peage users` stores the same events and mails as requests do.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
@@ -26,7 +26,7 @@ describeWithServices('peage users', () => {
     expect([words, exit, stderr]).toEqual([words, 0, ''])
   }
 
-  it('stores each change as an event with it, in order, with the notices by mail, and none for what a file without events changes', async () => {
+  it('stores the events and mails of changes in order, but not with a configuration without events', async () => {
     const email = 'ada@example.com'
     await users(['create', email, '--password-stdin'], 'un mot de passe')
     await users(['set-plan', email, 'pro'])
@@ -54,7 +54,7 @@ describeWithServices('peage users', () => {
         { type: 'user.deleted', data },
       ])
       expect(rows.map(({ due_at }) => due_at !== null)).toEqual([true, ...Array(5).fill(false)])
-      // The user is a user no more, and the notice that says so waits.
+      // The user is deleted, and the mail about the deletion is still pending.
       const mails = await database.query('select kind, address, status from mails order by id')
       expect(mails).toEqual([
         { kind: 'password_changed', address: email, status: 'pending' },

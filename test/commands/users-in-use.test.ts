@@ -1,4 +1,4 @@
-// `peage users …` while a gateway has the embedded database: which listener and token it uses, or a sentence on why not.
+// Tests the listener and token that `peage users` uses while a gateway has the embedded database, and its errors.
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -6,7 +6,7 @@ import { listen } from '../support/upstream.ts'
 import { type Gateway, gatewayPlace, startOn, token } from './users-doors.ts'
 import { folder, peage, writeConfiguration } from './users-setup.ts'
 
-describe('peage users, where a gateway has the folder', () => {
+describe('peage users on the folder of a running gateway', () => {
   const { cwd, gateway } = gatewayPlace()
   const users = (...words: string[]) => peage(cwd, ['users', ...words])
   const port = () => new URL(String(gateway().server.adminAddress)).port
@@ -14,7 +14,7 @@ describe('peage users, where a gateway has the folder', () => {
   const inUse = `error: the data folder ${join(cwd, 'data')} is in use by process ${process.pid}, which`
 
   it.each(['0.0.0.0', '[::ffff:127.0.0.1]', 'localhost'])(
-    'reaches a listener that the file puts on %s',
+    'connects to an admin listener on %s',
     async host => {
       const file = writeConfiguration(cwd, {
         name: 'host.yaml',
@@ -24,7 +24,7 @@ describe('peage users, where a gateway has the folder', () => {
     },
   )
 
-  describe('and tokens have roles', () => {
+  describe('with token roles', () => {
     const names = ['reader', 'helper', 'boss']
     const [read, support, all] = names.map(name => `a-token-for-the-${name}-0123456789`) as [
       string,
@@ -48,7 +48,7 @@ describe('peage users, where a gateway has the folder', () => {
     })
     afterAll(() => roles?.server.stop())
 
-    it('takes the first of the file that may do what is asked', async () => {
+    it('uses the first token of the file that is allowed to run the command', async () => {
       writeTokens(`${tokens}, boss: ${all}`)
       for (const words of [
         ['show', '1'],
@@ -66,7 +66,7 @@ describe('peage users, where a gateway has the folder', () => {
       ])
     })
 
-    it('says where none of them may', async () => {
+    it('reports that no token of the file is allowed to run the command', async () => {
       writeTokens(tokens)
       const { exit, stderr } = await users('set-plan', '1', 'free')
       expect(exit).toBe(1)
@@ -76,7 +76,7 @@ describe('peage users, where a gateway has the folder', () => {
     })
   })
 
-  describe('and the admin listener is no way to it', () => {
+  describe('without a usable admin listener', () => {
     let other: Server | undefined
     afterEach(() => {
       other?.closeAllConnections()
@@ -95,7 +95,7 @@ describe('peage users, where a gateway has the folder', () => {
       return stderr.slice(inUse.length + 1, -remedy.length)
     }
 
-    it('says that the file has no admin section, no token, or no port', async () => {
+    it('reports that the file has no admin section, no token, or no port', async () => {
       expect(await said('')).toBe('cannot be asked, as other.yaml has no admin section')
       expect(await said(`admin: { listen: '127.0.0.1:1' }`)).toBe(
         'cannot be asked, as other.yaml has no admin.token',
@@ -108,19 +108,19 @@ describe('peage users, where a gateway has the folder', () => {
       )
     })
 
-    it('says where nothing listens', async () => {
+    it('reports that nothing listens at the address', async () => {
       expect(await said(`admin: { listen: '127.0.0.1:1', token: ${token} }`)).toBe(
         'does not answer at http://127.0.0.1:1 (connect ECONNREFUSED 127.0.0.1:1)',
       )
     })
 
-    it('asks on the loopback of IPv6 where the file listens on all of it', async () => {
+    it('connects to the IPv6 loopback address if the file listens on [::]', async () => {
       expect(await said(`admin: { listen: '[::]:1', token: ${token} }`)).toMatch(
         /^does not answer at http:\/\/\[::1\]:1 \(/,
       )
     })
 
-    it('says that the token is not the gateway’s', async () => {
+    it('reports that the gateway rejects the token of the file', async () => {
       const address = gateway().server.adminAddress
       expect(await said(`admin: { listen: '127.0.0.1:${port()}', token: another-${token} }`)).toBe(
         `does not take the token that other.yaml has for its admin listener at ${address}`,
@@ -131,7 +131,7 @@ describe('peage users, where a gateway has the folder', () => {
       ['a page', 200, 'hello'],
       ['JSON of another kind', 200, '{"hello":"world"}'],
       ['an error', 404, '{"error":"not found"}'],
-    ])('says that something else listens there, which answers with %s', async (_what, status, body) => {
+    ])('reports that another server listens there if the response is %s', async (_what, status, body) => {
       other = createServer((_request, response) => response.writeHead(status).end(body))
       const address = await listen(other)
       expect(await said(`admin: { listen: '${new URL(address).host}', token: ${token} }`)).toBe(
@@ -141,7 +141,7 @@ describe('peage users, where a gateway has the folder', () => {
   })
 })
 
-describe('peage users, where the gateway has no token', () => {
+describe('peage users on the folder of a gateway without a token', () => {
   const cwd = folder()
   let gateway: Gateway
   beforeAll(async () => {
@@ -149,7 +149,7 @@ describe('peage users, where the gateway has no token', () => {
   })
   afterAll(() => gateway?.server.stop())
 
-  it('says so', async () => {
+  it('reports that the gateway has no token', async () => {
     const address = String(gateway.server.adminAddress)
     writeConfiguration(cwd, { admin: `admin: { listen: '${new URL(address).host}', token: ${token} }` })
     const { exit, stderr } = await peage(cwd, ['users', 'list'])
@@ -160,10 +160,10 @@ describe('peage users, where the gateway has no token', () => {
   })
 })
 
-describe('peage users, where the gateway’s own database fails', () => {
+describe('peage users on the folder of a gateway whose database fails', () => {
   const { users, inside, gateway } = gatewayPlace()
 
-  it('says what the gateway answered', async () => {
+  it('reports the status and the error code of the response', async () => {
     await inside(database => database.query('alter table users rename to gone'))
     const address = String(gateway().server.adminAddress)
     expect(await users(['list'])).toEqual({

@@ -1,4 +1,4 @@
-// What `peage users …` asks on a terminal: passwords twice and without echo, and whether to delete.
+// Tests the prompts of `peage users` on a terminal: passwords twice without echo, and confirmation of a deletion.
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -7,7 +7,7 @@ import { createUserStore } from '../../src/users/user-store.ts'
 import type { Printed } from './peage.ts'
 import { eitherPlace } from './users-setup.ts'
 
-/** A terminal's input, which records whether it echoes. */
+/** Creates the input of a terminal, and records the changes of raw mode. */
 function terminal() {
   const modes: boolean[] = []
   const stdin = Object.assign(new PassThrough(), {
@@ -18,7 +18,7 @@ function terminal() {
 }
 
 interface Asked extends Printed {
-  /** The modes that the input was switched to, in order; raw mode has no echo. */
+  /** The changes of raw mode, in order. Raw mode has no echo. */
   modes: boolean[]
 }
 
@@ -26,7 +26,7 @@ describe('peage users on a terminal', () => {
   const { users, inside } = eitherPlace()
   const ada = 'ada@example.com'
 
-  /** Types each text once its question is printed; one text may answer several questions. */
+  /** Types each text after its question was printed. One text may answer several questions. */
   async function ask(words: string[], answers: [question: string, typed: string][]): Promise<Asked> {
     const { stdin, modes } = terminal()
     const left = [...answers]
@@ -47,7 +47,7 @@ describe('peage users on a terminal', () => {
       return passwords.verify(found?.password_hash, password)
     })
 
-  it('create asks for the password twice, echoes none of it, and leaves the terminal as it was', async () => {
+  it('create prompts for the password twice without echo, and then restores the terminal', async () => {
     const { exit, stdout, stderr, modes } = await ask(
       ['create', ada],
       [
@@ -64,7 +64,7 @@ describe('peage users on a terminal', () => {
     expect(await opens('correct horse')).toBe(true)
   })
 
-  it('set-password takes corrections, and both answers pasted at once', async () => {
+  it('set-password accepts corrections with backspace, and both passwords pasted at once', async () => {
     expect(
       await ask(['set-password', ada], [['New password: ', 'battery stapel\x7f\x7fle\rbattery staple\r']]),
     ).toMatchObject({ exit: 0, stderr: 'New password: \nThe same again: \n', modes: [true, false] })
@@ -75,7 +75,7 @@ describe('peage users on a terminal', () => {
     ['differ', 'a password\r', 'another one\r', 'the two passwords are not the same; nothing was changed'],
     ['end with Ctrl-D', 'a password\r', '\x04', 'no answer; nothing was changed'],
     ['end with Ctrl-C', 'a password\r', 'half\x03', 'no answer; nothing was changed'],
-  ])('set-password changes nothing where the answers %s', async (_how, first, second, sentence) => {
+  ])('set-password changes nothing if the answers %s', async (_how, first, second, sentence) => {
     const { exit, stdout, stderr, modes } = await ask(
       ['set-password', ada],
       [
@@ -89,14 +89,14 @@ describe('peage users on a terminal', () => {
     expect(await opens('battery staple')).toBe(true)
   })
 
-  it('a password that is too short is refused before it is asked for again', async () => {
+  it('set-password refuses a password that is too short before the second prompt', async () => {
     expect(await ask(['set-password', ada], [['New password: ', 'short\r']])).toMatchObject({
       exit: 1,
       stderr: 'New password: \nerror: the password is too short: it needs at least 8 characters\n',
     })
   })
 
-  it('nobody is asked for the password of a user that there is not', async () => {
+  it('set-password does not prompt for the password of an unknown user', async () => {
     expect(await ask(['set-password', '77'], [])).toMatchObject({
       exit: 1,
       stderr: 'error: there is no user 77: peage users list shows who there is\n',
@@ -105,18 +105,18 @@ describe('peage users on a terminal', () => {
 
   const question = 'Delete user 1 (ada@example.com) and all that is theirs? [y/N] '
 
-  it.each(['\n', 'n\n', 'yess\n', 'nay\n'])('delete deletes nothing where the answer is %j', async typed => {
+  it.each(['\n', 'n\n', 'yess\n', 'nay\n'])('delete removes nothing if the answer is %j', async typed => {
     expect(await ask(['delete', ada], [[question, typed]])).toMatchObject({
       exit: 1,
       stdout: '',
       stderr: `${question}error: nothing was deleted\n`,
-      // Typed with the terminal's own echo.
+      // The terminal echoes this answer itself.
       modes: [],
     })
     expect(await users(['show', ada])).toMatchObject({ exit: 0 })
   })
 
-  it('delete deletes where the answer is yes', async () => {
+  it('delete removes the user if the answer is Yes', async () => {
     expect(await ask(['delete', ada], [[question, 'Yes\n']])).toEqual({
       exit: 0,
       stdout: 'user 1 (ada@example.com) is deleted\n',

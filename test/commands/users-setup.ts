@@ -1,4 +1,4 @@
-// Runs `peage users …` and `peage keys …` on real files, over both places where accounts are stored.
+// Runs `peage users` and `peage keys` on real files, with the embedded database and with Postgres.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -13,7 +13,7 @@ import { areServicesThere, poolSize } from '../support/services.ts'
 import { describeOverSetups, services } from '../support/setups.ts'
 import { emptyFolder, type Printed, runIn } from './peage.ts'
 
-/** Runs a command line in `cwd`; standard input is no terminal, unless one is passed in. */
+/** Runs a command line in `cwd`. Standard input is not a terminal, unless `stdin` is a stream with `isTTY`. */
 export function peage(
   cwd: string,
   words: readonly string[],
@@ -25,7 +25,7 @@ export function peage(
   return runIn(cwd, words, { stdin: typed, onError, openFolder })
 }
 
-/** A temporary folder with a gateway.yaml in it; removed after the suite. */
+/** Creates a temporary folder with a gateway.yaml, which is removed after the suite. */
 export function folder(): string {
   const cwd = emptyFolder()
   writeConfiguration(cwd)
@@ -33,8 +33,8 @@ export function folder(): string {
 }
 
 /**
- * What a command finds in `data/` of a folder: one database that is open for the whole suite. To open a real data folder
- * takes half a second of CPU, every time; users.test.ts and users-in-use have commands do it.
+ * Returns an `openFolder` that gives commands one database, which stays open for the whole suite. Opening a real data
+ * folder takes half a second of CPU each time, so only a few tests do it, for example users-calls.test.ts.
  */
 export function lentFolder(cwd: string): NonNullable<Io['openFolder']> {
   let database: EmbeddedDatabase
@@ -49,7 +49,7 @@ export function lentFolder(cwd: string): NonNullable<Io['openFolder']> {
 const oneRoute = `upstreams: { a: { targets: ["http://127.0.0.1:9000"] } }
 routes: [{ name: one, path: /one, upstream: a, free_daily: true }]`
 
-/** Of the routing, commands only explain. @param postgres empty: embedded, in `data/` beside the file */
+/** @param postgres empty for the embedded database in `data/`; @param routing used only by `peage explain` */
 export function writeConfiguration(
   cwd: string,
   { name = 'gateway.yaml', postgres = '', admin = '', routing = oneRoute } = {},
@@ -65,11 +65,11 @@ export interface Place {
     stdin?: Parameters<typeof peage>[2],
     onError?: Parameters<typeof peage>[3],
   ): Promise<Printed>
-  /** Any command, in the folder of the configuration. */
+  /** Runs any command in the folder of the configuration. */
   run(words: readonly string[]): Promise<Printed>
-  /** Whom the audit names. */
+  /** The operator in the audit log. */
   operator: string
-  /** Gives the database while no command has it open, or the database of the gateway. */
+  /** Gives `work` the database while no command has it open, or the database of the gateway. */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 
@@ -78,7 +78,7 @@ export function describeOverPlaces(title: string, suite: (place: Place) => void)
   describeOverSetups(title, setup => suite(setup === services ? postgresPlace() : embeddedPlace()))
 }
 
-/** Where it does not matter. */
+/** Returns one of the places, for tests that need only one. */
 export function eitherPlace(): Place {
   return areServicesThere() ? postgresPlace() : embeddedPlace()
 }

@@ -1,4 +1,4 @@
-// What `peage users …` shows of users, and what the audit keeps, on the database and through a running gateway.
+// Tests the output and the audit entries of `peage users`, on the database and through a running gateway.
 import { expect, it } from 'vitest'
 import { json } from './peage.ts'
 import { describeOverDoors, password } from './users-doors.ts'
@@ -6,12 +6,12 @@ import { describeOverDoors, password } from './users-doors.ts'
 const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => {
-  it('list says so if there are no users', async () => {
+  it('list prints that there are no users', async () => {
     expect(await users(['list'])).toEqual({ exit: 0, stdout: 'no users\n', stderr: '' })
     expect(json(await users(['list', '--json']))).toEqual({ users: [] })
   })
 
-  it('show prints an active or inactive user by id and by email in any letter case, without the hash', async () => {
+  it('show prints an active or inactive user, by id or by email in any letter case, without the hash', async () => {
     const { id, email } = await newUser()
     const textOf = async () => (await users(['show', email])).stdout.split('\n')
     const head = [`id        ${id}`, `email     ${email}`, 'plan      free']
@@ -41,7 +41,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     ])
   })
 
-  it('list goes through every page, in the order of ids, and filters by plan and email', async () => {
+  it('list prints the users of all pages in the order of their ids, and filters by plan and email', async () => {
     await inside(database =>
       database.query(
         `insert into users (email, password_hash, plan)
@@ -73,7 +73,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     })
   })
 
-  it('sessions shows the active ones, and revoke-sessions leaves none', async () => {
+  it('sessions prints the active sessions, and revoke-sessions revokes all of them', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     const { sessions } = json(await users(['sessions', email, '--json']))
     const uuid = expect.stringMatching(
@@ -122,7 +122,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect((await users(['export', '9007199254740991'])).exit).toBe(1)
   })
 
-  it('explain --user uses the plan, the use of today, the verification and the activity of the user', async () => {
+  it('explain --user uses the plan, the uses of today, the verification and the status of the user', async () => {
     const { id } = await newUser()
     const explain = async (who = String(id)) =>
       (await run(['explain', 'GET', '/one', '--user', who])).stdout.replace(/retry-after: \d+/, '')
@@ -148,7 +148,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     )
   })
 
-  it('explain --user says so if the user does not exist, and refuses other options about the caller', async () => {
+  it('explain --user fails if the user does not exist, and refuses other options about the caller', async () => {
     expect(await run(['explain', 'GET', '/one', '--user', '9007199254740991'])).toEqual({
       exit: 1,
       stdout: '',
@@ -166,7 +166,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect((await run(['explain', 'GET', '/one', '--user', 'ada'])).exit).toBe(2)
   })
 
-  it('list and show spell out the characters of an email that turn or hide a line', async () => {
+  it('list and show escape characters of an email that reverse or hide text', async () => {
     const email = 'eve@example.com\u202e\u200b\u3164\u115f\u{e0041}'
     const refused = await users(['create', email, '--password-stdin'], password)
     expect([refused.exit, refused.stderr]).toEqual([2, expect.stringContaining('invisible character')])
@@ -185,7 +185,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect(json(await users(['show', String(id), '--json'])).email).toBe(email)
   })
 
-  it('the audit has each change and export of a user with its operator, without email and password', async () => {
+  it('the audit log has each change and export of a user with its operator, without email and password', async () => {
     const { id } = json(
       await users(['create', 'audited@example.com', '--password-stdin', '--json'], password),
     )

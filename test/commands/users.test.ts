@@ -1,4 +1,4 @@
-// `peage users …` on the database itself, and through the admin API of a running gateway: the same changes.
+// Tests that `peage users` makes the same changes on the database and through a running gateway.
 import { expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
@@ -7,14 +7,14 @@ import { describeOverDoors, password, passwords } from './users-doors.ts'
 
 const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
-/** Whether the stored hash of that user matches the password. */
+/** Whether the password matches the stored hash of the user. */
 async function opens(database: Database, email: string, password: string): Promise<boolean> {
   const credentials = await createUserStore(database).findPasswordRecord(email)
   return passwords.verify(credentials?.password_hash, password)
 }
 
 describeOverDoors('peage users', ({ users, inside, newUser }) => {
-  it('create makes an account on plan free, with a trimmed email in lower case and the given password', async () => {
+  it('create stores an account on plan free with the trimmed, lower-case email and the given password', async () => {
     const created = await users(['create', ' Ada@Example.COM ', '--password-stdin'], `${password}\n`)
     expect(created).toEqual({
       exit: 0,
@@ -32,7 +32,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     })
   })
 
-  it('create --plan and set-plan put the subscription on that plan too', async () => {
+  it('create --plan and set-plan also set the plan of the subscription', async () => {
     const create = ['create', 'b@example.com', '--plan', 'premium', '--password-stdin', '--json']
     const { id, plan } = json(await users(create, password))
     expect(plan).toBe('premium')
@@ -43,7 +43,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(await subscribed()).toEqual([{ plan: 'pro' }])
   })
 
-  it('create refuses an email in use before it checks the password, and names the user', async () => {
+  it('create refuses an email in use before it checks the password, and prints the user', async () => {
     const { id, email } = await newUser()
     expect(await users(['create', email.toUpperCase(), '--password-stdin'], 'x')).toEqual({
       exit: 1,
@@ -65,7 +65,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
       new Uint8Array([0xff, 0xfe, ...Buffer.from('12345678')]),
       'the password on standard input is not UTF-8 text',
     ],
-  ])('create refuses the password %#, and nothing is created', async (stdin, sentence) => {
+  ])('create refuses an invalid password and stores nothing: case %#', async (stdin, sentence) => {
     expect(await users(['create', 'short@example.com', '--password-stdin'], stdin)).toEqual({
       exit: 1,
       stdout: '',
@@ -107,7 +107,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
       "daily_usage = 3, last_usage_date = '2030-01-02'",
     ],
   ])(
-    'the command %s %j changes one thing, by id and by email, and says so',
+    'the command %s %j changes only its value, by id and by email, and prints the change',
     async (name, more, said, changed, before) => {
       const { id, email } = await newUser()
       const prepare = () =>
@@ -122,7 +122,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     },
   )
 
-  it('set-password replaces the password, revokes every session, and says so', async () => {
+  it('set-password replaces the password, revokes every session, and prints both changes', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     const before = json(await users(['sessions', email, '--json']))
     expect(before.sessions).toHaveLength(2)
@@ -138,7 +138,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     })
   })
 
-  it('delete deletes the user and the sessions with --yes, and refuses without --yes and a terminal', async () => {
+  it('delete removes the user and the sessions with --yes, and refuses without --yes and a terminal', async () => {
     const { id, email } = await newUser({ sessions: 1 })
     expect(await users(['delete', email], 'y\n')).toEqual({
       exit: 2,
@@ -163,7 +163,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     ['delete', '--yes'],
     ['sessions'],
     ['revoke-sessions'],
-  ])('the command %s exits 1 and says so if the user does not exist', async (name, ...more) => {
+  ])('the command %s exits with 1 and a message if the user does not exist', async (name, ...more) => {
     for (const [who, which] of [
       ['999999999', 'user 999999999'],
       ['0', 'user 0'],
