@@ -1,4 +1,4 @@
-// What snapshots share, against a plain model: closed once, and never while a snapshot holds it.
+// Tests with a model that shared resources are closed once, and never while a snapshot uses them.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -10,33 +10,33 @@ import {
 import type { SigningKeys } from '../../src/identity/keys/signing-keys.ts'
 
 const seed = 20_261_122
-/** Two names of one kind, and one of them of another kind too. */
+/** Two resources of one kind, and one resource of another kind. */
 const names = ['keys a', 'keys b', 'passwords a'] as const
 type Name = (typeof names)[number]
-/** Closes at once; the others close when they are told to. */
+/** Closes immediately. The others close after `endClosing`. */
 const immediate: Name = 'passwords a'
 
-/** What was made, and what became of it. */
+/** A created resource, with the numbers of its calls. */
 interface Part {
   readonly name: Name
   readonly value: unknown
   quiesced: number
   closed: number
-  /** Lets its closing, which has begun, come to its end. */
+  /** Completes a running `close`. */
   endClosing: () => void
 }
 
-/** Lives as a snapshot does: it takes parts, is retired, and lets go after its last request. */
+/** Behaves like a snapshot: it takes parts, is retired, and releases them after its last request. */
 interface Holder {
   readonly scope: ResourceScope
   readonly parts: Map<Name, Part>
   state: 'active' | 'retired' | 'gone'
-  /** Those that its letting go began to close, until they are closed. */
+  /** The parts that its release began to close and that are not closed yet. */
   readonly waitsFor: Set<Part>
   isReleased: boolean
 }
 
-/** Every promise that can settle by itself has settled. */
+/** Waits until every promise has settled that can settle without a further step. */
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
 const newPasswords = () => createPasswords({ concurrency: 1, queue: 0, wait: 0 })
@@ -129,7 +129,7 @@ function stage() {
       else if (chosen === undefined || chosen.state === 'gone') return
       else if (each.do === 'take' && chosen.state === 'active') take(chosen, each.name)
       else if (each.do === 'retire') {
-        // Twice does no harm.
+        // A second call has no effect.
         chosen.scope.quiesce()
         chosen.state = 'retired'
       } else if (each.do === 'release') release(chosen)
@@ -148,8 +148,8 @@ function stage() {
   }
 }
 
-describe('what snapshots share', () => {
-  it('is quiesced by the last active holder and closed by the last of all, once, and taken by nobody after that', async () => {
+describe('a resource that snapshots share', () => {
+  it('is quiesced after its last active holder, closed once after its last holder, and not reused', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async all => {
         const { run, expectTheModel } = stage()
@@ -162,7 +162,7 @@ describe('what snapshots share', () => {
     )
   })
 
-  it('is closed once in the end, who holds it or not, and the end waits for it', async () => {
+  it('is closed once by the end of the pool, which waits for it, even if a snapshot holds it', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async all => {
         const { pool, made, holders, run } = stage()
@@ -187,7 +187,7 @@ describe('what snapshots share', () => {
     )
   })
 
-  it('that cannot be made is nobody’s, and is made by the next who asks for it', async () => {
+  it('is not stored if its creation fails, and the next scope creates it', async () => {
     const pool = createResourcePool()
     const broken = pool.openScope()
     const failing = () => {

@@ -58,7 +58,7 @@ const files: Record<string, string> = {
   text: 'no key',
 }
 
-/** Each makes one value invalid, and says which. */
+/** The place of each mistake, and a function that makes the value there invalid. */
 const mistakes: [at: string, spoil: (config: Written) => void][] = [
   ['server.listen', c => (c.server.listen = 'x')],
   ['server.lisen', c => (c.server.lisen = 'x')],
@@ -137,16 +137,16 @@ function spoiled(...which: readonly number[]): string[] {
 const alone = mistakes.map((_, index) => spoiled(index))
 
 describe('a file', () => {
-  it('that is right has no problem', () => expect(linesOf(validConfig())).toEqual([]))
+  it('without mistakes has no problem', () => expect(linesOf(validConfig())).toEqual([]))
 
   it.each(mistakes.map(([at], index) => [at, index] as const))(
-    'is wrong at %s (%i), and there alone',
+    'with a mistake at %s has only this problem (%i)',
     (at, index) => {
       expect(alone[index]).toEqual([expect.stringContaining(`${at}  `)])
     },
   )
 
-  it('with a mistake at every place is told all of them: none hides another', () => {
+  it('with a mistake at every place has all problems, and none hides another', () => {
     const places = [...new Set(mistakes.map(([at]) => at))]
     for (const variant of [0, 1, 2]) {
       const which = places.map(place => {
@@ -157,7 +157,7 @@ describe('a file', () => {
     }
   })
 
-  it('with any few mistakes is told exactly these', () => {
+  it('with any few mistakes has exactly their problems', () => {
     const selector = (index: number) => mistakes[index]?.[0]
     const few = fc.uniqueArray(fc.nat(mistakes.length - 1), { selector, minLength: 2, maxLength: 6 })
     fc.assert(

@@ -1,4 +1,4 @@
-// The configuration file of a gateway that runs: what a reload reads, beside what it cannot change.
+// Tests what a running gateway reads from a changed configuration file.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -15,7 +15,7 @@ it.each([
   ['auto', 1, '', 1],
   [1, 4, 'concurrency: 1', 1],
 ])(
-  'workers of %s saved as %s leave the default number of hashes to those that run: %s',
+  'a change of workers from %s to %s keeps the default hashing for the running number of workers: %s',
   async (before, after, hashing, hashes) => {
     const save = (workers: number | string, written: string) =>
       writeFileSync(
@@ -27,7 +27,7 @@ auth: { hashing: { ${written} } }
       )
     const source = { file: 'gateway.yaml', folder, env: {}, cores: 4 }
     const file = createConfigFile(source, {
-      // Without a thread, which would need the compiled program.
+      // Loads without a thread, because a thread needs the compiled program.
       loadInWorker: async running => {
         const { read, digest } = loadSource(running)
         return { ...read, digest }
@@ -45,7 +45,7 @@ auth: { hashing: { ${written} } }
   },
 )
 
-it('of before that is saved again is a change, where the one between could not even be read', async () => {
+it('an old content that is saved again is a change if the content in between could not be read', async () => {
   const save = (text: string) => writeFileSync(join(folder, 'gateway.yaml'), text)
   const unread = { problems: [], digest: undefined }
   const file = createConfigFile(
@@ -64,7 +64,7 @@ it('of before that is saved again is a change, where the one between could not e
   })
   save('server: { }\n')
   await expect.poll(() => changes).toBe(1)
-  // It is told once.
+  // The change is reported only once.
   await new Promise(resolve => setTimeout(resolve, 200))
   expect(changes).toBe(1)
   save('server: {}\n')

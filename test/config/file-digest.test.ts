@@ -1,4 +1,4 @@
-// A file that is polled: every change is seen by the next poll, however long it stayed as it was.
+// Tests that the next poll of a file finds a change, even if the file did not change for many polls.
 import { renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,27 +11,27 @@ import { emptyFolder } from '../commands/peage.ts'
 const folder = emptyFolder()
 const digest = (text: string) => digestOf([Buffer.from(text)])
 
-// Read at each of the first polls, then at one of fifty.
-describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a file that was the same for %i polls', polls => {
+// The poll reads the file at each of the first polls, and later only at every fiftieth poll.
+describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls without a change', polls => {
   const path = join(folder, `file-${polls}`)
 
   async function polled() {
     writeFileSync(path, 'one')
     const poll = createDigestPoll(path)
     for (let count = 0; count < polls; count += 1) expect(await poll()).toBe(digest('one'))
-    // The file system's clock goes in steps: within one of them, two versions bear the same time.
+    // The file system's clock has steps. Two versions within one step have the same time.
     await sleep(30)
     return poll
   }
 
-  it('is seen when it is written to, with as many bytes', async () => {
+  it('is found if the file is overwritten with the same number of bytes', async () => {
     const poll = await polled()
     writeFileSync(path, 'two')
     expect(await poll()).toBe(digest('two'))
     expect(await poll()).toBe(digest('two'))
   })
 
-  it('is seen when another of its size and time takes its place', async () => {
+  it('is found if a file with the same size and time replaces the file', async () => {
     const poll = await polled()
     const { atime, mtime } = statSync(path)
     writeFileSync(`${path}.new`, 'two')
@@ -40,7 +40,7 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a file that was the same
     expect(await poll()).toBe(digest('two'))
   })
 
-  it('is seen when it goes, and when it comes back', async () => {
+  it('is found if the file is deleted, and if it is created again', async () => {
     const poll = await polled()
     rmSync(path)
     expect(await poll()).toBe('ENOENT')
@@ -53,7 +53,7 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a file that was the same
 const failingFile = '/proc/self/mem'
 
 describe('a file that the machine cannot read', () => {
-  it('the poll of such a file finds nothing to compare, and the next poll finds the content again', async () => {
+  it('gives a poll nothing to compare, and the next poll finds the content again', async () => {
     const path = join(folder, 'failing')
     writeFileSync(path, 'one')
     const poll = createDigestPoll(path)
@@ -68,14 +68,14 @@ describe('a file that the machine cannot read', () => {
 
   it.each([
     ['the configuration', failingFile],
-    ['a file that it names', 'naming.yaml'],
-  ])('a reload reports the failure if the file is %s', (_, file) => {
+    ['a file that it includes', 'naming.yaml'],
+  ])('makes a reload report the failure if it is %s', (_, file) => {
     writeFileSync(join(folder, 'naming.yaml'), `admin: { token: '\${file:${failingFile}}' }\n`)
     const { failure } = loadSource({ file, folder, env: {} })
     expect(machineFailure(failure)).toBe('EIO')
   })
 
-  it('a reload reports no failure if the file is missing', () => {
+  it('is not reported as a failure if it is only missing', () => {
     expect(loadSource({ file: 'missing.yaml', folder, env: {} }).failure).toBeUndefined()
   })
 })

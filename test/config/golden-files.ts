@@ -1,4 +1,4 @@
-// The certificates and keys that the configurations of the golden files name.
+// Certificates and keys for the configurations in the golden files.
 import { generateKeyPairSync } from 'node:crypto'
 import { first, second } from '../support/certificates.ts'
 

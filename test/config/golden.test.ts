@@ -1,6 +1,6 @@
-// The messages of `peage check`. A case in `golden/*.txt` is a configuration; the lines with `> ` below it are what
-// `check` prints. `## ` begins a title, and `$ NAME=value` sets an environment variable.
-// `npx vitest run test/config/golden.test.ts -u` writes the files again. Review the diff.
+// Tests the messages of `peage check`. A case in `golden/*.txt` is a configuration, followed by the output of `check`
+// in lines with `> `. A line with `## ` is a title, and `$ NAME=value` sets an environment variable. To update the
+// files, run `npx vitest run test/config/golden.test.ts -u` and review the diff.
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { linesOf, warningLinesOf } from '../../src/config/diagnostics.ts'
@@ -20,7 +20,7 @@ function check(configuration: string, env: Record<string, string>): string[] {
   return lines.map(line => line.replace(/^gateway\.yaml:/, ''))
 }
 
-/** A file of cases with the lines that `check` prints now. */
+/** Returns the cases of a file with the current output of `check`. */
 function checked(text: string): string {
   let env: Record<string, string> = {}
   let configuration: string[] = []

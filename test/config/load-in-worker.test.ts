@@ -1,4 +1,4 @@
-// The worker thread that reads the configuration for a reload: its result, its limits and its failures.
+// Tests the result, the limits and the failures of the worker thread that reads the configuration for a reload.
 import { execFileSync } from 'node:child_process'
 import { open, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ const routing = `upstreams: { echo: { targets: ['http://127.0.0.1:9'] } }
 routes: [{ path: /a/:id, upstream: echo, name: '\${NAME}' }]
 `
 
-it('the thread returns what a read in this process returns, without the test cases', async () => {
+it('the thread returns the same result as a read in this process, without the test cases', async () => {
   save(`${routing}tests: [{ request: GET /a/1, expect: { status: 401 } }]\n`)
   const { read, digest } = loadSource(source)
   if ('problems' in read) throw new Error(read.problems.map(({ message }) => message).join())
@@ -79,7 +79,7 @@ it('the error of a machine that could not read a file is thrown with its code', 
   await expect(failing(source)).rejects.toMatchObject({ code: 'EMFILE' })
 })
 
-it('a thread that waits for the system is left behind after the limit', async () => {
+it('a thread that waits for the system is abandoned after the limit', async () => {
   const pipe = join(folder, 'no-writer')
   execFileSync('mkfifo', [pipe])
   writeFileSync(
@@ -92,7 +92,7 @@ it('a thread that waits for the system is left behind after the limit', async ()
       problems: [{ message: 'configuration took longer than 0.5 s to read' }],
     })
   } finally {
-    // A writer lets the thread go on, and end.
+    // A writer unblocks the thread, so that it ends.
     await new Promise(resolve => open(pipe, 'w', resolve))
   }
 }, 5_000)

@@ -1,4 +1,4 @@
-// Whatever the file or the environment contains, loading ends in a configuration or in problems inside the file.
+// Tests that loading any file with any environment returns a configuration, or problems inside the file.
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -32,7 +32,7 @@ function expectSound(text: string, env: Record<string, string> = {}): void {
   expect(unique.size).toBe(loaded.problems.length)
 }
 
-/** Every key that the schema knows. */
+/** Returns every key in the schema. */
 function knownKeys(part: unknown): string[] {
   if (typeof part !== 'object' || part === null) return []
   const { properties = {} } = part as { properties?: object }
@@ -59,14 +59,14 @@ const { document } = fc.letrec(tie => ({
 }))
 
 describe('loading', () => {
-  it('takes any text', () => {
+  it('handles any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), text => expectSound(text)),
       { numRuns: 300 },
     )
   })
 
-  it('takes any YAML document', () => {
+  it('handles any YAML document', () => {
     fc.assert(
       fc.property(document, value => expectSound(stringify(value))),
       {
@@ -82,7 +82,7 @@ describe('loading', () => {
     )
   })
 
-  it('takes the sample with pieces changed, cut out, doubled and swapped', () => {
+  it('handles the sample with pieces changed or cut, and with lines removed or reordered', () => {
     const pieces = [
       ' ',
       '\n',
@@ -130,7 +130,7 @@ describe('the environment', () => {
     fc.string({ unit: 'grapheme' }),
   )
 
-  it('can change a text, and nothing else', () => {
+  it('can change only the texts that contain its variables', () => {
     const text = sample.replace('  key_secret', '  issuer: x${A}\n  audience: "x${A}"\n  key_secret')
     const reference = configOf(text, { A: 'y' })
     fc.assert(
@@ -145,7 +145,7 @@ describe('the environment', () => {
     )
   })
 
-  it('makes no trouble that loading does not survive', () => {
+  it('cannot make loading fail', () => {
     const names = [...sample.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name)
     const env = fc.record(Object.fromEntries(names.map(name => [name, value])))
     fc.assert(

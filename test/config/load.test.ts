@@ -1,4 +1,4 @@
-// The configuration that results from a file: every default, every unit, every name.
+// Tests the configuration that results from a file, with its defaults, units and names.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,16 +53,16 @@ const DEFAULTS = {
 }
 
 describe('defaults', () => {
-  it('have these values, and admin is off', () => {
+  it('have these values, and admin is off by default', () => {
     expect(configOf('routes: []')).toEqual(DEFAULTS)
     expect(configOf('routes: []')).not.toHaveProperty('admin')
   })
 
-  it('hold for a section whose keys are all commented out', () => {
+  it('apply to a section whose keys are all commented out', () => {
     expect(configOf('server:\n  # listen: x\nauth:\n  hashing:\nupstreams:\nroutes:\n')).toEqual(DEFAULTS)
   })
 
-  it('hold for a key without a value that may be empty', () => {
+  it('apply to a key without a value if the key may be empty', () => {
     expect(
       configOf(
         'storage:\n  postgres:\n  postgres_listen:\n  redis:\nauth:\n  key_secret:\n  key_secret_old:\nsubscription:\n  upgrade_url:\n',
@@ -72,14 +72,14 @@ describe('defaults', () => {
     expect(configOf('mail:\n  smtp:\n  from:\nevents:\n  url:\n  secret:\n')).toEqual(DEFAULTS)
   })
 
-  it('of one load do not leak into the next', () => {
+  it('do not change if the result of a previous load was changed', () => {
     const first = configOf('routes: []')
     first.server.trusted_proxies.push('10.0.0.1')
     first.auth.rate_limits.register = null
     expect(configOf('routes: []')).toEqual(DEFAULTS)
   })
 
-  it('of admin hold where the section is there', () => {
+  it('apply to admin if the section exists', () => {
     expect(configOf('admin: {}').admin).toEqual({
       listen: { host: '127.0.0.1', port: 8081 },
       token: '',
@@ -88,7 +88,7 @@ describe('defaults', () => {
     })
   })
 
-  it('of upstreams and routes are filled in', () => {
+  it('apply to upstreams and routes', () => {
     const { upstreams, routes } = configOf(
       'upstreams: { a: { targets: ["http://A:80/"] } }\nroutes: [{ path: /x, upstream: a }]',
     )
@@ -204,7 +204,7 @@ routes:
   ])
 })
 
-it.each(['0', '0s', '"0"', '0d'])('%s is no limit of a connection’s age and of a session', none => {
+it.each(['0', '0s', '"0"', '0d'])('%s sets no limit for the age of a connection or a session', none => {
   const { auth, upstreams } = configOf(
     `auth: { session_max: ${none} }\nupstreams: { a: { targets: ["http://a"], connection_age: ${none} } }`,
   )
@@ -215,11 +215,11 @@ it.each([
   ['', ''],
   ['redis://r', 'redis://r'],
   ['{ cluster: [a:1, rediss://b:2] }', { cluster: ['redis://a:1', 'rediss://b:2'] }],
-])('storage.redis: %s', (written, redis) => {
+])('storage.redis can be %j', (written, redis) => {
   expect(configOf(`storage:\n  redis: ${written || '""'}`).storage.redis).toEqual(redis)
 })
 
-it('a route without a name is named after its path, and never as another is', () => {
+it('a route without a name is named after its path, and the name is unique', () => {
   const paths = ['/api/v1/Courses/*', '/:id', '/', '/*', '/api/v1/Courses', '/caf%C3%A9']
   const declared = paths.map(path => `  - { path: "${path}", upstream: a }`)
   const text = [
@@ -242,11 +242,11 @@ it('a route without a name is named after its path, and never as another is', ()
 it.each([
   'server: { tls: { cert: gone.crt, key: gone.key } }',
   'upstreams: { a: { targets: ["https://a"], tls: { ca: gone.pem } } }',
-])('a command that does not serve reads none of the files of %s', text => {
+])('a command that starts no gateway does not read the files of %s', text => {
   expect(linesOf(text)).toEqual([])
 })
 
-it('check prints at most a hundred warnings, and a count of the others', () => {
+it('check prints at most 100 warnings and the number of others', () => {
   const upstreams = Array.from({ length: 130 }, (_, index) => `  u${index}: { targets: ["http://a"] }`)
   const loaded = load(`upstreams:\n${upstreams.join('\n')}`)
   expect('config' in loaded && warningLinesOf(loaded.warnings)).toHaveLength(101)

@@ -28,7 +28,7 @@ function problemsIn(
   return 'problems' in loaded ? loaded.problems : []
 }
 
-/** The problems as `check` prints them, without the file's name. */
+/** Returns the problems as `check` prints them, without the file name. */
 export function linesOf(text: string, env: Env = {}, files: Record<string, string> = {}): string[] {
   return problemsIn(text, env, files).map(problem => formatDiagnostic(problem).replace('gateway.yaml:', ''))
 }

@@ -1,4 +1,4 @@
-// The committed files: the JSON Schema is what `peage schema` prints, and the sample is valid by it.
+// Tests that the committed JSON Schema is current, and that the committed sample is valid.
 import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
@@ -16,7 +16,7 @@ describe('gateway.schema.json', () => {
     expect(committed('gateway.schema.json')).toBe(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
   })
 
-  it('uses standard keywords only, and takes the sample as it is written, ${…} and all', () => {
+  it('uses only standard keywords, and accepts the sample with its ${…}', () => {
     expect(validate(parse(sample))).toBe(true)
     expect(
       validate({
@@ -26,13 +26,13 @@ describe('gateway.schema.json', () => {
     ).toBe(true)
   })
 
-  it('takes sections and lists without a value, as check does', () => {
+  it('accepts sections and lists without a value, as check does', () => {
     const text = `server:\n  log:\nlimits:\nroutes:\nauth:\n  keys:\nupstreams:\n  a: { targets: [http://a], resolve: }\n`
     expect(configOf(text).upstreams.a?.resolve).toEqual({ every: 10_000, most: 32, family: 'auto' })
     expect(validate(parse(text))).toBe(true)
   })
 
-  it('takes a key without a value where check does', () => {
+  it('accepts each key without a value that check accepts', () => {
     expect(
       validate({
         storage: { postgres: null, redis: null },
@@ -52,7 +52,7 @@ describe('gateway.schema.json', () => {
     { routes: [{ path: '/x' }] },
   ])('refuses %j', document => expect(validate(document)).toBe(false))
 
-  it('has the default of each key whose omission means one value', () => {
+  it('has the default of each optional key with a fixed default', () => {
     const defaults: Record<string, unknown> = {}
     const look = (part: unknown): void => {
       if (typeof part !== 'object' || part === null) return
@@ -92,7 +92,7 @@ describe('gateway.schema.json', () => {
 })
 
 describe('the sample', () => {
-  it('is right with nothing set: embedded, one upstream, its routes', () => {
+  it('is valid without environment variables, and uses the embedded database and one upstream', () => {
     const config = configOf(sample)
     expect(config.server.listen).toEqual({ host: '0.0.0.0', port: 8080 })
     expect(config.admin).toEqual({

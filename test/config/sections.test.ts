@@ -1,4 +1,4 @@
-// The values that each section of a valid file results in.
+// Tests the values that result from each section of a valid file.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ describe('upstreams', () => {
     })
   })
 
-  it('an upstream has weights, look-ups, an age of connections and a split', () => {
+  it('an upstream has weights, DNS lookups, a connection age and a split', () => {
     expect(
       upstream(
         'targets: [{ url: "http://a", weight: 0 }, { url: "HTTP://B/" }], resolve: { every: 1s, family: 6 }, connection_age: 0, split_by: user',
@@ -69,7 +69,7 @@ describe('routes', () => {
     })
   })
 
-  it('a header value from the environment may have no line break, and no message repeats the value', () => {
+  it('a header value from the environment cannot have a line break, and no message contains the value', () => {
     const text = `upstreams: { a: { targets: ["http://a"] } }
 routes: [{ path: /x, upstream: a, headers: { request: { set: { x-key: "\${KEY}" } } } }]`
     const [line, ...more] = linesOf(text, { KEY: 'secret\r\nx-user-id: 1' })
@@ -140,7 +140,7 @@ describe('subscription.upgrade_url', () => {
     'http://127.0.0.1:9000/pay',
     'HTTPS://Pay.example.com:8443/caf%C3%A9?a=%7Bx%7D',
     'https://[2001:db8::1]/x',
-  ])('the address %j is used as it is written, also from the environment', url => {
+  ])('the address %j from the environment is used unchanged', url => {
     const { subscription } = configOf('subscription: { upgrade_url: "${URL:-}" }', { URL: url })
     expect(subscription.upgrade_url).toBe(url)
   })
@@ -151,7 +151,7 @@ describe('events', () => {
   const events = (url: string, secret = of(24)) =>
     configOf(`events: { url: ${JSON.stringify(url)}, secret: "\${SECRET}" }`, { SECRET: secret }).events
 
-  it('events without types are all types of events', () => {
+  it('events without types include all types', () => {
     expect(events('https://billing.internal/events')).toEqual({
       url: 'https://billing.internal/events',
       secret: of(24),
@@ -167,7 +167,7 @@ describe('events', () => {
     })
   })
 
-  it('a gateway without the url of events sends none', () => {
+  it('events are off without a url', () => {
     expect(configOf('events: {}')).not.toHaveProperty('events')
     expect(configOf(`events: { url: "\${URL:-}", secret: "${of(24)}" }`)).not.toHaveProperty('events')
   })
@@ -203,7 +203,7 @@ describe('mail', () => {
     })
   })
 
-  it('an empty smtp switches mail off, whatever other keys are set', () => {
+  it('an empty smtp switches mail off, even if other keys are set', () => {
     expect(configOf('mail: { smtp: "${SMTP_URL:-}", language: en }').mail).toBeUndefined()
     expect(configOf('mail: {}').mail).toBeUndefined()
   })
@@ -223,7 +223,7 @@ describe('mail', () => {
       'smtps://me%40b.fr:p%2Fa%25:s@mx:466',
       { host: 'mx', port: 466, tls: 'implicit', credentials: { user: 'me@b.fr', password: 'p/a%:s' } },
     ],
-  ])('the address %s names the SMTP server', (smtp, server) =>
+  ])('the address %s determines the SMTP server', (smtp, server) =>
     expect(configOf(`mail: { smtp: "${smtp}", from: a@b.fr }`).mail?.smtp).toEqual(server),
   )
 
@@ -231,7 +231,7 @@ describe('mail', () => {
     ['Péage <no-reply@example.com>', { name: 'Péage', address: 'no-reply@example.com' }],
     ['"A, B" <a@b.fr>', { name: 'A, B', address: 'a@b.fr' }],
     ['a@b.fr', { name: '', address: 'a@b.fr' }],
-  ])('the sender %j is read', (from, sender) =>
+  ])('the sender %j is parsed into name and address', (from, sender) =>
     expect(configOf(`mail: { smtp: "smtp://mx", from: ${JSON.stringify(from)} }`).mail?.from).toEqual(sender),
   )
 
@@ -239,7 +239,7 @@ describe('mail', () => {
     ['', 'mail.b.fr'],
     ['product: ""', 'mail.b.fr'],
     ['product: " Chez nous "', 'Chez nous'],
-  ])('the product is the host of the sender if the product is not set: { %s }', (keys, product) =>
+  ])('the product is the host of the sender if it is not set: { %s }', (keys, product) =>
     expect(mail(keys)?.product).toBe(product),
   )
 
@@ -258,7 +258,7 @@ describe('mail', () => {
     'http://[::1]/?t={token}',
   ])('the link %s is valid', link => expect(mail(`links: { reset: "${link}" }`)?.links.reset).toBe(link))
 
-  it('a folder of templates must have only text files', () => {
+  it('a folder of templates must contain only text files', () => {
     const folder = mkdtempSync(join(tmpdir(), 'peage-'))
     const text = `mail: { templates: ${JSON.stringify(folder)} }`
     const readFile = (path: string) => (path === 'gateway.yaml' ? text : readFileSync(path, 'utf8'))

@@ -1,4 +1,4 @@
-// Durations, sizes, rates and addresses as operators write them.
+// Tests the formats of durations, sizes, rates and addresses.
 import { describe, expect, it } from 'vitest'
 import {
   parseHost,
@@ -18,7 +18,7 @@ import {
 
 function table<T>(title: string, parse: (text: string) => T, right: [string, T][], wrong: string[]): void {
   describe(title, () => {
-    it.each(right)('%j is %j', (text, value) => expect(parse(text)).toEqual(value))
+    it.each(right)('%j is parsed as %j', (text, value) => expect(parse(text)).toEqual(value))
     it.each(wrong)('%j is refused', text => expect(() => parse(text)).toThrow(FormatError))
   })
 }
@@ -87,7 +87,7 @@ table(
 )
 
 table(
-  'where to listen',
+  'a listen address',
   parseListen,
   [
     ['127.0.0.1:8080', { host: '127.0.0.1', port: 8080 }],
@@ -178,7 +178,7 @@ table(
   ],
 )
 
-/** After the scheme of a database: characters that must be percent-encoded, ports that are none, several hosts. */
+/** Invalid rests of a database address: characters that must be percent-encoded, invalid ports, several hosts. */
 const NO_ADDRESSES = [
   ...['u:p%ss@h', ':p%ss@h', 'u%:p@h', 'u:p%@h', 'u:p%2@h', 'u:%ff@h', 'u:p#s@h', 'u:12#s@h', 'u:p"s@h'],
   ...["u:p's@h", 'u:p s@h', 'u:p\ts@h', 'u:p/s@h', 'u:12/s@h', 'u:p?s@h', 'u:12?s@h', 'h:0', 'h:65536'],

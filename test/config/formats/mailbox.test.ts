@@ -1,4 +1,4 @@
-// Which emails get mail: one mailbox of RFC 5321, never text in which a mail program finds another address.
+// Tests that only a single mailbox of RFC 5321 receives mail, and never a text that contains a second address.
 import { expect, it } from 'vitest'
 import { isMailbox } from '../../../src/config/formats/mailbox.ts'
 
@@ -17,7 +17,7 @@ it.each([
   '"a@b\\"c"@example.com',
   'a@[192.0.2.1]',
   'a@[ipv6:2001:db8::1]',
-])('%s gets mail', email => expect(isMailbox(email)).toBe(true))
+])('%s can receive mail', email => expect(isMailbox(email)).toBe(true))
 
 it.each([
   '',
@@ -63,4 +63,4 @@ it.each([
   'a@[example]',
   'a@192.0.2.1]',
   'group: a@x;',
-])('%j gets none', email => expect(isMailbox(email)).toBe(false))
+])('%j cannot receive mail', email => expect(isMailbox(email)).toBe(false))

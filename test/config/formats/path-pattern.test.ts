@@ -1,4 +1,4 @@
-// The language of declared paths, and the relations between two of them.
+// Tests the syntax of declared paths, and the relations between two declared paths.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -23,7 +23,7 @@ describe('a declared path', () => {
     ['/caf%C3%A9/%3Aid/%2A', [literal('café'), literal(':id'), literal('*')], false],
     ['/v%7Bn%7D/x', [literal('v{n}'), literal('x')], false],
     ['/É/a:b/100%25', [literal('É'), literal('a:b'), literal('100%')], false],
-  ])('%s is read segment by segment', (path, segments, wildcard) => {
+  ])('%s is parsed into segments', (path, segments, wildcard) => {
     expect(parsePathPattern(path)).toEqual({ segments, wildcard })
   })
 })
@@ -58,7 +58,7 @@ describe('two declared paths', () => {
     ['/a', '/a/*'],
     ['/a/*', '/:x/*'],
     ['/a/:x', '/:x/b'],
-  ])('%s decides before %s', (a, b) => {
+  ])('have an order: %s is more specific than %s', (a, b) => {
     expect(isMoreSpecific(parsePathPattern(a), parsePathPattern(b))).toBe(true)
     expect(isMoreSpecific(parsePathPattern(b), parsePathPattern(a))).toBe(false)
   })
@@ -84,7 +84,7 @@ describe('two declared paths', () => {
     'c/c/c/c/c',
   ].map(path => ({ segments: path === '' ? [] : path.split('/').map(literal), wildcard: false }))
 
-  it('overlap where a path matches both, and cover each other only where every path does', () => {
+  it('overlap if a path matches both, and one covers the other only if it matches all paths of the other', () => {
     fc.assert(
       fc.property(pattern, pattern, (a, b) => {
         const both = paths.filter(path => covers(a, path) && covers(b, path))
@@ -122,7 +122,7 @@ describe('the gateway’s own paths', () => {
     '/api/v1/user',
     '/.well-known/*',
     '/api/v1/subscription/upgrade',
-  ])('%s can: the gateway’s own come first', path => {
+  ])('%s can be declared, because the gateway’s own paths have precedence', path => {
     expect(ownedByGateway(parsePathPattern(path))).toBe(false)
   })
 })

@@ -1,4 +1,4 @@
-// Addresses of Postgres and Redis: the drivers read each address that `check` accepts as it was written.
+// Tests that the drivers of Postgres and Redis parse accepted addresses as they are written.
 import { Redis } from 'ioredis'
 import { Client } from 'pg'
 import { describe, expect, it } from 'vitest'

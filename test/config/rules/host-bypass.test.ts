@@ -1,4 +1,4 @@
-// The bypasses that `check` finds are compared with the routing itself, for every request and host.
+// Compares the bypasses that `check` finds with the routing, for every request and host.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
@@ -7,7 +7,7 @@ import type { Route } from '../../../src/gate/routing/route.ts'
 import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
 import { routeWith } from '../../gate/a-route.ts'
 
-/** `one` and `same` are one service: they share a target. */
+/** `one` and `same` are one service, because they share a target. */
 const upstreams = {
   one: { targets: ['http://a', 'http://b'] },
   same: { targets: ['http://b'] },
@@ -56,7 +56,7 @@ const written = fc
     }
   })
 
-/** `guarded <- bypass`, by index; `undefined` if the file is refused for something else. */
+/** Returns `guarded <- bypass`, by index. Undefined if the file is refused for another reason. */
 function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const text = stringify({ upstreams, routes })
   const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text })
@@ -65,7 +65,7 @@ function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const pairs = loaded.problems.map(({ path, message }) => {
     const [, guarded] = /^routes\[(\d+)\]\.path$/.exec(path) ?? []
     const [, bypass] = /routes\[(\d+)\]/.exec(message) ?? []
-    // Two routes that match the same requests have the same hosts, or share one.
+    // Two routes that match the same requests have the same hosts, or a common host.
     const isBypass = hostsOf(guarded) > 0 && hostsOf(bypass) === 0
     return isBypass ? `${guarded} <- ${bypass}` : undefined
   })
@@ -76,7 +76,7 @@ const words = ['a', 'b', 'c']
 const paths: string[][] = [[]]
 for (const path of paths) if (path.length < 4) paths.push(...words.map(word => [...path, word]))
 
-/** `guarded <- bypass` where one `Host` sends a request to a route of its own and another sends it to the bypass. */
+/** Returns `guarded <- bypass` if one `Host` leads a request to the guarded route and another `Host` to the bypass. */
 function reached(routes: readonly Route[]): Set<string> {
   const { match } = createRouteTable(routes)
   const pairs = new Set<string>()
@@ -102,7 +102,7 @@ function isSameService(one: Route, other: Route): boolean {
   return targets(one.upstreamName).some(target => targets(other.upstreamName).includes(target))
 }
 
-/** Whether some caller passes the bypass but not the guarded route, or passes the latter only for a daily use. */
+/** Whether some caller passes only the bypass, or passes the guarded route only with a daily use. */
 function isLaxer(bypass: Route, guarded: Route): boolean {
   const outcome = (route: Route, caller: string): 'refused' | 'counted' | 'let in' => {
     const { auth, plans, verified, free_daily } = route
@@ -122,7 +122,7 @@ function isLaxer(bypass: Route, guarded: Route): boolean {
 }
 
 describe('a bypass', () => {
-  it('is said exactly where a request of one host is guarded that another host sends to the same service under less', () => {
+  it('is reported exactly if another host leads a guarded request to the same service with weaker guards', () => {
     let tried = 0
     let open = 0
     fc.assert(
@@ -138,7 +138,7 @@ describe('a bypass', () => {
       }),
       { numRuns: 500 },
     )
-    // Files with and without a bypass must both be common, or agreement would prove nothing.
+    // Files with and without a bypass must both be common. Otherwise, agreement would prove nothing.
     expect(open).toBeGreaterThan(50)
     expect(tried - open).toBeGreaterThan(50)
   })

@@ -1,4 +1,4 @@
-// Routes that cannot be told apart: the look-up in maps finds the same as comparing every pair.
+// Tests that the lookup of conflicting routes in maps finds the same conflicts as comparing every pair.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { linesOf } from '../reading.ts'
@@ -34,7 +34,7 @@ function shareMethod({ methods: some }: Written, { methods: others }: Written): 
   return withHead(some).some(method => withHead(others).includes(method))
 }
 
-it('a route is told the first of those before it that has its name, and of those that match a request of its own', () => {
+it('a problem contains the first previous route with the same name, or with a common request', () => {
   fc.assert(
     fc.property(fc.array(route, { maxLength: 8 }), routes => {
       const expected = routes.flatMap((one, index) => {

@@ -1,4 +1,4 @@
-// Shapes are checked as JSON Schema says: ajv, which knows all of it, finds the same errors and fills in the same.
+// Tests that the shape check finds the same errors and sets the same defaults as ajv.
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -8,7 +8,7 @@ import { schema } from '../../../src/config/sections/schema.ts'
 import { checkShape, type ShapeError } from '../../../src/config/sections/shape.ts'
 import { caseFile } from '../../../src/config/sections/tests.ts'
 
-// A default in a union is for readers: the decoder fills it in.
+// `strictSchema` is off because ajv refuses defaults in a union. They are documentation, and the decoder sets them.
 const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictSchema: false })
 for (const name of Object.keys(formats) as FormatName[]) {
   ajv.addFormat(name, text => formatError(name, text) === undefined)
@@ -32,7 +32,7 @@ tests:
 `) as Tree
 type Tree = { [key: string]: unknown }
 
-/** Keys and values that mean something in some place, and in others not. */
+/** Keys and values that are valid only in some places. */
 const key = fc.constantFrom(
   'listen',
   'name',
@@ -77,7 +77,7 @@ const value = fc.constantFrom<unknown>(
     { sentinels: [''] },
   ],
 )
-/** Where to go from the root, what to put there, and whether in place of what is there or beside it. */
+/** The way from the root, the key and value to set, and whether to add the key or to replace the last key of the way. */
 const change = fc.tuple(fc.array(fc.nat(20), { maxLength: 6 }), key, value, fc.boolean())
 
 function changed(tree: Tree, changes: [number[], string, unknown, boolean][]): Tree {
@@ -129,7 +129,7 @@ describe.each([
     expect(tree).toEqual(theirs)
   }
 
-  it('that is whole or empty is found as it is', () => {
+  it('without changes, or without content, has the errors that ajv finds', () => {
     expect(checkShape(described, structuredClone(valid)).map(({ pointer }) => pointer)).toEqual([
       '/tests/1/expect',
     ])
@@ -137,7 +137,7 @@ describe.each([
     expectSame({})
   })
 
-  it('with a few things changed has the errors that ajv finds, in their order', () => {
+  it('with a few changes has the errors that ajv finds, in the same order', () => {
     fc.assert(
       fc.property(fc.array(change, { minLength: 1, maxLength: 6 }), changes =>
         expectSame(changed(valid, changes)),

@@ -1,11 +1,11 @@
-// What `${…}` is replaced with, and that no value can change the file's structure.
+// Tests the replacement of `${…}`, and that no value can change the structure of the file.
 import { describe, expect, it } from 'vitest'
 import { configOf } from '../reading.ts'
 
 const issuerOf = (scalar: string, env = {}, files = {}) =>
   configOf(`auth:\n  issuer: ${scalar}`, env, files).auth.issuer
 
-describe('inside a scalar', () => {
+describe('a variable inside a scalar', () => {
   it.each([
     ['${A}', { A: 'x' }, 'x'],
     ['${A:-d}', {}, 'd'],
@@ -21,17 +21,17 @@ describe('inside a scalar', () => {
     ['${A:-x:-y}', {}, 'x:-y'],
     ['${file}', { file: 'x' }, 'x'],
     ['${file:-d}', {}, 'd'],
-  ])('%s with %j is %j', (scalar, env, value) => {
+  ])('turns %s with %j into %j', (scalar, env, value) => {
     expect(issuerOf(scalar, env)).toBe(value)
   })
 
-  it('a file is read without its last line break', () => {
+  it('can be the content of a file, without the last line break', () => {
     const files = { '/run/secrets/x': 'one\ntwo\n', crlf: 'one\r\n' }
     expect(issuerOf('${file:/run/secrets/x}', {}, files)).toBe('one\ntwo')
     expect(issuerOf('a${file:crlf}b', {}, files)).toBe('aoneb')
   })
 
-  it('a value that looks like YAML stays text', () => {
+  it('stays text if its value looks like YAML', () => {
     for (const value of [
       'a: b',
       '- a',
@@ -50,7 +50,7 @@ describe('inside a scalar', () => {
     }
   })
 
-  it('is a number or a boolean where the schema wants one and the text is one', () => {
+  it('becomes a number or a boolean if the schema requires one and the text is one', () => {
     const text = 'storage: { pool: "${P}" }\nserver: { log: { requests: "${R}" } }'
     const { storage, server } = configOf(text, { P: '7', R: 'false' })
     expect([storage.pool, server.log.requests]).toEqual([7, false])

@@ -1,13 +1,13 @@
-// YAML as the gateway reads it: aliases, merge keys, and files that would exhaust the process.
+// Tests aliases, merge keys, and files that could exhaust the process.
 import { describe, expect, it } from 'vitest'
 import { configOf, linesOf, load } from '../reading.ts'
 
 describe('YAML', () => {
-  it('a problem quotes no text of a line that ends in a carriage return', () => {
+  it('no problem quotes text of a line that ends in a carriage return', () => {
     expect(linesOf('%\rhunter2').join()).toMatch(/^1:(?!.*hunter2|.*\p{Cc})/u)
   })
 
-  it('aliases and merge keys work, and what a mapping says itself wins', () => {
+  it('aliases and merge keys work, and the keys of a mapping override merged keys', () => {
     const { routes } = configOf(`
 upstreams: { a: { targets: ["http://a"] } }
 routes:
@@ -22,7 +22,7 @@ routes:
     ])
   })
 
-  it('a document that grows without end through aliases is refused quickly', () => {
+  it('a document that grows exponentially through aliases is refused quickly', () => {
     for (const step of ['[*L, *L, *L, *L, *L, *L, *L, *L]', '{ <<: [*L, *L, *L, *L, *L, *L, *L, *L] }']) {
       const levels = Array.from(
         { length: 12 },
@@ -37,7 +37,7 @@ routes:
     }
   })
 
-  it('a document that nests too deep for the stack is refused, with aliases or without', () => {
+  it('a document that is nested too deep for the stack is refused, with and without aliases', () => {
     for (const opening of ['[', '{ a: ', '- ', '? ', '[? ']) {
       expect(linesOf(`auth:\n  ${opening.repeat(20_000)}`)).toEqual([
         expect.stringMatching(/^2:\d+ {2}\(file\) /),
@@ -49,14 +49,14 @@ routes:
     }
   })
 
-  it('a %YAML 1.1 directive does not bring back its booleans and dates', () => {
+  it('a %YAML 1.1 directive does not enable the booleans and dates of YAML 1.1', () => {
     expect(configOf('%YAML 1.1\n---\nauth: { issuer: yes, audience: 2001-01-01 }').auth).toMatchObject({
       issuer: 'yes',
       audience: '2001-01-01',
     })
   })
 
-  it('no key of the file reaches a prototype', () => {
+  it('no key of the file changes a prototype', () => {
     load(
       '__proto__: { polluted: 1 }\nupstreams: { constructor: { targets: ["http://a"] } }\nserver: { __proto__: { polluted: 1 } }',
     )
@@ -68,7 +68,7 @@ routes:
     ).toMatchObject({ targets: [{ url: 'http://a', weight: 100 }] })
   })
 
-  it('a byte order mark and CRLF move no column', () => {
+  it('a byte order mark and CRLF do not change columns', () => {
     expect(linesOf('\uFEFFservr: 1\r\nlimits:\r\n  x: 1\r\n')).toEqual([
       expect.stringMatching(/^1:1 {2}servr/),
       expect.stringMatching(/^3:3 {2}limits\.x/),
