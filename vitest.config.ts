@@ -11,7 +11,7 @@ export default defineConfig({
     // To load every package anew for each file took a quarter of the run's time.
     isolate: false,
     // Most code runs a few times: to optimise it took more of the processor than it spared.
-    execArgv: ['--max-semi-space-size=64'],
+    execArgv: ['--no-opt', '--max-semi-space-size=64'],
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,

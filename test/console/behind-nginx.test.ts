@@ -1,4 +1,4 @@
-// The console behind an nginx that ends TLS, configured as docs/console.md says, in a real browser.
+// Tests the console in a real browser behind an nginx with TLS, configured as in docs/console.md.
 import { readFileSync } from 'node:fs'
 import { expect, inject, it } from 'vitest'
 import { openPage, startBrowser } from '../support/browser.ts'
@@ -12,7 +12,7 @@ const [, documented = ''] =
 
 describeWithNginx('the console behind nginx with TLS', () => {
   describeWithChromium('in a browser', chromium => {
-    it('signs in, changes a user and signs out, with a cookie for HTTPS alone', async () => {
+    it('supports sign-in, a change of a user and sign-out, with a cookie only for HTTPS', async () => {
       const gateway = await startGateway('', undefined, { server: ", trusted_proxies: ['127.0.0.1']" })
       const nginx = await startNginxServer(
         inject('nginxBin'),

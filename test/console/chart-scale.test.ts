@@ -1,4 +1,4 @@
-// The axis of a chart, and the points that are drawn because no line connects them.
+// Tests the axis of a chart, and the values that are drawn as points because no line connects them.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { axisOf, pointsAlone } from '../../console/parts/chart-scale.ts'
@@ -13,7 +13,7 @@ it.each([
   expect(axisOf(high)).toEqual(labels)
 })
 
-it('the axis covers the highest value, and its own end gives the same axis', () => {
+it('the axis covers the highest value, and the same axis results from its end', () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1e12, noNaN: true }), high => {
       const labels = axisOf(high)
@@ -24,7 +24,7 @@ it('the axis covers the highest value, and its own end gives the same axis', () 
   )
 })
 
-it('a value without a known neighbour is a point', () => {
+it('a value without a neighbor is drawn as a point', () => {
   expect(pointsAlone([])).toEqual([])
   expect(pointsAlone([0])).toEqual([0])
   expect(pointsAlone([1, null, 2, 3, null, undefined, 4])).toEqual([0, 6])

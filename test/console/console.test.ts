@@ -1,4 +1,4 @@
-// The console in a real browser, before a real gateway.
+// Tests the console in a real browser with a real gateway.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { focusOutside, hasFocus, tabTo, walkWithTab } from '../support/keyboard.
 import { describeWithChromium } from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
-describeWithChromium('the page of the console', chromium => {
+describeWithChromium('the console', chromium => {
   let browser: Browser
   let gateway: TestGateway
   let upstream: Upstream
@@ -46,7 +46,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await upstream?.close()
   })
 
-  /** Messages of the pages of a test: errors of the console, of scripts and of the content security policy. */
+  /** The errors and warnings in the pages of a test. */
   const complaints: string[][] = []
   afterEach(async () => {
     // Open pages refresh their data every few seconds, which slows down the tests that follow.
@@ -54,7 +54,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(complaints.splice(0).flat()).toEqual([])
   })
 
-  /** @param statuses the failures that the test provokes */
+  /** @param statuses the error statuses that the test expects */
   async function openConsole(options: BrowserContextOptions = {}, statuses: number[] = []): Promise<Page> {
     const opened = await openPage(browser, options, statuses)
     complaints.push(opened.complaints)
@@ -74,7 +74,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     return page
   }
 
-  /** @param id what stands after `#`; resolves when its data is shown */
+  /** Opens the page with this id after `#`. Resolves when its data is shown. */
   async function open(page: Page, id: string): Promise<void> {
     await page.goto(`${gateway.admin}/console#${id}`)
     await page.locator(`nav a[aria-current=page][href="#${id.split('/')[0]}"]`).waitFor()
@@ -82,12 +82,12 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
   }
 
-  /** The button of a dialog has the name of the action. */
+  /** Confirms a dialog. Its button has the name of the action. */
   async function confirm(page: Page, action: string): Promise<void> {
     await page.locator('dialog').getByRole('button', { name: action, exact: true }).click()
   }
 
-  /** A user with a session, a key, a webhook and a delivery that failed. */
+  /** Creates a user with a session, a key, a webhook and a failed delivery. */
   async function newUserWithAll() {
     const user = await newUser(gateway, 'pro')
     await login(gateway.url, user.email, user.password)
@@ -108,7 +108,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ['en', 1280, 'light'],
     ['fr', 360, 'dark'],
   ] as const)(
-    'shows its pages in %s, %i px wide and %s, accessible, and with every stop of Tab in sight and outlined',
+    'is accessible in %s, %i px wide and %s, and each element with focus is visible and outlined',
     async (locale, width, colorScheme) => {
       await newUserWithAll()
       const page = await signIn(undefined, { locale, colorScheme, viewport: { width, height: 900 } })
@@ -122,7 +122,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('puts in as text what came from outside, and writes out what would not be seen', async () => {
+  it('shows external values as text, and escapes invisible characters', async () => {
     const page = await signIn()
     await page.goto(`${gateway.admin}/console#audit`)
     await page.getByText(`${hostile}\\u202e\\u2066\\u00ad\\u2060\\u3164\\u115f\\u{e0041}`).first().waitFor()
@@ -133,7 +133,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ['en', 360, 'dark'],
     ['fr', 1280, 'light'],
   ] as const)(
-    'is worked by the keyboard alone, from the sign-in to the sign-out, in %s, %i px wide and %s',
+    'can be used with only the keyboard, from sign-in to sign-out, in %s, %i px wide and %s',
     async (locale, width, colorScheme) => {
       const user = await newUserWithAll()
       const page = await openConsole({ locale, colorScheme, viewport: { width, height: 900 } })
@@ -146,17 +146,17 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await keyboard.type(gateway.adminToken)
       await keyboard.press('Enter')
       await page.locator('.verdict').waitFor()
-      // Overview: past the menu, to what it says.
+      // Overview: the skip link moves the focus past the menu.
       await press('.skip', 'Enter')
       expect(await hasFocus(page, 'main')).toBe(true)
-      // Routes: what becomes of a request with another method.
+      // Routes: tests a request with another method.
       await press('nav a[href="#routes"]', 'Enter')
       await page.locator('article').first().waitFor()
       await press('main form select', 'ArrowDown')
       await press('main form button[type=submit]', 'Space')
       await page.locator('.outcome').waitFor()
       expect(await page.locator('main form select').first().inputValue()).toBe('POST')
-      // Users: found by the beginning of the email and the plan, and opened.
+      // Users: finds a user by the start of the email and the plan, and opens the user.
       await press('nav a[href="#users"]', 'Enter')
       await tabTo(page, 'input[type=search]')
       await keyboard.type(user.email.slice(0, 12))
@@ -169,7 +169,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await press(`a[href="#users/${user.id}"]`, 'Enter')
       await page.locator('dl').waitFor()
       expect(await hasFocus(page, 'main')).toBe(true)
-      // An action: looked at, left, looked at again, and done.
+      // An action: opens its dialog, cancels it, opens it again and confirms it.
       const changePlan = 'main .panel dl + .buttons button:first-of-type'
       await press(changePlan, 'Enter')
       await page.locator('dialog[open]').waitFor()
@@ -188,12 +188,12 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
         { plan: 'premium' },
       ])
       expect(await hasFocus(page, changePlan)).toBe(true)
-      // One whose button goes with what it was for.
+      // An action whose button disappears together with the session that it ended.
       await press('.sessions button', 'Enter')
       await press('dialog button[type=submit]', 'Enter')
       await page.locator('.sessions li').nth(1).waitFor({ state: 'detached' })
       expect(await hasFocus(page, 'main')).toBe(true)
-      // The lists and the values are narrowed.
+      // Filters the lists and the configuration.
       await press('nav a[href="#deliveries"]', 'Enter')
       await page.locator('tbody tr').first().waitFor()
       await tabTo(page, 'main select')
@@ -213,7 +213,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('says in two clicks why a user is refused, beside the use of today, the sessions and the key', async () => {
+  it('shows in two clicks why a user is refused, with the uses of today, the sessions and the key', async () => {
     const user = await newUser(gateway, 'free')
     await giveKey(gateway, user, 'peage_key_of_two_clicks')
     await gateway.sql(
@@ -231,7 +231,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await page.locator('.sessions li').count()).toBe(1)
   })
 
-  it('saves what is kept of a user as a file, and says that it will and where it is', async () => {
+  it('saves the data of a user as a file after a confirmation, and shows the name of the file', async () => {
     const user = await newUser(gateway, 'free')
     const page = await signIn('a-token-for-support-012345678901')
     await open(page, `users/${user.id}`)
@@ -279,7 +279,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ['reader', 'readers-012345678901', all, ['Explain'], [], []],
     ['billing', 'billing-01234567890123', ['users'], ['Change plan'], [], []],
   ] as const)(
-    '%s sees the pages and buttons that the role may use, and is refused at none of them',
+    'shows the role %s only pages and buttons that it may use',
     async (_, end, seen, ofUser, ofUsers, ofDelivery) => {
       const user = await newUserWithAll()
       const page = await signIn(`a-token-for-${end}`)
@@ -291,7 +291,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
         await page.locator('nav a').evaluateAll(links => links.map(link => link.getAttribute('href'))),
       ).toEqual(seen.map(id => `#${id}`))
       for (const id of seen) await open(page, id)
-      // The address of a page that the role does not see shows one that it does.
+      // The address of a page that the role may not see leads to a page that it may see.
       if (seen.length === 1) {
         await page.goto(`${gateway.admin}/console#configuration`)
         await page.locator('nav a[aria-current=page][href="#users"]').waitFor()
@@ -315,7 +315,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       }
       await open(page, `users/${user.id}`)
       expect(await buttons()).toEqual(ofUser)
-      // A new password ends the sessions: what is theirs goes first.
+      // A new password ends the sessions, so the actions on sessions come first.
       const inTurn = [
         ...ofUser.filter(name => ofAccess.includes(name)),
         ...ofUser.filter(name => !ofAccess.includes(name)),
@@ -325,7 +325,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('says so in words where a role is taken away under an open page', async () => {
+  it('shows a message if the role loses a permission while a page is open', async () => {
     const user = await newUser(gateway, 'free')
     const page = await signIn('a-token-for-support-012345678901', {}, [403])
     await open(page, `users/${user.id}`)
@@ -342,7 +342,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
   })
 
-  it('has its data on the screen within a second of its address', async () => {
+  it('shows its data within a second of the navigation', async () => {
     const page = await signIn()
     const shownAfter = async () => {
       await page.goto('about:blank')
@@ -357,12 +357,12 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       expect(paint).toBeLessThanOrEqual(shown)
       return shown
     }
-    // What else the machine does may hold up one of them.
+    // Other work of the machine may delay some of the three loads.
     const times = [await shownAfter(), await shownAfter(), await shownAfter()]
     expect(Math.min(...times)).toBeLessThan(1_000)
   })
 
-  it('refuses a wrong token, and keeps the right one nowhere', async () => {
+  it('refuses a wrong token, and does not store the right token', async () => {
     const page = await openConsole({}, [401])
     await page.locator('input[type=password]').fill('wrong')
     await page.keyboard.press('Enter')
@@ -381,7 +381,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await page.context().cookies()).toEqual([])
   })
 
-  it('says where a sign-out failed, and stays; one that did not ends the pages of other tabs too', async () => {
+  it('stays open with an error if the sign-out fails, and a successful sign-out also ends other tabs', async () => {
     const page = await signIn()
     const other = await page.context().newPage()
     await other.goto(`${gateway.admin}/console#users`)
@@ -396,11 +396,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await other.getByRole('heading', { name: 'Sign in' }).waitFor({ timeout: 5_000 })
     expect(await other.locator('main.sign-in').count()).toBe(1)
-    // The sign-out that failed is one.
+    // The failed sign-out caused an expected complaint.
     complaints.length = 0
   })
 
-  it('says that the database is away where nobody can sign in for that', async () => {
+  it('shows that the database is not available if the sign-in fails for this reason', async () => {
     const page = await openConsole({}, [503])
     await gateway.sql('alter table admin_audit rename to admin_audit_away')
     try {
@@ -412,7 +412,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
   })
 
-  it('opens the user with the greatest id', async () => {
+  it('opens the user with the greatest possible id', async () => {
     const id = '9007199254740991'
     await gateway.sql(
       `insert into users (id, email, password_hash) overriding system value values (${id}, 'last@example.com', '!')`,
@@ -422,7 +422,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByRole('heading', { name: 'last@example.com' }).waitFor({ timeout: 5_000 })
   })
 
-  it('promises no mail to an address that can take none', async () => {
+  it('queues no mail to an address that cannot receive mail', async () => {
     const [{ id } = { id: 0 }] = await gateway.sql<{ id: number }>(
       "insert into users (email, password_hash) values ('é@exemple.fr', '!') returning id",
     )
@@ -454,7 +454,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       'Un autre utilisateur a cette adresse e-mail.',
       'Le mot de passe est trop court : au moins 8 caractères.',
     ],
-  ])('an error has a sentence in the language of the console: %s', async (locale, action, taken, short) => {
+  ])('explains an error in the language of the console: %s', async (locale, action, taken, short) => {
     const user = await newUser(gateway, 'free')
     const page = await signIn(gateway.adminToken, { locale }, [400, 409])
     await open(page, 'users')
@@ -468,7 +468,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await dialog.getByRole('alert').getByText(`${short} (400 password_too_short)`).waitFor()
   })
 
-  it('the overview shows the warnings of /readyz, the units and the time zone of its charts', async () => {
+  it('shows on the overview the warnings of /readyz, and the units and the time zone of the charts', async () => {
     const page = await signIn(undefined, { timezoneId: 'Europe/Paris' })
     await open(page, 'overview')
     const ready = (await (await fetch(`${gateway.admin}/readyz`)).json()) as { warnings: string[] }
@@ -481,7 +481,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(shown).toMatch(/Last 15 minutes Times in Europe\/Paris \(\S+\)/)
   })
 
-  it('a chart draws a single value as a point', async () => {
+  it('draws a single value in a chart as a point', async () => {
     const page = await signIn()
     const drawn = async (value: number | null) => {
       await page.route('**/admin/v1/overview', async route => {
@@ -506,7 +506,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await drawn(null)).toBe(0)
   })
 
-  it('an address without a page says so, and a known page says nothing of it', async () => {
+  it('shows that a page does not exist, but only for unknown addresses', async () => {
     const page = await signIn()
     for (const id of ['nowhere', 'overview/1', 'users/x', 'users/1/2', '/']) {
       await page.goto(`${gateway.admin}/console#${id}`)
@@ -519,7 +519,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
   })
 
-  it('a user is deleted only after the email is typed, and not by Enter before', async () => {
+  it('deletes a user only after the email is typed, even if Enter is pressed before', async () => {
     const user = await newUserWithAll()
     const page = await signIn()
     await open(page, `users/${user.id}`)
@@ -546,7 +546,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await count()).toEqual([])
   })
 
-  it('the audit shows in words who changed which value of whom, from what, and through which channel', async () => {
+  it('shows in the audit the operator, channel and user of a change, with the old and new values', async () => {
     const user = await newUser(gateway, 'free')
     await patch(user.id, { plan: 'pro', is_active: 0, email_verified: true })
     await patch(user.id, { plan: 'premium', email: `new${user.email}` }, { 'x-peage-channel': 'cli' })
@@ -582,7 +582,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.locator('tbody tr').getByText('Sign in to the console').first().waitFor()
   })
 
-  it('the page of a user shows the device of each session', async () => {
+  it('shows the device of each session on the page of a user', async () => {
     const user = await newUser(gateway, 'free')
     for (const [hash, userAgent] of [
       ['a', 'Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0'],
@@ -603,7 +603,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   })
 
   it.each(['en', 'fr'])(
-    'a page is as wide as the window, its header is low on a phone, and no badge has two lines: %s',
+    'fits the width of the window, with a low header on a phone and badges of one line: %s',
     async locale => {
       await newUserWithAll()
       await gateway.reload()
@@ -628,7 +628,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('the configuration shows an empty value as not set', async () => {
+  it('shows an empty value of the configuration as not set', async () => {
     const page = await signIn()
     await page.route('**/admin/v1/configuration', async route => {
       const json = (await (await route.fetch()).json()) as { values: { path: string; value: unknown }[] }

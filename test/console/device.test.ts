@@ -1,4 +1,4 @@
-// The device of a session, from the `User-Agent` of its login.
+// Tests how the `User-Agent` of a login is turned into the device of a session.
 import { expect, it } from 'vitest'
 import { deviceOf } from '../../console/api/device.ts'
 
@@ -37,13 +37,16 @@ it.each([
   ['curl/8.5.0', 'curl', undefined],
   ['My Courses App/2.1 (Android 14)', 'My Courses App', 'Android'],
   ['node', 'node', undefined],
-])('%s is %s on %s', (userAgent, browser, system) => {
+])('the User-Agent %s has the browser %s and the system %s', (userAgent, browser, system) => {
   expect(deviceOf(userAgent)).toEqual({ browser, system })
 })
 
-it.each([null, '', '   ', 'Mozilla/5.0', '(unknown)', '<img src=x>'])('%j names no device', userAgent => {
-  expect(deviceOf(userAgent)).toBeUndefined()
-})
+it.each([null, '', '   ', 'Mozilla/5.0', '(unknown)', '<img src=x>'])(
+  'the User-Agent %j has no device',
+  userAgent => {
+    expect(deviceOf(userAgent)).toBeUndefined()
+  },
+)
 
 it('the name of a program is at most 40 characters long', () => {
   expect(deviceOf('x'.repeat(200))?.browser).toHaveLength(40)

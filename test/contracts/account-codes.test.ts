@@ -1,4 +1,4 @@
-// The rows of codes on both databases: which are live, which tries count, and which of many uses at once wins.
+// Tests on both databases which codes are valid, which tries count, and which concurrent use succeeds.
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
@@ -58,7 +58,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
   const tryCode = () => codes.countTry({ email: user.email }, 'reset', now)
   const spend = (code: AccountCode, at = now) => database.transaction(tx => spendCode(tx, code, at))
 
-  it('one stands for user, email and session epoch, of one purpose, for its time', async () => {
+  it('belong to a user, an email and a session epoch, and are valid for one purpose until they expire', async () => {
     const code = await made()
     expect(code).toMatchObject({
       user_id: user.id,
@@ -74,7 +74,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.countTry({ email: user.email }, 'reset', after(30 * minute))).toBeUndefined()
   })
 
-  it('none is made for a user who is not as said: unknown, inactive, another, of another epoch', async () => {
+  it('are not created for an unknown, inactive or different user, or for a different session epoch', async () => {
     expect(await make({ email: 'nobody@example.com' })).toBeUndefined()
     expect(await make({ userId: user.id + 1 })).toBeUndefined()
     expect(await make({ sessionEpoch: 1 })).toBeUndefined()
@@ -83,7 +83,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await make()).toBeUndefined()
   })
 
-  it('a new one voids the one before, of its purpose alone, with its tries', async () => {
+  it('replace the previous code of the same purpose, with its counted tries', async () => {
     const [verify, first] = [await made({ purpose: 'verify' }), await made()]
     for (let i = 0; i < 5; i += 1) await tryCode()
     const second = await made()
@@ -94,19 +94,25 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
   })
 
   it.each<[string, (id: number) => Promise<unknown>]>([
-    ['another email', id => database.query("update users set email = email || '.net' where id = $1", [id])],
     [
-      'another email that was changed back',
+      'a change of the email',
+      id => database.query("update users set email = email || '.net' where id = $1", [id]),
+    ],
+    [
+      'a change of the email that was reverted',
       async id => {
         await database.query("update users set email = 'x' || email where id = $1", [id])
         await database.query('update users set email = substr(email, 2) where id = $1', [id])
       },
     ],
-    ['all sessions ended', id => database.transaction(tx => endSessions(tx, id))],
-    ['another password', id => createUserStore(database).setPassword(id, 'another hash')],
-    ['the user inactive', id => database.query('update users set is_active = 0 where id = $1', [id])],
-    ['the user deleted', id => createUserStore(database).delete(id)],
-  ])('one is void with %s: it is not found, tried or spent', async (_, change) => {
+    ['the end of all sessions', id => database.transaction(tx => endSessions(tx, id))],
+    ['a change of the password', id => createUserStore(database).setPassword(id, 'another hash')],
+    [
+      'a deactivation of the user',
+      id => database.query('update users set is_active = 0 where id = $1', [id]),
+    ],
+    ['a deletion of the user', id => createUserStore(database).delete(id)],
+  ])('cannot be found, tried or redeemed after %s', async (_, change) => {
     const code = await made()
     await change(user.id)
     expect(await codes.findLive(code.id, now)).toBeUndefined()
@@ -115,7 +121,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toBeUndefined()
   })
 
-  it('a request for an email that is taken voids the pending change of email, and no other code', async () => {
+  it('for an email change become invalid after a request for a taken email, and other codes stay valid', async () => {
     const taken = `taken.${user.email}`
     await createUserStore(database).create(taken, 'no hash')
     const [change, verify] = [
@@ -128,7 +134,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.findLive(verify.id, now)).toEqual(verify)
   })
 
-  it('of 60 tries at once five may compare, and after them none', async () => {
+  it('allow exactly five of 60 simultaneous tries, and none afterwards', async () => {
     const code = await made()
     const tried = await Promise.all(Array.from({ length: 60 }, tryCode))
     expect(tried.filter(one => one !== undefined)).toEqual(Array(5).fill(code))
@@ -136,7 +142,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toMatchObject({ id: user.id })
   })
 
-  it('a try that was right is taken back once, and never makes more than five wrong ones', async () => {
+  it('allow at most five wrong tries, even if right tries are not counted', async () => {
     const code = await made()
     await codes.uncountTry(code.id)
     await tryCode()
@@ -145,14 +151,14 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(tried.filter(one => one !== undefined)).toHaveLength(5)
   })
 
-  it('of 60 uses at once one wins, and gets the record as it was', async () => {
+  it('can be redeemed by exactly one of 60 simultaneous uses, which receives the user', async () => {
     const code = await made()
     const spent = await Promise.all(Array.from({ length: 60 }, () => spend(code)))
     expect(spent.filter(one => one !== undefined)).toMatchObject([{ id: user.id, email: user.email }])
     expect(await codes.findLive(code.id, now)).toBeUndefined()
   })
 
-  it('is spent with what it is spent for, or not at all', async () => {
+  it('stay valid if the transaction that redeems them fails', async () => {
     const code = await made()
     const failing = database.transaction(async tx => {
       await spendCode(tx, code, now)
@@ -163,7 +169,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toBeDefined()
   })
 
-  it('none is spent beside what ends sessions: whichever comes first, the other sees it', async () => {
+  it('cannot be redeemed after the sessions were ended, even by a concurrent transaction', async () => {
     for (let round = 0; round < 20; round += 1) {
       const code = await made()
       const [spent] = await Promise.all([spend(code), database.transaction(tx => endSessions(tx, user.id))])
@@ -172,7 +178,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     }
   })
 
-  it('making, spending and deleting the user at once end without a deadlock', async () => {
+  it('can be created and redeemed without a deadlock while the user is deleted', async () => {
     for (let round = 0; round < 20; round += 1) {
       const email = `dead${people}.${round}@example.com`
       const id = await addUser(database, { email })
@@ -182,7 +188,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await database.query("select from account_codes where email like 'dead%'")).toEqual([])
   })
 
-  it('expired codes are deleted in batches of at most the limit', async () => {
+  it('are deleted after they expire, in batches of at most the limit', async () => {
     await database.query('delete from account_codes')
     await made()
     // For a table of one row, the planner may run a subquery for each row. The limit must apply to the whole batch.
@@ -195,7 +201,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.findLive(kept.id, now)).toEqual(kept)
   })
 
-  it('without key_secret are derived under one key in the database, whoever asks for it first', async () => {
+  it('are derived from one shared key in the database without key_secret', async () => {
     const code = await made()
     const replicas = Array.from({ length: 5 }, () =>
       createCodeDerivation(createCodeKeys(database, undefined)),
@@ -206,7 +212,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await database.query('select from account_code_key')).toHaveLength(1)
   })
 
-  it('with key_secret use no key of the database, whatever stands there, and nothing stored tells them', async () => {
+  it('are not derived from the key in the database with key_secret, and are not stored', async () => {
     const code = await made()
     const stored = await createCodeDerivation(createCodeKeys(database, undefined)).codeOf(code)
     const sealer = await createSealer('a secret of sixteen')

@@ -1,4 +1,4 @@
-// Every change of users, keys and sessions is notified, whichever program makes it, in both kinds of databases.
+// Tests on both databases that changes of users, keys and sessions are notified, whichever program makes them.
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -43,7 +43,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
 
   const startFeed = () => openFeed(database, state => states.push(state))
 
-  /** All notifications caused by `work`. */
+  /** Returns all notifications that `work` causes. */
   async function heardOf(work: () => Promise<unknown>): Promise<string[]> {
     await feed.catchUp()
     heard.length = 0
@@ -63,19 +63,19 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
   const onKey = (assignments: string, hash: string) => () =>
     database.query(`update api_tokens set ${assignments} where token_hash = $1`, [hash])
 
-  describe('of a user', () => {
+  describe('for a user', () => {
     it.each([
       ["email = 'another@example.com'"],
       ["plan = 'pro'"],
       ['is_active = 0'],
       ["is_active = 0, plan = 'premium', password_hash = 'other'"],
       ['session_epoch = 1'],
-    ])('hears of %s, once', async assignments => {
+    ])('reports %s once', async assignments => {
       expect(await heardOf(set(assignments))).toEqual([`user ${id}`])
       expect(await heardOf(set(assignments))).toEqual([])
     })
 
-    it('hears of an activation', async () => {
+    it('reports an activation', async () => {
       await set('is_active = 0')()
       expect(await heardOf(set('is_active = 1'))).toEqual([`user ${id}`])
     })
@@ -87,12 +87,12 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       ['no date', 'last_usage_date = null'],
       ['an earlier day', "last_usage_date = date '2096-02-27'"],
       ['more on an earlier day', "daily_usage = 9, last_usage_date = date '2096-02-27'"],
-    ])('hears of usage that falls: %s', async (_, assignments) => {
+    ])('reports usage that decreases: %s', async (_, assignments) => {
       await set("daily_usage = 2, last_usage_date = date '2096-02-28'")()
       expect(await heardOf(set(assignments))).toEqual([`user ${id}`])
     })
 
-    it('hears nothing of counted uses: the first, the next, and one after midnight', async () => {
+    it('does not report counted uses, whether first, later or after midnight', async () => {
       const usage = createUsageStore(database)
       const uses = async () => {
         expect(await usage.count([id, id, id, id], '2096-02-28', 3)).toEqual([
@@ -111,23 +111,23 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       ['created_at = now()'],
       ['email = email, plan = plan, is_active = is_active'],
       ["daily_usage = 5, last_usage_date = date '2096-02-29'"],
-    ])('hears nothing of %s', async assignments => {
+    ])('does not report %s', async assignments => {
       await set("daily_usage = 2, last_usage_date = date '2096-02-28'")()
       expect(await heardOf(set(assignments))).toEqual([])
     })
 
-    it('hears nothing of an insertion', async () => {
+    it('does not report an insertion', async () => {
       expect(await heardOf(() => addUser(database))).toEqual([])
     })
 
-    it('hears of a deletion, and of the keys that go with it', async () => {
+    it('reports a deletion, and the keys that are deleted with the user', async () => {
       await insertKey(`revoked ${id}`.replace(' ', ''), 1)
       await insertKey(`live${id}`)
       const changes = await heardOf(() => database.query('delete from users where id = $1', [id]))
       expect(changes.sort()).toEqual([`key live${id}`, `key revoked${id}`, `user ${id}`])
     })
 
-    it('hears of each of many that one statement changes', async () => {
+    it('reports each user that one statement changes', async () => {
       const ids = [id, await addUser(database), await addUser(database)]
       const changes = await heardOf(() =>
         database.query("update users set plan = 'pro' where id = any($1)", [ids]),
@@ -135,7 +135,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(changes.sort()).toEqual(ids.map(each => `user ${each}`).sort())
     })
 
-    it('hears nothing of what was rolled back', async () => {
+    it('does not report a change that was rolled back', async () => {
       const changes = await heardOf(() =>
         database
           .transaction(async tx => {
@@ -148,8 +148,8 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     })
   })
 
-  describe('of a key', () => {
-    it('hears of its insertion, revocation and deletion', async () => {
+  describe('for a key', () => {
+    it('reports its insertion, revocation and deletion', async () => {
       const hash = `hash${id}`
       expect(await heardOf(() => insertKey(hash))).toEqual([`key ${hash}`])
       expect(await heardOf(onKey('revoked = 1', hash))).toEqual([`key ${hash}`])
@@ -158,14 +158,14 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       ).toEqual([`key ${hash}`])
     })
 
-    it('hears of both where one takes the place of another', async () => {
+    it('reports both keys if one replaces the other', async () => {
       const store = createApiTokenStore(database, createUserQueue())
       await store.replace(id, `first${id}`, new Date())
       const changes = await heardOf(() => store.replace(id, `second${id}`, new Date()))
       expect(changes.sort()).toEqual([`key first${id}`, `key second${id}`])
     })
 
-    it('hears of both hashes where one is written over, and of a key that is given to another user', async () => {
+    it('reports both hashes if a hash is overwritten, and a key that is moved to another user', async () => {
       await insertKey(`old${id}`)
       const changes = await heardOf(onKey(`token_hash = 'new${id}'`, `old${id}`))
       expect(changes.sort()).toEqual([`key new${id}`, `key old${id}`])
@@ -173,7 +173,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(onKey(`user_id = ${other}`, `new${id}`))).toEqual([`key new${id}`])
     })
 
-    it('hears nothing of its use', async () => {
+    it('does not report its use', async () => {
       await insertKey(`used${id}`)
       const store = createApiTokenStore(database, createUserQueue())
       const keyId = (await store.findActive(`used${id}`))?.apiTokenId ?? 0
@@ -182,7 +182,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     })
   })
 
-  describe('of a session', () => {
+  describe('for a session', () => {
     const hour = 3_600_000
     let store: SessionStore
     beforeAll(() => {
@@ -194,11 +194,11 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       await store.create(id, 0, token, signIn())
       return { hash: token.tokenHash, sid: token.sessionId, change: `session ${id} ${token.sessionId}` }
     }
-    /** As any program may write it. */
+    /** Writes the record as another program may write it. */
     const write = (assignments: string, hash: string) => () =>
       database.query(`update refresh_tokens set ${assignments} where token_hash = $1`, [hash])
 
-    it('tells of each way in which a session ends, once', async () => {
+    it('reports its end once, for each way to end it', async () => {
       const [one, two, three, kept] = [await login(), await login(), await login(), await login()]
       expect(await heardOf(() => store.revoke([one.hash]))).toEqual([one.change])
       expect(await heardOf(() => store.revoke([one.hash]))).toEqual([])
@@ -212,7 +212,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(() => store.revokeAll(id))).toEqual([four.change, `user ${id}`])
     })
 
-    it('tells of a session under the id that it keeps through rotations, and of no rotation', async () => {
+    it('reports its end with the id that rotations keep, and does not report a rotation', async () => {
       const { hash, sid, change } = await login()
       const successor = { ...storedToken(randomUUID(), new Date(Date.now() + hour)), sessionId: sid }
       const rotating = () => store.rotate({ userId: id, tokenHash: hash }, successor, new Date())
@@ -225,18 +225,18 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       "expires_at = now() - interval '1 s'",
       'session_epoch = session_epoch + 1',
       "session_id = '0f0e0d0c-0b0a-4908-8706-050403020100'",
-    ])('tells of what another program writes: %s', async assignments => {
+    ])('reports a change by another program: %s', async assignments => {
       const { hash, change } = await login()
       expect(await heardOf(write(assignments, hash))).toEqual([change])
     })
 
-    it('tells of a revoked record that is made active again', async () => {
+    it('reports a revoked record that becomes active again', async () => {
       const { hash, change } = await login()
       await write('revoked = 1', hash)()
       expect(await heardOf(write('revoked = 0', hash))).toEqual([change])
     })
 
-    it('tells nothing of a record without an id, which 0.1 stored, whatever 0.1 does with it', async () => {
+    it('does not report changes of a record without a session id, as version 0.1 stored it', async () => {
       const { hash } = await login()
       await write('session_id = null, session_created_at = null', hash)()
       const insert =
@@ -248,7 +248,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(write('revoked = 1', other.hash))).toEqual([])
     })
 
-    it('tells of a record that is deleted while it is active, and of none that is pruned', async () => {
+    it('reports an active record that is deleted, but not a record that is pruned', async () => {
       const [live, old, over] = [await login(), await login(), await login()]
       const remove = (hash: string) => () =>
         database.query('delete from refresh_tokens where token_hash = $1', [hash])
@@ -260,7 +260,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     })
   })
 
-  it('hears of a signing key that is stored, given a turn, or deleted, and nothing of one that is sealed', async () => {
+  it('reports a signing key that is stored, scheduled or deleted, but not a key that is encrypted', async () => {
     const store = createKeyStore(database)
     const told = ['signing_keys']
     expect(await heardOf(() => store.add('one', '{}'))).toEqual(told)
@@ -273,7 +273,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     expect(await heardOf(() => store.remove('two', signsFrom))).toEqual(told)
   })
 
-  it('has heard of a change when catching up with it ends, also of many at once', async () => {
+  it('has reported a change when catchUp resolves, also for many changes at once', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => addUser(database)))
     heard.length = 0
     await Promise.all(
@@ -285,7 +285,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     )
   })
 
-  it('is trusted within a second of its start, and no more when it is closed, without a word', async () => {
+  it('is fresh within a second of its start until it is closed, without reporting a state', async () => {
     const another = startFeed()
     const told = states.length
     expect(another.isFresh()).toBe(false)
@@ -296,7 +296,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     expect(states.slice(told)).toEqual([])
   })
 
-  it('takes an emptied table for a gap', async () => {
+  it('reports a gap if a table is emptied', async () => {
     for (const table of ['api_tokens', 'refresh_tokens', 'users cascade', 'signing_keys']) {
       const before = gaps
       expect(await heardOf(() => database.query(`truncate ${table}`))).toEqual([])

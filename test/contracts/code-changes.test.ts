@@ -1,4 +1,4 @@
-// What codes are spent for, on both databases: with the code or not at all, recorded of as it is committed, hashed late.
+// Tests on both databases that a code is redeemed in the same transaction as its change, and when passwords are hashed.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAccountCodes } from '../../src/accounts/codes/account-codes.ts'
@@ -31,11 +31,11 @@ import { addUser } from '../support/users.ts'
 const clock = { now: () => Date.now() }
 let people = 0
 
-describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
+describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
   let database: Database
   let changes: CodeRedemptionStore
   let user: { id: number; email: string }
-  /** What was recorded of changes, committed or not. */
+  /** The recorded changes, committed or not. */
   let recorded: UserChange[]
   let forgotten: number[]
   let failure: Error | undefined
@@ -81,7 +81,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
   const verify = () => database.query('update users set email_verified_at = now() where id = $1', [user.id])
   const types = () => recorded.map(({ type }) => type)
 
-  it('a reset tells of the password, and of the email where that was not verified before', async () => {
+  it('for a reset records the change of the password, and the verification of an unverified email', async () => {
     const changed = await changes.resetPassword(await make(), 'another hash', new Date())
     expect(await record()).toEqual({
       email: user.email,
@@ -97,7 +97,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
     expect(forgotten).toEqual([user.id])
   })
 
-  it('a verification tells of an email that was not verified before', async () => {
+  it('for a verification records the verification of an unverified email', async () => {
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
     expect(types()).toEqual(['user.email_verified'])
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
@@ -105,7 +105,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
     expect(await record()).toMatchObject({ verified: true, epoch: 0 })
   })
 
-  it('a change tells of both emails, and of one that was verified before it does not tell that again', async () => {
+  it('for an email change records the change with the previous email, and no verification', async () => {
     const newEmail = `next.${user.email}`
     await verify()
     const changed = await changes.changeEmail(await make({ purpose: 'email', newEmail }), 'none', new Date())
@@ -113,7 +113,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
     expect(await record()).toMatchObject({ email: newEmail, verified: true, epoch: 1 })
   })
 
-  it('a change ends all sessions but the one that it was confirmed in', async () => {
+  it('for an email change ends all sessions except the session that confirmed it', async () => {
     const sessions = createSessionStore(database)
     const tokens = [1, 2, 3].map(n => storedToken(`${user.email} ${n}`, new Date(Date.now() + 60_000)))
     for (const token of tokens) await sessions.create(user.id, 0, token, signIn())
@@ -123,7 +123,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
     expect((await sessions.list(user.id, new Date())).map(({ id }) => id)).toEqual([current.sessionId])
   })
 
-  it('a change to an email that is taken changes nothing, and the code stays', async () => {
+  it('for a taken email changes nothing, and the code stays valid', async () => {
     const other = await newUser()
     const code = await make({ purpose: 'email', newEmail: other.email })
     expect(await changes.changeEmail(code, 'none', new Date())).toBe('email_taken')
@@ -133,7 +133,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
   })
 
   it.each(['reset', 'verify', 'email'] as const)(
-    '%s: what fails at the end has changed nothing',
+    'for the purpose %s changes nothing if it fails at the end',
     async purpose => {
       failure = new Error('a crash')
       const code = await make({ purpose, ...(purpose === 'email' ? { newEmail: `x.${user.email}` } : {}) })
@@ -197,7 +197,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
       return { row, owner: { email: user.email }, ...(await derivation().codeOf(row)) }
     }
 
-    it('is hashed once the code was right, and once for many uses of one token', async () => {
+    it('is hashed only if the code is right, and only once for many uses of one token', async () => {
       const { code, token, owner } = await mailed()
       const reset = service()
       const wrong = code === '00000000' ? '00000001' : '00000000'
@@ -211,7 +211,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
       expect(hashed).toHaveLength(1)
     })
 
-    it('that is refused for the account it is for is refused alone: another use at the same time goes on', async () => {
+    it('that is refused as too common does not affect another simultaneous use of the token', async () => {
       const { token } = await mailed()
       const reset = service()
       const [first, ...others] = await Promise.allSettled([
@@ -224,7 +224,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
       expect(hashed).toEqual(['quite another one'])
     })
 
-    it('that cannot be hashed now costs neither code nor token, nor a try', async () => {
+    it('that cannot be hashed now uses up neither the code nor the token nor a try', async () => {
       const { code, token, owner } = await mailed()
       const reset = service()
       isQueueFull = true

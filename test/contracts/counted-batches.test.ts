@@ -1,4 +1,4 @@
-// Uses counted together: the same answers as one by one, whatever is locked, lost or counted beside them.
+// Tests that uses counted in batches have the same results as uses counted one by one.
 
 import fc from 'fast-check'
 import { Client } from 'pg'
@@ -14,7 +14,7 @@ import { describeOnBothSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 const TODAY = '2096-02-28'
-/** @returns the user's uses of the day, including this one; undefined if it was not counted */
+/** Returns a function that counts a use. It resolves to the uses of the day, or undefined if the use was refused. */
 function counterOf(database: Database, dailyLimit: number, day = TODAY) {
   const clock = { now: () => Date.parse(`${day}T12:00:00Z`) }
   const store = createUsageStore(database)
@@ -25,14 +25,14 @@ function counterOf(database: Database, dailyLimit: number, day = TODAY) {
   }
 }
 
-describeOnBothSetups('uses counted together', ({ openDatabase: open }) => {
+describeOnBothSetups('uses counted in a batch', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()
   })
   afterAll(() => database.close())
 
-  it('have the answers and leave the record of uses counted one by one, in the order of their calls', async () => {
+  it('have the same results and records as uses counted one by one, in the order of the calls', async () => {
     const record = fc.record({
       daily_usage: fc.nat(4),
       last_usage_date: fc.constantFrom(null, '2020-01-01', '2096-02-27', TODAY, '2096-02-29', '2096-03-01'),
@@ -47,7 +47,7 @@ describeOnBothSetups('uses counted together', ({ openDatabase: open }) => {
           const answers = async (isTogether: boolean) => {
             const ids = await Promise.all(records.map(record => addUser(database, record)))
             const use = counterOf(database, limit)
-            // The fifth does not exist.
+            // The fifth user does not exist.
             const calls = turns.map(turn => () => use(ids[turn] ?? 999_999_999))
             const counted: (number | undefined)[] = []
             if (isTogether) counted.push(...(await Promise.all(calls.map(call => call()))))
@@ -61,7 +61,7 @@ describeOnBothSetups('uses counted together', ({ openDatabase: open }) => {
     )
   })
 
-  it('of two days are each counted by their own', async () => {
+  it('are each counted for their own day, even at midnight', async () => {
     const clock = { time: Date.parse(`${TODAY}T23:59:59.999Z`), now: () => clock.time }
     const store = createUsageStore(database)
     const { use } = createDailyCounter({ store, clock, dailyLimit: 1, onFallback: () => {} })
@@ -76,7 +76,7 @@ describeOnBothSetups('uses counted together', ({ openDatabase: open }) => {
   })
 })
 
-describeWithServices('uses counted together on Postgres', () => {
+describeWithServices('uses counted in a batch on Postgres', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let other: Client
   beforeAll(async () => {
@@ -89,7 +89,7 @@ describeWithServices('uses counted together on Postgres', () => {
     await database.close()
   })
 
-  it('48 at a time take at most a quarter of as many statements', async () => {
+  it('need at most a quarter of the statements with 48 concurrent clients', async () => {
     const query = vi.fn(database.query)
     const use = counterOf({ ...database, query: query as Database['query'] }, 1_000)
     const ids = await Promise.all(Array.from({ length: 24 }, () => addUser(database)))
@@ -102,7 +102,7 @@ describeWithServices('uses counted together on Postgres', () => {
       expect(await createUsageStore(database).read(id)).toMatchObject({ daily_usage: 100 })
   })
 
-  it('are planned once, not at each batch, where there are many users', async () => {
+  it('use a generic plan instead of a new plan for each batch, with many users', async () => {
     const replica = openPostgres({ url: database.url, maxConnections: 1, onError: () => {} })
     try {
       await database.query(`insert into users (email, password_hash) select 'many' || n || '@example.com', 'x'
@@ -110,7 +110,7 @@ describeWithServices('uses counted together on Postgres', () => {
       await database.query('analyze users')
       const store = createUsageStore(replica)
       const ids = [await addUser(database), await addUser(database)] as const
-      // Postgres considers a plan for any values from the sixth time on.
+      // Postgres considers a generic plan from the sixth execution on.
       for (let batch = 0; batch < 20; batch += 1) await store.count(ids, TODAY, 1_000)
       const planned = await replica.query(
         `select custom_plans::int, generic_plans::int from pg_prepared_statements where statement like '%unnest%'`,
@@ -122,7 +122,7 @@ describeWithServices('uses counted together on Postgres', () => {
   })
 
   it.each([1, 20])(
-    '10,000 uses, of users: %d, over three replicas are exactly the limit, each with its own number',
+    'are exactly the limit, with distinct numbers, for 10,000 attempts on three replicas (users: %d)',
     async count => {
       const limit = 50
       const replicas = [1, 2, 3].map(() =>
@@ -148,7 +148,7 @@ describeWithServices('uses counted together on Postgres', () => {
     },
   )
 
-  it('a locked row delays the uses of its own user alone', async () => {
+  it('are delayed by a locked row only for the user of the row', async () => {
     const use = counterOf(database, 1)
     const [locked, free] = [await addUser(database), await addUser(database)]
     await other.query('begin')
@@ -164,7 +164,7 @@ describeWithServices('uses counted together on Postgres', () => {
     expect(await Promise.all(waiting)).toEqual([1, undefined])
   })
 
-  it('a batch that fails fails for its own uses, and not for the next', async () => {
+  it('fail together with their batch, and the next batch works', async () => {
     const use = counterOf(database, 5)
     const [first, second] = [await addUser(database), await addUser(database)]
     await other.query('begin')

@@ -1,4 +1,4 @@
-// The daily count: never a use too many or too few, over both databases, with and without Redis.
+// Tests that the daily counter allows exactly the limit, on both databases, with and without Redis.
 
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
@@ -14,7 +14,7 @@ import { describeWithRedisBinary } from '../support/services.ts'
 import { describeOnBothSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
-// In the future, because Redis drops keys at once whose expiry is past.
+// The day is in the future, because Redis drops keys immediately if their expiry has passed.
 const TODAY = '2096-02-28'
 const NOON = Date.parse(`${TODAY}T12:00:00Z`)
 
@@ -27,7 +27,7 @@ interface World {
   record(userId: number): Promise<UsageRecord | undefined>
 }
 
-/** The reason of a use for which Redis was not asked. */
+/** The fallback reason of a use for which Redis was not queried. */
 const notAsked = expect.objectContaining({ message: expect.stringMatching(/^redis is down/) })
 
 function createWorld(database: Database, keyValue: ScriptRunner | undefined): World {
@@ -51,7 +51,7 @@ function createWorld(database: Database, keyValue: ScriptRunner | undefined): Wo
   }
 }
 
-/** Properties that hold with and without Redis, whatever its state. */
+/** Tests the properties that apply with and without Redis. */
 function countsRight(world: () => World): void {
   it('counts the first use of the day, stores it, and refuses the second', async () => {
     const { counter, user, record } = world()
@@ -62,7 +62,7 @@ function countsRight(world: () => World): void {
     expect(await record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
   })
 
-  it('counts anew when the UTC day changes, to the millisecond', async () => {
+  it('starts again at zero exactly when the UTC day changes', async () => {
     const { counter, user, record, clock } = world()
     const id = await user()
     clock.time = Date.parse('2096-02-28T23:59:59.999Z')
@@ -74,7 +74,7 @@ function countsRight(world: () => World): void {
     expect((await counter().use(id)).counted).toBe(false)
   })
 
-  it('refuses where the record is dated tomorrow, and leaves it (a replica is past midnight)', async () => {
+  it('refuses a use and keeps the record if another replica is past midnight', async () => {
     const { counter, user, record } = world()
     const tomorrow = { daily_usage: 1, last_usage_date: '2096-02-29' }
     const id = await user(tomorrow)
@@ -84,7 +84,7 @@ function countsRight(world: () => World): void {
   })
 
   it.each(['2096-02-27', '2020-01-01', '2096-03-01', '2131-12-31'])(
-    'counts anew where the record is dated %s, neither today nor tomorrow',
+    'starts again at zero if the record has the date %s, which is neither today nor tomorrow',
     async last_usage_date => {
       const { counter, user, record } = world()
       const id = await user({ daily_usage: 7, last_usage_date })
@@ -94,7 +94,7 @@ function countsRight(world: () => World): void {
     },
   )
 
-  it('counts up to a limit of 3 and not to 4', async () => {
+  it('counts up to a limit of 3, but not to 4', async () => {
     const { counter, user, record } = world()
     const id = await user()
     const uses = []
@@ -109,14 +109,14 @@ function countsRight(world: () => World): void {
     expect(await record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
   })
 
-  it('refuses where the record is above the limit, after the limit was lowered', async () => {
+  it('refuses a use if the record is above the limit, for example because the limit was lowered', async () => {
     const { counter, user, record } = world()
     const id = await user({ daily_usage: 5, last_usage_date: TODAY })
     expect(await counter().use(id)).toEqual({ counted: false, used: 5, reason: 'spent', day: TODAY })
     expect(await record(id)).toEqual({ daily_usage: 5, last_usage_date: TODAY })
   })
 
-  it('grants what an administrator gave back', async () => {
+  it('allows a use again after an administrator reset the usage', async () => {
     const { counter, user, database } = world()
     const id = await user()
     await counter().use(id)
@@ -126,7 +126,7 @@ function countsRight(world: () => World): void {
     expect((await counter().use(id)).counted).toBe(false)
   })
 
-  it('counts nothing for a user who is not there', async () => {
+  it('counts nothing for an unknown user', async () => {
     const { counter } = world()
     expect(await counter().use(999_999_999)).toEqual({
       counted: false,
@@ -142,7 +142,7 @@ function countsRight(world: () => World): void {
     })
   })
 
-  it.each([1, 3])('lets exactly %i of 100 uses pass that two replicas get at once', async limit => {
+  it.each([1, 3])('allows exactly %i of 100 simultaneous uses on two replicas', async limit => {
     const { counter, user, record } = world()
     const id = await user()
     const replicas = [counter(limit), counter(limit)]
@@ -151,14 +151,14 @@ function countsRight(world: () => World): void {
     expect(await record(id)).toEqual({ daily_usage: limit, last_usage_date: TODAY })
   })
 
-  it('keeps users apart', async () => {
+  it('counts each user separately', async () => {
     const { counter, user } = world()
     const ids = await Promise.all([user(), user(), user()])
     expect((await Promise.all(ids.map(id => counter().use(id)))).every(({ counted }) => counted)).toBe(true)
   })
 }
 
-describeOnBothSetups('daily counter without Redis', ({ openDatabase: open }) => {
+describeOnBothSetups('the daily counter without Redis', ({ openDatabase: open }) => {
   let world: World
   beforeAll(async () => {
     world = createWorld(await open(), undefined)
@@ -170,8 +170,8 @@ describeOnBothSetups('daily counter without Redis', ({ openDatabase: open }) => 
   countsRight(() => world)
 })
 
-describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
-  describeWithRedisBinary('of the test’s own', () => {
+describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) => {
+  describeWithRedisBinary('in a separate process', () => {
     let server: Server
     let keyValue: ScriptRunner
     let raw: Redis
@@ -206,7 +206,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect(world.fallbacks).toEqual([])
     })
 
-    it('spares the record its conditional update for a user whose day is spent', async () => {
+    it('runs no conditional update for a user without remaining uses', async () => {
       const id = await world.user()
       await world.counter().use(id)
       const count = vi.fn()
@@ -222,7 +222,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect(count).not.toHaveBeenCalled()
     })
 
-    it('reads the record of a spent user once for many refusals at once', async () => {
+    it('shares the read of a record among many simultaneous refusals', async () => {
       const id = await world.user()
       await world.counter().use(id)
       const query = vi.fn(world.database.query)
@@ -238,7 +238,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect(query.mock.calls.length).toBeLessThan(10)
     })
 
-    it('keeps its hint until a day after the day’s end, and no longer', async () => {
+    it('lets its hint in Redis expire a day after the end of the day', async () => {
       const id = await world.user()
       await world.counter().use(id)
       expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)
@@ -248,7 +248,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)
     })
 
-    it('refuses a second use after Redis was wiped, and tells Redis', async () => {
+    it('refuses a second use after Redis was emptied, and stores the count in Redis again', async () => {
       const id = await world.user()
       await world.counter().use(id)
       await raw.flushall()
@@ -260,7 +260,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect(await raw.get(keyOf(spent))).toBe('4')
     })
 
-    it('refuses a fourth use of three after Redis was put back to an older copy', async () => {
+    it('refuses a fourth use of three after Redis was restored from an older copy', async () => {
       const id = await world.user()
       await world.counter(3).use(id)
       const copy = await raw.dumpBuffer(keyOf(id))
@@ -273,7 +273,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect(await world.record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
     })
 
-    it('grants a first use where Redis ran ahead of the record, and sets Redis from it', async () => {
+    it('allows a first use if Redis is ahead of the record, and corrects Redis', async () => {
       const id = await world.user()
       await raw.set(keyOf(id), 99)
       expect(await world.counter(2).use(id)).toEqual({ counted: true, used: 1 })
@@ -282,7 +282,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect((await world.counter(2).use(id)).counted).toBe(false)
     })
 
-    it('grants exactly one use to many at once where Redis ran ahead of the record', async () => {
+    it('allows exactly one of many simultaneous uses if Redis is ahead of the record', async () => {
       const id = await world.user()
       await raw.set(keyOf(id), 99)
       const replicas = [world.counter(), world.counter()]
@@ -291,7 +291,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect(await world.record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
     })
 
-    it('decides by the record where Redis holds rubbish', async () => {
+    it('decides by the record if the value in Redis is invalid', async () => {
       const id = await world.user()
       await raw.rpush(keyOf(id), 'not a number')
       expect((await world.counter().use(id)).counted).toBe(true)
@@ -299,7 +299,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect(world.fallbacks).toHaveLength(2)
     })
 
-    it('refuses a second use and grants a first one after Redis was killed, and when it is back, empty', async () => {
+    it('refuses a second use and allows a first use after Redis was killed, and after it is back without data', async () => {
       const [spent, fresh, later] = [await world.user(), await world.user(), await world.user()]
       await world.counter().use(spent)
       await server.kill()
@@ -313,7 +313,7 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       expect((await world.counter().use(later)).counted).toBe(true)
     })
 
-    it('decides while Redis hangs, within 150 ms and a statement at first and without waiting then', async () => {
+    it('decides while Redis hangs, and waits for Redis only at the first use', async () => {
       const [spent, fresh] = [await world.user(), await world.user()]
       await world.counter().use(spent)
       server.pause()
@@ -326,18 +326,18 @@ describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
       server.resume()
       expect(first).toBeLessThan(400)
       expect(fallbacksOfFirst).not.toContainEqual(notAsked)
-      // Known to be down, Redis is not asked, so there is nothing to wait for.
+      // Redis is known to be down, so it is not queried.
       expect(world.fallbacks).toEqual([notAsked, notAsked])
       await vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 10_000)
-      // Only now may the server that hung apply what was sent to it.
+      // The resumed server may only now apply the commands that were sent while it was paused.
       expect((await world.counter().use(fresh)).counted).toBe(false)
       expect((await world.counter().use(spent)).counted).toBe(false)
     })
   })
 })
 
-describe('daily counter without its record', () => {
-  it('throws, so that nothing passes, and grants the use when the record is back', async () => {
+describe('the daily counter while Postgres is down', () => {
+  it('throws at every use, so that no use is allowed', async () => {
     const away = openPostgres({ url: 'postgres://127.0.0.1:1/none', maxConnections: 1, onError: () => {} })
     const clock = { now: () => NOON }
     const full = { reserve: async () => ['full' as const], set: async () => {} }
@@ -351,8 +351,8 @@ describe('daily counter without its record', () => {
   })
 })
 
-describe('daily counter whose record changes while it is read', () => {
-  it('shares that reading with nobody who asks after the change was heard', async () => {
+describe('the daily counter during a read of the record', () => {
+  it('does not share the read with uses that arrive after a change of the record', async () => {
     const reads: ((record: UsageRecord) => void)[] = []
     const counter = createDailyCounter({
       store: {

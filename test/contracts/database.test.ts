@@ -1,11 +1,11 @@
-// The contract of every Database, over the embedded one and over Postgres.
+// Tests the contract of `Database` on the embedded database and on Postgres.
 
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { describeOnBothSetups } from '../support/setups.ts'
 
-describeOnBothSetups('database', ({ openDatabase: open }) => {
+describeOnBothSetups('the database', ({ openDatabase: open }) => {
   let database: Database
 
   beforeAll(async () => {
@@ -22,31 +22,31 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
       error => error,
     )
 
-  describe('types', () => {
-    it('gives bigint as number, up to the largest id', async () => {
+  describe('the value', () => {
+    it('of a bigint is a number, up to the largest id', async () => {
       const rows = await database.query(
         'select 9007199254740991::bigint as id, count(*) as n from things where id = -1',
       )
       expect(rows).toEqual([{ id: 9007199254740991, n: 0 }])
     })
 
-    it('gives a date as the text that was stored, whatever the time zone', async () => {
+    it('of a date is the stored text, in every time zone', async () => {
       expect(await database.query('select $1::date as day', ['2024-02-29'])).toEqual([{ day: '2024-02-29' }])
     })
 
-    it('gives a timestamp as a Date of the same instant', async () => {
+    it('of a timestamp is a Date of the same instant', async () => {
       const at = new Date('2024-02-29T23:59:59.123Z')
       expect(await database.query('select $1::timestamptz as at', [at])).toEqual([{ at }])
     })
 
-    it('gives null, boolean, smallint, integer and text as they are', async () => {
+    it('of null, boolean, smallint, integer and text is unchanged', async () => {
       const [row] = await database.query(
         "select null::bigint as a, null::date as b, true as c, 1::smallint as d, 2 as e, 'é\u{1f6a7}' as f",
       )
       expect(row).toEqual({ a: null, b: null, c: true, d: 1, e: 2, f: 'é\u{1f6a7}' })
     })
 
-    it('takes numbers, text, booleans, dates and null as parameters', async () => {
+    it('of a parameter is the given number, text, boolean or null', async () => {
       const [row] = await database.query(
         'select $1::bigint as a, $2::text as b, $3::boolean as c, $4::date as d',
         [9007199254740991, "'; drop table things --", false, null],
@@ -55,8 +55,8 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
     })
   })
 
-  describe('errors', () => {
-    it('says that a unique key stands already, and that nothing else does', async () => {
+  describe('a failed statement', () => {
+    it('has the SQLSTATE 23505 if a unique key exists, and another SQLSTATE for other constraints', async () => {
       await database.query("insert into things (id, name) values (1, 'one')")
       const error = await failureOf(database.query("insert into things (id, name) values (2, 'one')"))
       expect(error).toBeInstanceOf(StorageError)
@@ -72,7 +72,7 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
       ['42P01', 'select $1::text from nowhere', ['secret-value']],
       ['57014', "do $$ begin raise exception using errcode = '57014'; end $$", []],
     ])(
-      'gives the SQLSTATE %s and no value of the statement, wherever one looks',
+      'has an error with the SQLSTATE %s and without any value of the statement',
       async (code, sql, values) => {
         const error = await failureOf(database.query(sql, values))
         expect(error).toBeInstanceOf(StorageError)
@@ -81,14 +81,14 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
       },
     )
 
-    it('goes on after an error', async () => {
+    it('does not affect the next statement', async () => {
       await failureOf(database.query('select * from nowhere'))
       expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
     })
   })
 
-  describe('transactions', () => {
-    it('commits everything when the work resolves, and returns what it returned', async () => {
+  describe('a transaction', () => {
+    it('commits when the work resolves, and returns the result of the work', async () => {
       const result = await database.transaction(async tx => {
         await tx.query("insert into things (id, name) values (20, 'twenty')")
         await tx.query("insert into things (id, name) values (21, 'twenty-one')")
@@ -98,7 +98,7 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
       expect(await database.query('select id from things where id in (20, 21)')).toHaveLength(2)
     })
 
-    it('keeps nothing when the work throws, and passes on what was thrown', async () => {
+    it('rolls back when the work throws, and rethrows the error', async () => {
       const thrown = new Error('no')
       const work = database.transaction(async tx => {
         await tx.query('insert into things (id) values (30)')
@@ -108,7 +108,7 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
       expect(await database.query('select id from things where id = 30')).toEqual([])
     })
 
-    it('keeps nothing when a statement fails, and passes on its StorageError', async () => {
+    it('rolls back when a statement fails, and rethrows the StorageError', async () => {
       const work = database.transaction(async tx => {
         await tx.query('insert into things (id) values (40)')
         await tx.query('insert into things (id) values (40)')
@@ -117,7 +117,7 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
       expect(await database.query('select id from things where id = 40')).toEqual([])
     })
 
-    it('does not resolve when the work swallowed an error that undid it', async () => {
+    it('rejects if the work ignored an error of a statement', async () => {
       const work = database.transaction(async tx => {
         await tx.query('insert into things (id) values (50)')
         await tx.query('select * from nowhere').catch(() => {})
@@ -128,7 +128,7 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
       expect(await database.query('select id from things where id = 50')).toEqual([])
     })
 
-    it('fails with a StorageError where the commit itself is refused', async () => {
+    it('fails with a StorageError if the commit is refused', async () => {
       await database.query('create table late (id int unique deferrable initially deferred)')
       const work = database.transaction(tx =>
         tx.query('insert into late select 1 from generate_series(1, 2)'),
@@ -137,7 +137,7 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
       expect(await database.query('select * from late')).toEqual([])
     })
 
-    it('goes on after transactions that failed, more of them than there are connections', async () => {
+    it('returns its connection if it fails', async () => {
       for (let round = 0; round < 25; round += 1) {
         await failureOf(database.transaction(tx => tx.query('select * from nowhere')))
       }
@@ -145,8 +145,8 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
     })
   })
 
-  describe('many at once', () => {
-    it('lets exactly the limit through a conditional update', async () => {
+  describe('concurrent calls', () => {
+    it('let a conditional update succeed exactly up to its limit', async () => {
       await database.query('insert into things (id) values (60)')
       const passes = await Promise.all(
         Array.from({ length: 40 }, () =>
@@ -157,7 +157,7 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
       expect(await database.query('select n from things where id = 60')).toEqual([{ n: 3 }])
     })
 
-    it('keeps transactions apart from each other', async () => {
+    it('keep transactions isolated from each other', async () => {
       await database.query('insert into things (id) values (70)')
       const outcomes = await Promise.allSettled(
         Array.from({ length: 20 }, (_, turn) =>
@@ -172,7 +172,7 @@ describeOnBothSetups('database', ({ openDatabase: open }) => {
     })
   })
 
-  it('is closed once, however often it is told, and then answers with a StorageError', async () => {
+  it('can be closed more than once, and then fails with a StorageError', async () => {
     const other = await open()
     await other.close()
     await other.close()

@@ -1,4 +1,4 @@
-// The delivery store in both kinds of databases: leases, their duration, and the end of a delivery.
+// Tests the delivery store on both databases: alerts, leases, results, webhooks, secrets and the log.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -40,7 +40,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   }
 
   describe('an alert', () => {
-    it('to one user is one delivery, due at once, with the body as it was stored', async () => {
+    it('to one user creates one delivery, which is due immediately and has the stored body', async () => {
       const id = await stored.receiving('https://one.test:8443/hook')
       await stored.receiving('https://other.test/')
       expect(await stored.alert(id, 'done', { a: 'é' })).toBe(1)
@@ -61,7 +61,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       ])
     })
 
-    it('to everybody reaches active pro users with a webhook, and nobody else', async () => {
+    it('to all users reaches only active pro users with a webhook', async () => {
       const wanted = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
       await stored.user('pro')
       for (const [plan, isActive] of [
@@ -77,7 +77,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
 
     it.each(['without webhook', 'inactive', 'not pro'])(
-      'to a user %s is none, and leaves nothing',
+      'to a user who is %s creates no delivery and stores nothing',
       async how => {
         const id = await (how === 'without webhook' ? stored.user() : stored.receiving('https://a.test/'))
         if (how === 'inactive') await createUserStore(database).update(id, { is_active: 0 })
@@ -88,13 +88,13 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it('to nobody at all is told apart from one to a user without webhook', async () => {
+    it('to an unknown user has the outcome user_unknown', async () => {
       expect(await stored.alert(9007199254740991)).toBe('user_unknown')
       expect(await stored.alert(0)).toBe('user_unknown')
       expect(await stored.alert()).toBe(0)
     })
 
-    it('to everybody is one statement, however many they are', async () => {
+    it('to all users is one statement for any number of users', async () => {
       await database.query(
         `insert into users (email, password_hash, plan) select 'all' || n || '@example.com', 'x', 'pro' from generate_series(1, 1000) n`,
       )
@@ -123,8 +123,8 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
   })
 
-  describe('a claim', () => {
-    it('takes what has been due for longest first, and nothing that is not due', async () => {
+  describe('a lease', () => {
+    it('takes the deliveries that have been due longest, and none that is not due', async () => {
       const ids: number[] = []
       for (const at of [3_000, 1_000, 2_000, 9_000]) {
         time = start + at
@@ -141,10 +141,10 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(await claim()).user_id).toBe(ids[3])
     })
 
-    it('of four at once gives each of 200 deliveries to one of them', async () => {
+    it('gives each of 200 deliveries to only one of four concurrent stores', async () => {
       for (let i = 0; i < 200; i += 1) await stored.receiving(`https://r${i}.test/`)
       await stored.alert()
-      // Stands for four replicas.
+      // Four stores behave like four replicas.
       const stores = Array.from({ length: 4 }, () => createDeliveryStore(database))
       const taken: LeasedDelivery[] = []
       await Promise.all(
@@ -161,7 +161,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(taken.every(({ attempts }) => attempts === 1)).toBe(true)
     })
 
-    it('holds until its lease ends; then another takes it, as the next attempt', async () => {
+    it('is exclusive until it expires, and the next lease is the next attempt', async () => {
       await stored.receiving('https://a.test/')
       await stored.alert()
       const first = only(await claim())
@@ -173,7 +173,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(second.id).toBe(first.id)
     })
 
-    it('takes no more for one receiver than its bound, less what it has under way', async () => {
+    it('takes at most the limit of a receiver, minus its running deliveries', async () => {
       for (let i = 0; i < 10; i += 1) await stored.receiving('https://same.test:444/')
       const other = await stored.receiving('https://same.test/')
       await stored.alert()
@@ -188,7 +188,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await claim({ busyReceivers: new Map([['other.test:443', 0]]) })).toHaveLength(4)
     })
 
-    it('is not filled by one receiver with many that are due longer: the others come with the next at the latest', async () => {
+    it('takes other receivers at the second call at the latest, even if one receiver has many older deliveries', async () => {
       const many = await stored.receiving('https://many.test/')
       for (let i = 0; i < 200; i += 1) await stored.alert(many)
       time += 1_000
@@ -198,7 +198,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(taken.map(({ user_id }) => user_id)).toEqual([many, many, many, many, late])
     })
 
-    it('comes to every receiver in time, however many others wait for their next attempt', async () => {
+    it('finds the delivery of a receiver, even if many other receivers wait for their next attempt', async () => {
       await database.query(
         `with made as (
            insert into users (email, password_hash, plan)
@@ -219,7 +219,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(taken).user_id).toBe(late)
     })
 
-    it('is bounded by the receiver of the webhook of now', async () => {
+    it('applies the limit of the receiver of the current webhook', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert(id)
       await stored.webhook(id, 'https://new.test/')
@@ -228,7 +228,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(taken).receiver).toBe('new.test:443')
     })
 
-    it('in the usual lane passes slow receivers by, in the slow one takes them alone', async () => {
+    it('of class normal skips slow receivers, and a lease of class slow takes only slow receivers', async () => {
       const [slow, quick] = [
         await stored.receiving('https://slow.test/'),
         await stored.receiving('https://quick.test/'),
@@ -244,7 +244,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
 
     it.each(['normal', 'slow'] as const)(
-      'in the %s lane keeps to its limit and bounds each receiver',
+      'of class %s respects its limit and the limit of each receiver',
       async slotClass => {
         for (const name of ['a', 'b', 'c']) {
           for (let i = 0; i < 6; i += 1) await stored.receiving(`https://${name}.test/`)
@@ -259,7 +259,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     )
 
     it.each(['not pro', 'inactive', 'without webhook'])(
-      'drops what is for a user who is %s by now',
+      'drops the deliveries of a user who is now %s',
       async how => {
         const ids = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
         await stored.alert()
@@ -276,7 +276,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it('in the slow lane drops too', async () => {
+    it('of class slow also drops deliveries', async () => {
       const id = await stored.receiving('https://slow.test/')
       await stored.alert()
       await createUserStore(database).update(id, { plan: 'free' })
@@ -285,8 +285,8 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
   })
 
-  describe('what came of an attempt', () => {
-    it('is noted, with when it ended', async () => {
+  describe('the result of an attempt', () => {
+    it('is stored with its time', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time + 70))
@@ -303,7 +303,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await claim()).toEqual([])
     })
 
-    it('may be another attempt, at its time and not before', async () => {
+    it('can be a retry, which is not due before its time', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       await stored.deliveries.recordAttempt(only(await claim()), retried(5_000), new Date(time))
@@ -316,7 +316,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(await claim()).attempts).toBe(2)
     })
 
-    it('changes nothing where the lease has ended and another has it', async () => {
+    it('is ignored if the lease has expired and the delivery was leased again', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       const late = only(await claim())
@@ -332,7 +332,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await stored.rows(id)).toMatchObject([{ status: 'delivered', attempts: 2 }])
     })
 
-    it('that was none, given back, leaves it due as if it had never been taken', async () => {
+    it('can be a release, and the delivery is then due without a counted attempt', async () => {
       await stored.receiving('https://a.test/')
       await stored.alert()
       const taken = only(await claim())
@@ -343,7 +343,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 
   describe('a webhook', () => {
-    it('that is removed drops what is pending or under way, and leaves the log of what has ended', async () => {
+    it('that is removed drops pending and leased deliveries, and keeps the log of finished deliveries', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id)
       await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time))
@@ -362,7 +362,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       await stored.webhooks.remove(id, new Date(time))
     })
 
-    it('of a user who was deleted while an alert to all was stored leaves nothing behind', async () => {
+    it('of a user who was deleted while an alert to all users was stored leaves no deliveries', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       const [row] = await stored.rows(id)
@@ -376,7 +376,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await stored.rows(id)).toEqual([])
     })
 
-    it('registered after a delivery was taken is not removed by that delivery’s 410', async () => {
+    it('that was registered after a delivery was leased is not removed by the 410 of the delivery', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert()
       const taken = only(await claim())
@@ -392,7 +392,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect((await stored.rows(id)).map(({ status }) => status)).toEqual(['failed', 'failed', 'dropped'])
     })
 
-    it('is removed with the 410 that ends the delivery, or neither is stored', async () => {
+    it('is removed in the same transaction that stores the 410 of a delivery', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id)
       const taken = only(await claim())
@@ -408,7 +408,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await database.query('select 1 from webhooks where user_id = $1', [id])).toEqual([])
     })
 
-    it('that takes the place of another gets what is still to be tried', async () => {
+    it('that replaces another webhook receives the pending deliveries', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert()
       await stored.deliveries.recordAttempt(only(await claim()), retried(5_000), new Date(time))
@@ -422,7 +422,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await database.query('select 1 from webhooks')).toHaveLength(1)
     })
 
-    it('is not made for a user who is gone or inactive, nor changed', async () => {
+    it('cannot be registered or changed for an unknown or inactive user', async () => {
       expect(await stored.webhook(9007199254740991, 'https://a.test/')).toBe('user_gone')
       const id = await stored.receiving('https://a.test/')
       await createUserStore(database).update(id, { is_active: 0 })
@@ -430,7 +430,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await database.query('select url from webhooks')).toEqual([{ url: 'https://a.test/' }])
     })
 
-    it('goes with its user, and so do the deliveries', async () => {
+    it('is deleted together with its user, and so are the deliveries', async () => {
       const [id, other] = [
         await stored.receiving('https://a.test/'),
         await stored.receiving('https://b.test/'),
@@ -442,11 +442,11 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
   })
 
-  describe('a secret that another took the place of', () => {
+  describe('a replaced secret', () => {
     const url = 'https://a.test/hook'
     const day = 86_400_000
 
-    /** The secrets that sign a delivery that is due now. */
+    /** Returns the secrets that sign a new delivery. */
     async function signing(id: number): Promise<(string | null)[]> {
       await stored.alert(id)
       const one = only(await claim())
@@ -457,7 +457,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       database.query('select secret_before, secret_before_until from webhooks where user_id = $1', [id])
     const forgotten = [{ secret_before: null, secret_before_until: null }]
 
-    it('at the same URL signs beside it for 24 hours', async () => {
+    it('signs together with the new secret for 24 hours if the URL is the same', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       expect(await signing(id)).toEqual(['whsec_1', null])
@@ -470,7 +470,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_2', null])
     })
 
-    it('at another URL signs no more, nor does the one before it', async () => {
+    it('no longer signs if the URL changes, even if the old URL is registered again', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -481,7 +481,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_4', null])
     })
 
-    it('twice within 24 hours is the latest alone, for 24 hours from then', async () => {
+    it('signs for 24 hours, even if it replaced another secret shortly before', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -492,19 +492,22 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_3', 'whsec_2'])
     })
 
-    it.each(['removed by its user', 'removed by a 410'])('goes with a webhook that is %s', async how => {
-      const id = await stored.user()
-      await stored.webhook(id, url, 'whsec_1')
-      await stored.webhook(id, url, 'whsec_2')
-      await stored.alert(id)
-      const taken = only(await claim())
-      if (how === 'removed by its user') await stored.webhooks.remove(id, new Date(time))
-      else await stored.deliveries.recordLast(taken, gone, new Date(time))
-      await stored.webhook(id, url, 'whsec_3')
-      expect(await signing(id)).toEqual(['whsec_3', null])
-    })
+    it.each(['removed by its user', 'removed by a 410'])(
+      'is deleted with a webhook that is %s',
+      async how => {
+        const id = await stored.user()
+        await stored.webhook(id, url, 'whsec_1')
+        await stored.webhook(id, url, 'whsec_2')
+        await stored.alert(id)
+        const taken = only(await claim())
+        if (how === 'removed by its user') await stored.webhooks.remove(id, new Date(time))
+        else await stored.deliveries.recordLast(taken, gone, new Date(time))
+        await stored.webhook(id, url, 'whsec_3')
+        expect(await signing(id)).toEqual(['whsec_3', null])
+      },
+    )
 
-    it('of 20 registrations at once is one that was stored, and never the current one', async () => {
+    it('differs from the current secret after 20 simultaneous registrations', async () => {
       const id = await stored.user()
       const secrets = Array.from({ length: 20 }, (_, i) => `whsec_${i}`)
       await Promise.all(secrets.map(each => stored.webhook(id, url, each)))
@@ -515,7 +518,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(before).not.toBe(current)
     })
 
-    it('signs nothing beside a registration by the release before, which knows nothing of it', async () => {
+    it('does not sign after a registration by the previous release, which does not clear it', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -534,7 +537,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_4', 'whsec_3'])
     })
 
-    it('is forgotten when its time is over, in batches, and not before', async () => {
+    it('is deleted in batches when its 24 hours are over, and not earlier', async () => {
       const ids: number[] = []
       for (let i = 0; i < 3; i += 1) {
         const id = await stored.user()
@@ -559,7 +562,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 
   describe('the log', () => {
-    it('lists the newest first, by user, by status and from a cursor on', async () => {
+    it('lists the newest deliveries first, with filters by user and status, and with a cursor', async () => {
       const [a, b] = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
       await stored.alert(a, 'first')
       await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time + 9))
@@ -592,7 +595,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(newest).toMatchObject({ status: 'pending', next_attempt_at: new Date(time), finished_at: null })
     })
 
-    it('is pruned of what has ended, in batches; what is pending stays and holds up nothing', async () => {
+    it('is pruned of finished deliveries in batches, and pending deliveries do not block this', async () => {
       const pending = await stored.receiving('https://a.test/')
       await stored.alert(pending)
       const [leased] = await claim()
@@ -604,7 +607,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect((await stored.rows()).map(({ id }) => id)).toEqual([leased?.id])
     })
 
-    it('is pruned of alerts too, but of none that a delivery may still speak of', async () => {
+    it('is pruned of alerts, except alerts that still have a delivery', async () => {
       const hour = 3_600_000
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id, 'ended')
@@ -628,8 +631,8 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 })
 
-describeWithServices('deliveries by the hundred thousand', () => {
-  it('are taken as quickly as a few, in both lanes, though no statistics tell of them yet', async () => {
+describeWithServices('a backlog of 100,000 deliveries', () => {
+  it('is leased as quickly as a few deliveries, in both classes, even before table statistics exist', async () => {
     const database = await postgresDatabase()
     try {
       const insert = (sql: string) => database.transaction(tx => tx.query(sql), { timeoutMs: 20_000 })
@@ -654,7 +657,7 @@ describeWithServices('deliveries by the hundred thousand', () => {
           took.push(performance.now() - begun)
           expect(some).toHaveLength(5)
         }
-        // Takes some 10 ms; reading the whole backlog would take over 300.
+        // A lease takes about 10 ms. To read the whole backlog would take over 300 ms.
         expect(Math.min(...took)).toBeLessThan(100)
       }
     } finally {

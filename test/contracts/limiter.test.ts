@@ -1,4 +1,4 @@
-// Rate limits, counted in memory and in Redis: exact under concurrency, and enforced while Redis is down.
+// Tests that rate limits in memory and in Redis are exact under concurrency, and are enforced while Redis is down.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Redis } from 'ioredis'
@@ -17,7 +17,7 @@ import { describeWithRedisBinary, describeWithServices, emptyRedisUrl } from '..
 
 const MINUTE = 60_000
 
-/** In bytes, after a collection. */
+/** Returns the used heap in bytes after a garbage collection. */
 function heapUsed(): number {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()
@@ -31,7 +31,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     return `192.0.2.${keys}`
   }
 
-  it('allows as many as the limit says and then refuses, saying what is left and for how long', async () => {
+  it('allows uses up to the limit and then refuses, with the remaining uses and the time until the reset', async () => {
     const limiter = create({ limit: 2, windowMs: MINUTE })
     const key = newKey()
     const answers = [await limiter.consume(key), await limiter.consume(key), await limiter.consume(key)]
@@ -47,14 +47,14 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     }
   })
 
-  it('allows exactly the limit of many at once, over two replicas', async () => {
+  it('allows exactly the limit of many simultaneous uses', async () => {
     const key = newKey()
     const replicas = [create({ limit: 7, windowMs: MINUTE })]
     const answers = await Promise.all(Array.from({ length: 100 }, () => replicas[0]?.consume(key)))
     expect(answers.filter(answer => answer?.allowed)).toHaveLength(7)
   })
 
-  it('counts keys apart, whatever their length', async () => {
+  it('counts each key separately, whatever its length', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const long = `${'x'.repeat(300)}@example.com`
     expect((await limiter.consume(`${long}a`)).allowed).toBe(true)
@@ -62,7 +62,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(`${long}a`)).allowed).toBe(false)
   })
 
-  it('gives back one take, so that one more is allowed and not two', async () => {
+  it('allows one more use after a refund, but not two', async () => {
     const limiter = create({ limit: 2, windowMs: MINUTE })
     const key = newKey()
     await limiter.consume(key)
@@ -72,7 +72,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('does not count what it refused, so that giving back what it allowed is enough', async () => {
+  it('does not count refused uses, so that a refund of an allowed use is enough', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
     await limiter.consume(key)
@@ -81,7 +81,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(true)
   })
 
-  it('owes nothing when more is given back than was taken', async () => {
+  it('allows no additional use if more uses are refunded than were allowed', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
     await limiter.refund(key)
@@ -90,7 +90,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('allows everything where the limit is off', async () => {
+  it('allows everything if the limit is off', async () => {
     const limiter = create(null)
     const key = newKey()
     for (let turn = 0; turn < 50; turn += 1) expect((await limiter.consume(key)).allowed).toBe(true)
@@ -98,11 +98,11 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
   })
 }
 
-describe('limiter in memory', () => {
+describe('the limiter in memory', () => {
   const clock = { time: 1_000_000, now: () => clock.time }
   limits(limit => createRateLimiter('test', limit, { clock }))
 
-  it('keeps nothing of what was given back, so that it pushes out nobody’s counts', () => {
+  it('stores nothing about refunded uses, so that they do not displace other counts', () => {
     const limiter = createMemoryRateLimiter({ limit: 1, windowMs: MINUTE }, clock, 2)
     limiter.consume('one who guessed')
     for (let turn = 0; turn < 10; turn += 1) {
@@ -112,7 +112,7 @@ describe('limiter in memory', () => {
     expect(limiter.consume('one who guessed').allowed).toBe(false)
   })
 
-  it('keeps no key as long as a client chooses', async () => {
+  it('does not store long keys in full', async () => {
     const limiter = createRateLimiter('test', { limit: 1, windowMs: MINUTE }, { clock })
     const before = heapUsed()
     for (let turn = 0; turn < 1_000; turn += 1) {
@@ -124,7 +124,7 @@ describe('limiter in memory', () => {
     await limiter.refund(''.padEnd(60_000, 'é'))
   })
 
-  it('opens a new window when the one before has ended, not a millisecond sooner', async () => {
+  it('opens a new window exactly when the previous window has ended', async () => {
     const limiter = createRateLimiter('test', { limit: 1, windowMs: MINUTE }, { clock })
     await limiter.consume('key')
     clock.time += MINUTE - 1
@@ -134,7 +134,7 @@ describe('limiter in memory', () => {
   })
 })
 
-describeWithServices('limiter in Redis', () => {
+describeWithServices('the limiter in Redis', () => {
   const clock = { now: () => Date.now() }
   let url: string
   let scriptRunner: ScriptRunner
@@ -167,7 +167,7 @@ describeWithServices('limiter in Redis', () => {
     expect(answers.filter(answer => answer?.allowed)).toHaveLength(5)
   })
 
-  it('keeps limits of different names apart', async () => {
+  it('counts limits with different names separately', async () => {
     const limit = { limit: 1, windowMs: MINUTE }
     const all = {
       register: limit,
@@ -185,14 +185,14 @@ describeWithServices('limiter in Redis', () => {
     }
   })
 
-  it('opens a new window when the one before has ended', async () => {
+  it('opens a new window when the previous window has ended', async () => {
     const limiter = createRateLimiter('brief', { limit: 1, windowMs: 200 }, { clock, scriptRunner })
     expect((await limiter.consume('key')).allowed).toBe(true)
     expect((await limiter.consume('key')).allowed).toBe(false)
     await vi.waitFor(async () => expect((await limiter.consume('key')).allowed).toBe(true), 5_000)
   })
 
-  it('leaves no key without an end or of a length that a client chose, and none outside peage:', async () => {
+  it('stores only short keys with an expiry and the prefix peage:', async () => {
     const limiter = createRateLimiter('test', { limit: 9, windowMs: MINUTE }, { clock, scriptRunner })
     await limiter.consume('x'.repeat(10_000))
     await limiter.refund('never taken')
@@ -200,12 +200,12 @@ describeWithServices('limiter in Redis', () => {
     expect(keys.length).toBeGreaterThan(5)
     for (const key of keys) {
       expect(key).toMatch(/^peage:limit:.{1,100}$/)
-      // -1 is a key without an end, -2 one that has ended meanwhile.
+      // -1 means a key without an expiry. -2 means a key that has expired meanwhile.
       expect(await raw.pttl(key)).not.toBe(-1)
     }
   })
 
-  it('gives a key without an end one, so that nobody is shut out for ever', async () => {
+  it('gives a key without an expiry an expiry, so that no client is locked out forever', async () => {
     await raw.set('peage:limit:stuck:key', 5)
     const limiter = createRateLimiter('stuck', { limit: 1, windowMs: MINUTE }, { clock, scriptRunner })
     expect((await limiter.consume('key')).allowed).toBe(false)
@@ -213,7 +213,7 @@ describeWithServices('limiter in Redis', () => {
   })
 })
 
-describeWithRedisBinary('limiter when Redis is away', () => {
+describeWithRedisBinary('the limiter while Redis is down', () => {
   const clock = { time: 1_000_000, now: () => clock.time }
   let server: Server
   let scriptRunner: ScriptRunner
@@ -231,7 +231,7 @@ describeWithRedisBinary('limiter when Redis is away', () => {
     await server.stop()
   })
 
-  it('goes on limiting when Redis is killed', async () => {
+  it('still enforces limits after Redis is killed', async () => {
     const limiter = createRateLimiter('killed', { limit: 3, windowMs: MINUTE }, { clock, scriptRunner })
     await limiter.consume('key')
     await server.kill()
@@ -242,7 +242,7 @@ describeWithRedisBinary('limiter when Redis is away', () => {
     expect((await limiter.consume('key')).allowed).toBe(false)
   })
 
-  it('goes on limiting when Redis hangs, waiting for it once and not each time', async () => {
+  it('still enforces limits while Redis hangs, and waits for Redis only once', async () => {
     const limiter = createRateLimiter('hanging', { limit: 3, windowMs: MINUTE }, { clock, scriptRunner })
     await limiter.consume('key')
     server.pause()
@@ -252,7 +252,7 @@ describeWithRedisBinary('limiter when Redis is away', () => {
     for (let turn = 0; turn < 20; turn += 1) answers.push(await limiter.consume('key'))
     const rest = performance.now() - started - first
     server.resume()
-    // Redis, which has counted one, would allow only two more.
+    // Redis has counted one use and would allow only two more.
     expect(answers.filter(({ allowed }) => allowed)).toHaveLength(3)
     expect(first).toBeLessThan(300)
     expect(rest).toBeLessThan(100)

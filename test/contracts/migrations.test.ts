@@ -1,4 +1,4 @@
-// Migrations are applied once, in order, even when several replicas start at the same time.
+// Tests that migrations are applied once and in order, even if several replicas start at the same time.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ const files = (await readdir(new URL('../../migrations/', import.meta.url)))
 const TABLES = "select table_name from information_schema.tables where table_schema = 'public'"
 
 describe('migrations (embedded)', () => {
-  it('applies every file once, in order, and tells only the log that it is given', async () => {
+  it('apply every file once and in order, and print only to the given log', async () => {
     const printed = vi.spyOn(console, 'info')
     const database = await openEmbedded()
     const log: string[] = []
@@ -52,12 +52,12 @@ describeWithServices('migrations (Postgres)', () => {
     return database
   }
 
-  /** For the connections that are opened from now on. */
+  /** Changes a setting for new connections to the database. */
   async function setForAll(client: Client, setting: string): Promise<void> {
     await client.query(`alter database ${new URL(url).pathname.slice(1)} set ${setting}`)
   }
 
-  it('succeeds for each of 8 replicas that start at once on an empty database; each file is applied by one', async () => {
+  it('succeed on 8 replicas that start at once on an empty database, and each file is applied once', async () => {
     const applied = await Promise.all(Array.from({ length: 8 }, () => replica().migrate()))
     expect(applied.flat().sort()).toEqual(files.toSorted())
     expect(await replica().query('select name from peage_migrations order by id')).toEqual(
@@ -65,7 +65,7 @@ describeWithServices('migrations (Postgres)', () => {
     )
   })
 
-  it('waits for another one that migrates, for longer than a statement may take', async () => {
+  it('wait for a replica that is migrating, even longer than statement_timeout', async () => {
     const other = new Client({ connectionString: url })
     await other.connect()
     await setForAll(other, 'statement_timeout = 500')
@@ -76,7 +76,7 @@ describeWithServices('migrations (Postgres)', () => {
     expect(await migrating).toEqual(files)
   })
 
-  it('waits for nobody where nothing is left to apply', async () => {
+  it('do not wait for the lock if nothing is pending', async () => {
     await replica().migrate()
     const other = new Client({ connectionString: url })
     await other.connect()
@@ -85,7 +85,7 @@ describeWithServices('migrations (Postgres)', () => {
     await other.end()
   })
 
-  it('refuses files that were applied in another order', async () => {
+  it('fail if the files were applied in another order', async () => {
     await replica().migrate()
     await replica().query("update peage_migrations set name = '0_other' where name = '2_webhooks'")
     await expect(replica().migrate()).rejects.toThrow(
@@ -93,7 +93,7 @@ describeWithServices('migrations (Postgres)', () => {
     )
   })
 
-  it('keeps to the order in which files were applied, whatever the zones of the sessions that noted when', async () => {
+  it('keep the order of applied files, even if sessions in different time zones applied them', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     for (const name of ['1_a', '2_b']) await writeFile(join(dir, `${name}.sql`), '-- Up Migration\nselect 1;')
     const client = new Client({ connectionString: url })
@@ -109,7 +109,7 @@ describeWithServices('migrations (Postgres)', () => {
     await rm(dir, { recursive: true })
   })
 
-  it('goes by the search_path: tables, indexes and the list of files are in its first schema', async () => {
+  it('create the tables, the indexes and the list of files in the first schema of the search_path', async () => {
     const client = new Client({ connectionString: url })
     await client.connect()
     await client.query('create schema "Péage"')
@@ -123,7 +123,7 @@ describeWithServices('migrations (Postgres)', () => {
     expect(await replica().migrate()).toEqual([])
     expect((await client.query(index)).rows).toEqual(built)
 
-    // As releases before this one had it.
+    // Previous releases stored the list of files in the schema public.
     await client.query('alter table "Péage".peage_migrations set schema public')
     expect(await replica().migrate()).toEqual([])
     await client.query('drop schema "Péage" cascade')
@@ -131,7 +131,7 @@ describeWithServices('migrations (Postgres)', () => {
     await client.end()
   })
 
-  it('the migration composes the emails of an earlier version, unless another account has the composed form', async () => {
+  it('compose the emails of an earlier version, unless another account has the composed form', async () => {
     const database = replica()
     await database.migrate()
     const emails = ['ada@b.c', 'rene\u0301@b.c', 'zoe\u0308@b.c', 'zo\u00eb@b.c']
@@ -145,7 +145,7 @@ describeWithServices('migrations (Postgres)', () => {
     )
   })
 
-  it('leaves triggers that work for a program with another search_path', async () => {
+  it('create triggers that work for a program with another search_path', async () => {
     await replica().migrate()
     const program = new Client({ connectionString: url })
     await program.connect()
@@ -174,7 +174,7 @@ describeWithServices('migrations (Postgres)', () => {
     await program.end()
   })
 
-  it('applies nothing of a file that fails, and keeps the files before it', async () => {
+  it('apply nothing of a file that fails, and keep the files before it', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_good.sql'), '-- Up Migration\ncreate table good (id int);')
     await writeFile(
@@ -195,7 +195,7 @@ describeWithServices('migrations (Postgres)', () => {
     expect(tables.map(({ table_name }) => table_name).sort()).toEqual(['good', 'peage_migrations'])
   })
 
-  it('lets others read and write while it waits for a table, and applies the file when that is free', async () => {
+  it('do not block reads and writes while they wait for a table, and then apply the file', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_table.sql'), '-- Up Migration\ncreate table busy (id int);')
     const [client, backup, writer] = [1, 2, 3].map(() => new Client({ connectionString: url })) as [
