@@ -54,7 +54,7 @@ describe('passwords', () => {
     ['a password that is too long', hash, 'a'.repeat(5000)],
     ['a lone surrogate', hash, '\ud83d'],
     ['a stored hash of another algorithm', '$2b$10$abcdefghijklmnopqrstuv', right],
-  ])('are refused after one comparison with the usual parameters for %s', async (_, stored, given) => {
+  ])('are refused after one comparison with the usual parameters: %s', async (_, stored, given) => {
     expect(await passwords.verify(stored, given)).toBe(false)
     expect(verifications).toHaveBeenCalledTimes(1)
     expect(verifications.mock.calls[0]?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
@@ -73,13 +73,10 @@ describe('passwords', () => {
     ['memory of more than 32 bits', `$argon2d$v=19$m=99999999999999999999,t=1,p=1$${salt}$${output}`],
     ['a million passes', `$argon2id$v=19$m=4096,t=1000000,p=1$${salt}$${output}`],
     ['a thousand lanes', `$argon2id$v=19$m=65536,t=1,p=1000$${salt}$${output}`],
-  ])(
-    'never match a stored hash with %s, and the check takes the work of a wrong password',
-    async (_, stored) => {
-      expect(await passwords.verify(stored, right)).toBe(false)
-      expect(verifications.mock.calls.at(-1)?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
-    },
-  )
+  ])('do not match a stored hash with %s, after the same work as for a wrong password', async (_, stored) => {
+    expect(await passwords.verify(stored, right)).toBe(false)
+    expect(verifications.mock.calls.at(-1)?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+  })
 
   it('match a hash that was stored with older parameters', async () => {
     const older = await argon2.hash(right, { memoryCost: 4096, timeCost: 3, parallelism: 2 })

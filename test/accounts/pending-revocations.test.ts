@@ -139,7 +139,7 @@ describe('logouts while the store is down', () => {
     expect(state.statements - before).toBe(1)
   })
 
-  it('with unverified tokens are queued up to 100,000, and logouts with verified tokens always', () => {
+  it('are queued up to 100,000 for unverified tokens, and without a limit for verified tokens', () => {
     const store = { revoke: () => Promise.reject(new StorageError('away', undefined, undefined)) }
     const pending = pendingOver(store)
     for (let i = 0; i < 100_005; i += 1) pending.add(`uncertain${i}`, false)

@@ -1,4 +1,4 @@
-// A session stays ended, even if a rotation runs at the same time.
+// Tests that a session stays ended, even if a rotation runs at the same time.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SignedIn } from '../../src/accounts/sessions.ts'

@@ -277,7 +277,7 @@ describeWithServices('sessions changed by two connections', () => {
   })
   afterAll(() => database.close())
 
-  /** Rotates in a transaction that stays open while `meanwhile` runs; returns the successor. */
+  /** Rotates in a transaction that stays open while `meanwhile` runs. @returns the successor */
   async function rotateSlowly(id: number, token: string, meanwhile: () => Promise<void>): Promise<string> {
     const successor = await room.tokens.issueRefresh(id, endless)
     await database.transaction(async tx => {

@@ -21,7 +21,7 @@ it.each<[string, number, () => Promise<unknown>]>([
   expect(Math.min(...times)).toBeLessThan(expected + 90)
 })
 
-it('the outcome is the outcome of the work', async () => {
+it('roundUpDuration has the same result or error as the work', async () => {
   expect(await roundUpDuration(async () => 7)).toBe(7)
   await expect(roundUpDuration(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
 })

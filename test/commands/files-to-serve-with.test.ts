@@ -1,4 +1,4 @@
-// `peage check` reads the files that `start` needs. `start` refuses an invalid file before it uses the database.
+// Tests that `check` reads the files that `start` needs, and that `start` refuses them before it uses the database.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'

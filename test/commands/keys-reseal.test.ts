@@ -194,7 +194,7 @@ webhooks: { allow_private_networks: true }
     let secret = await registered()
 
     /** Expects that each replica accepts the session and can sign deliveries. */
-    async function stands(): Promise<void> {
+    async function expectBothWork(): Promise<void> {
       for (const { url, admin } of [a, b]) {
         expect((await call(url, 'GET', '/api/v1/subscription/upgrade', { token: access })).status).toBe(200)
         const refreshed = await call(url, 'POST', '/api/v1/auth/refresh', {
@@ -220,19 +220,19 @@ webhooks: { allow_private_networks: true }
       a = await restarted(a)
       // The restarted replica encrypted this secret. The other replica must be able to sign with it too.
       secret = await registered()
-      await stands()
+      await expectBothWork()
       b = await restarted(b)
     }
-    await stands()
+    await expectBothWork()
     const resealed = await runProgram(['keys', 'reseal', '--json'], cwd)
     expect(resealed).toMatchObject({ code: 0, stderr: '' })
     const { signing_keys, webhook_secrets } = JSON.parse(resealed.stdout)
     expect(signing_keys).toEqual({ resealed: 1, already: 0, unreadable: [] })
     expect(webhook_secrets).toMatchObject({ unreadable: [] })
-    await stands()
+    await expectBothWork()
     await configure(`key_secret: ${two}`)
     a = await restarted(a)
     b = await restarted(b)
-    await stands()
+    await expectBothWork()
   }, 120_000)
 })

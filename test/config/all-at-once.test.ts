@@ -1,4 +1,4 @@
-// All errors of a file are reported at once. No error hides another.
+// Tests that all errors of a file are reported at once, and that no error hides another.
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

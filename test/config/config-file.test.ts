@@ -15,7 +15,7 @@ it.each([
   ['auto', 1, '', 1],
   [1, 4, 'concurrency: 1', 1],
 ])(
-  'a change of workers from %s to %s keeps the default hashing for the running number of workers: %s',
+  'the hashing default depends on the running workers (%s), not on the saved number (%s): { %s } gives %i',
   async (before, after, hashing, hashes) => {
     const save = (workers: number | string, written: string) =>
       writeFileSync(

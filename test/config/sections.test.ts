@@ -121,7 +121,7 @@ describe('server.workers', () => {
   )
 })
 
-it('each token of an operator has a name; the name token is free if admin.token is empty', () => {
+it('each token of an operator has a name, and the name "token" is free if admin.token is empty', () => {
   const [one, other] = ['a-token-of-the-first-operator', 'a-token-of-the-other-operator']
   expect(
     configOf(`admin: { token: ${one}, tokens: { billing: ${other}, off: '', also-off: '' } }`).admin,

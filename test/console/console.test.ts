@@ -492,7 +492,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await open(page, 'routes')
       await open(page, 'overview')
       await page.unroute('**/admin/v1/overview')
-      // Pixels in the colour of the first line, after the frame that draws the data.
+      // Counts the pixels in the color of the first line, after the frame that draws the data.
       return page.evaluate<number>(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
         const canvas = document.querySelector('figure canvas')
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
@@ -519,7 +519,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
   })
 
-  it('deletes a user only after the email is typed, even if Enter is pressed before', async () => {
+  it('deletes a user only after the email is typed, even if Enter is pressed earlier', async () => {
     const user = await newUserWithAll()
     const page = await signIn()
     await open(page, `users/${user.id}`)

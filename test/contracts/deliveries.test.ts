@@ -481,7 +481,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_4', null])
     })
 
-    it('signs for 24 hours, even if it replaced another secret shortly before', async () => {
+    it('signs for 24 hours, even if it replaced another secret within the previous 24 hours', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -537,7 +537,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_4', 'whsec_3'])
     })
 
-    it('is deleted in batches when its 24 hours are over, and not earlier', async () => {
+    it('is deleted in batches after 24 hours, and not earlier', async () => {
       const ids: number[] = []
       for (let i = 0; i < 3; i += 1) {
         const id = await stored.user()

@@ -205,7 +205,7 @@ describeWithServices('the limiter in Redis', () => {
     }
   })
 
-  it('gives a key without an expiry an expiry, so that no client is locked out forever', async () => {
+  it('adds a missing expiry to a key, so that no client is locked out forever', async () => {
     await raw.set('peage:limit:stuck:key', 5)
     const limiter = createRateLimiter('stuck', { limit: 1, windowMs: MINUTE }, { clock, scriptRunner })
     expect((await limiter.consume('key')).allowed).toBe(false)

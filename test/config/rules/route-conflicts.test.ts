@@ -34,7 +34,7 @@ function shareMethod({ methods: some }: Written, { methods: others }: Written): 
   return withHead(some).some(method => withHead(others).includes(method))
 }
 
-it('a problem contains the first previous route with the same name, or with a common request', () => {
+it('a problem refers to the first previous route with the same name or with a common request', () => {
   fc.assert(
     fc.property(fc.array(route, { maxLength: 8 }), routes => {
       const expected = routes.flatMap((one, index) => {

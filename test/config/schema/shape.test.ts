@@ -77,7 +77,7 @@ const value = fc.constantFrom<unknown>(
     { sentinels: [''] },
   ],
 )
-/** The way from the root, the key and value to set, and whether to add the key or to replace the last key of the way. */
+/** The way from the root, the key and value to set, and whether to add the key or to replace the last key. */
 const change = fc.tuple(fc.array(fc.nat(20), { maxLength: 6 }), key, value, fc.boolean())
 
 function changed(tree: Tree, changes: [number[], string, unknown, boolean][]): Tree {
