@@ -240,7 +240,7 @@ async function raceRevokeAll(room: Room): Promise<void> {
   const clients = await Promise.all(
     Array.from({ length: 20 }, async () => {
       const opened = await room.sessions.create(id, epoch)
-      if (opened === 'user_inactive') throw new Error('not opened')
+      if (opened === 'user_inactive') throw new Error('no session was created')
       return { latest: opened.refresh_token, rotations: 0 }
     }),
   )

@@ -93,7 +93,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
     activeSessions: userId => store.list(userId, new Date(clock.now())),
     async register(email) {
       const created = await users.create(email, passwordHash)
-      if (created.outcome !== 'created') throw new Error(`${email} is in use`)
+      if (created.outcome !== 'created') throw new Error(`${email} is already in use`)
       return created.id
     },
   }

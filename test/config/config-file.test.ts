@@ -37,7 +37,7 @@ auth: { hashing: { ${written} } }
     const started = file.load()
     save(after, hashing)
     const reread = await file.reload()
-    if (!('config' in started && 'config' in reread)) throw new Error('the file is refused')
+    if (!('config' in started && 'config' in reread)) throw new Error('the file was refused')
     const { config, restartRequired } = keepImmutable(started.config, reread.config)
     expect(restartRequired).toEqual(['/server/workers'])
     expect(config.server.workers).toBe(started.config.server.workers)

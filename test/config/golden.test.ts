@@ -37,7 +37,7 @@ function checked(text: string): string {
     else if (configuration.length > 0 || !/^(## .*)?$/.test(line)) configuration.push(line)
     return [line]
   })
-  if (configuration.length > 0) throw new Error(`no line with > follows: ${configuration.join('\n')}`)
+  if (configuration.length > 0) throw new Error(`expected a line with > after: ${configuration.join('\n')}`)
   return checkedLines.join('\n')
 }
 

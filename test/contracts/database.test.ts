@@ -18,7 +18,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
 
   const failureOf = (attempt: Promise<unknown>): Promise<StorageError> =>
     attempt.then(
-      () => expect.unreachable('it should have failed'),
+      () => expect.unreachable('the statement did not fail'),
       error => error,
     )
 

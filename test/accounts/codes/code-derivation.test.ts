@@ -27,7 +27,7 @@ beforeAll(async () => {
 
 const noDatabase = {
   query: () => {
-    throw new Error('the database was asked for a key')
+    throw new Error('the database was queried for a key')
   },
 }
 const under = (sealer: Sealer) => createCodeDerivation(createCodeKeys(noDatabase, sealer))
