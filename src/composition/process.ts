@@ -117,7 +117,7 @@ export function openServingProcess(gatewayProcess: GatewayProcess): ServingProce
     now: () => performance.now(),
     onState: state =>
       state === 'lost'
-        ? logger.warn({}, 'change feed lost; identity cache bypassed until it returns')
+        ? logger.warn({}, 'change feed lost; identity cache bypassed')
         : logger.info({}, 'change feed restored; identity cache in use again'),
   })
   const pendingRevocations: PendingRevocations = createPendingRevocations({
@@ -145,7 +145,7 @@ export function openServingProcess(gatewayProcess: GatewayProcess): ServingProce
     lastUsed: createLastUsed({
       store: stores.apiTokens,
       clock,
-      onError: error => failureLog('last use of an API token not written', error),
+      onError: error => failureLog('last use of an API key not recorded', error),
     }),
     failedLogins: createFailedLoginLimiter(),
     redeemCode: createRedeemCode({ codes: stores.codeRedemptions, derivation: codeDerivation, clock }),

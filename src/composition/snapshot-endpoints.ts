@@ -74,7 +74,7 @@ export function createAccountEndpoints(
     async onRegistered(user, client) {
       await verification
         ?.request(user, client)
-        .catch(error => failureLog('the mail that verifies a new account’s email was not stored', error))
+        .catch(error => failureLog('verification mail for a new account was not stored', error))
     },
   }
 }

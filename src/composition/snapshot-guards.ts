@@ -71,7 +71,7 @@ export async function createGuardDependencies(
     sessions: auth.logout_ends_access ? openSessionCache(remember.tokens, serving, resources) : undefined,
     lastUsed: serving.lastUsed,
     badKeys: limiters.bad_keys,
-    onApiTokenError: (error: unknown) => serving.failureLog('API token check failed', error),
+    onApiTokenError: (error: unknown) => serving.failureLog('API key check failed', error),
   }
   const counter = getOrCreate(kinds.dailyCounters, `${limits.free_daily}`, () => {
     const value = createDailyCounter({
@@ -143,7 +143,7 @@ function openStoredKeys({
   logger,
   feed,
 }: ServingProcess): Resource<Promise<SigningKeys>> {
-  const onError = (error: KeyError) => logger.error({ err: error }, 'the stored signing keys cannot be read')
+  const onError = (error: KeyError) => logger.error({ err: error }, 'stored signing keys cannot be read')
   let stop = () => {}
   const value = openSigningKeys({ store: stores.signingKeys, sealer, clock, onError }).then(keys => {
     stop = watchKeys({ keys, feed, onError })

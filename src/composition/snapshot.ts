@@ -202,12 +202,9 @@ function logLookups(logger: Logger, place: { upstream: string; target: string })
   return {
     onLookup: problem =>
       problem === undefined
-        ? logger.info(place, 'name of a target found again')
-        : logger.warn(
-            { ...place, problem },
-            'name of a target not found; addresses found before stay in use',
-          ),
+        ? logger.info(place, 'target name resolved again')
+        : logger.warn({ ...place, problem }, 'target name not resolved; the previous addresses stay in use'),
     onTooMany: addresses =>
-      logger.warn({ ...place, addresses }, 'name of a target has more addresses than resolve.most'),
+      logger.warn({ ...place, addresses }, 'target name has more addresses than resolve.most'),
   }
 }

@@ -55,7 +55,7 @@ export function logWarnings(
   logger: { warn(fields: object, text: string): void },
 ): void {
   for (const { path, line, message } of problems) logger.warn({ key: path, line }, `${path}: ${message}`)
-  if (more > 0) logger.warn({}, `${more} more warnings: peage check prints them`)
+  if (more > 0) logger.warn({}, `${more} more warnings; run peage check to list them`)
 }
 
 /** Formats a diagnostic as `FILE:LINE:COL  path.to.key  message`. Scripts may parse it, so it must not change. */

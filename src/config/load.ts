@@ -41,7 +41,7 @@ export type Variables = Readonly<Record<string, readonly string[]>>
 /** Never throws because of the file's content. Problems are in file order. */
 export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   const { file, cores = availableParallelism(), readFile = readLimited } = source
-  const read = readSource(source, Object.keys(schema.properties), 'peage init writes a sample')
+  const read = readSource(source, Object.keys(schema.properties), 'run peage init to write a sample')
   if ('problems' in read) return read
   const { yaml, text } = read
   const validation = validate(schema, yaml)

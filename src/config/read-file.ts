@@ -63,7 +63,7 @@ export function readLimited(path: string, maxBytes: number, maxWaitMs?: number):
  */
 export function readLimitedBytes(path: string, maxBytes: number, maxWaitMs?: number): Buffer {
   const found = statSync(path)
-  if (found.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+  if (found.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
   // A device is not even opened, because that may block, rewind a tape, or acquire a terminal.
   if (!found.isFile() && !found.isFIFO()) throw new FileRefused(notReadable)
   // With O_NONBLOCK, a pipe without a writer does not block the process that serves requests.
@@ -107,7 +107,7 @@ function readingUntil(late: number): Read {
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
       }
-      if (performance.now() > late) throw new FileRefused('a pipe that does not end')
+      if (performance.now() > late) throw new FileRefused('a pipe that did not end in time')
       Atomics.wait(asleep, 0, 0, 10)
     }
   }
@@ -150,8 +150,8 @@ export function readErrorReason(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
   const reasons: Record<string, string> = {
     ENOENT: 'no such file',
-    EISDIR: 'a folder',
-    EACCES: 'not permitted',
+    EISDIR: 'a directory, not a file',
+    EACCES: 'permission denied',
     NOT_UTF8: 'not UTF-8 text',
   }
   return reasons[code] ?? code

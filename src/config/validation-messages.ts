@@ -53,7 +53,7 @@ function sentence(error: ShapeError): string {
     return `must be ${list(allowed)}${typeof value === 'string' ? didYouMean(value, allowed) : ''}`
   }
   if (schema.type === 'object' && typeof value === 'string') {
-    return `must be ${nounOf(schema)}; write each as key: value, with a space after the colon`
+    return `must be ${nounOf(schema)}; write each key as key: value, with a space after the colon`
   }
   const asText = schemaOfText(error)
   return asText === undefined ? `must be ${nounOf(schema)}` : `must be ${nounOf(asText)}, in quotes`
@@ -79,7 +79,7 @@ function unknownKey(error: ShapeError): string {
 /** Builds the message once per section, because a section may have a hundred thousand unknown keys. */
 function unknownAmong(properties: object): string {
   const message =
-    unknownKeys.get(properties) ?? `unknown key; known here: ${Object.keys(properties).join(', ')}`
+    unknownKeys.get(properties) ?? `unknown key; valid keys: ${Object.keys(properties).join(', ')}`
   unknownKeys.set(properties, message)
   return message
 }

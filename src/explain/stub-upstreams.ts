@@ -26,7 +26,7 @@ export function createStubUpstreams(
   return {
     get(name) {
       const config = configs[name]
-      if (config === undefined) throw new Error(`upstream ${name} was not checked`)
+      if (config === undefined) throw new Error(`unknown upstream ${name}`)
       return createStubUpstream(name, config, onDispatch)
     },
   }

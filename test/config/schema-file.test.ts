@@ -61,7 +61,7 @@ describe('gateway.schema.json', () => {
           description?: string
           default?: unknown
         }
-        if (['weight', 'verified', 'used_today'].includes(key) && !description?.startsWith('Lets'))
+        if (['weight', 'verified', 'used_today'].includes(key) && !description?.startsWith('Allow'))
           defaults[key] = byDefault
         expect(String(description), key).not.toMatch(/Omitted: (\d+|true|false)\b/)
         look(inner)

@@ -163,7 +163,7 @@ ${routes.join('\n')}
     expect(await answering('few')).toEqual({ [first]: 6, [second]: 6 })
     // Two more lookups find the same addresses.
     await new Promise(resolve => setTimeout(resolve, 2_300))
-    expect(logged('few', '"addresses":3,"msg":"name of a target has more addresses than resolve.most"')).toBe(
+    expect(logged('few', '"addresses":3,"msg":"target name has more addresses than resolve.most"')).toBe(
       1,
     )
   })
@@ -197,12 +197,12 @@ ${routes.join('\n')}
 
   it('keeps its addresses while the name server is silent or does not know the name', async () => {
     names.pause()
-    await expect.poll(() => logged('silent', 'name of a target not found'), soon).toBe(1)
+    await expect.poll(() => logged('silent', 'target name not resolved'), soon).toBe(1)
     expect(await answering('silent')).toEqual({ [first]: 12 })
     names.resume()
-    await expect.poll(() => logged('silent', 'name of a target found again'), soon).toBe(1)
+    await expect.poll(() => logged('silent', 'target name resolved again'), soon).toBe(1)
     await names.setAddresses('silent.test', [])
-    await expect.poll(() => logged('silent', 'name of a target not found'), soon).toBe(2)
+    await expect.poll(() => logged('silent', 'target name not resolved'), soon).toBe(2)
     expect(await answering('silent')).toEqual({ [first]: 12 })
   })
 

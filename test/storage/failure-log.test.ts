@@ -44,12 +44,12 @@ it('a clock that is set back silences nothing', () => {
 it('what fails in another way, or for another reason, is told of beside it', () => {
   const { failureLog, lines } = logged()
   failureLog('service_unavailable', away())
-  failureLog('last use of an API token not written', away())
+  failureLog('last use of an API key not recorded', away())
   failureLog('service_unavailable', new StorageError('database: no such table (42P01)', '42P01', undefined))
   failureLog('service_unavailable', away())
   expect(lines.map(({ msg, reason }) => [msg, reason])).toEqual([
     ['service_unavailable', 'database: connect ECONNREFUSED'],
-    ['last use of an API token not written', 'database: connect ECONNREFUSED'],
+    ['last use of an API key not recorded', 'database: connect ECONNREFUSED'],
     ['service_unavailable', 'database: no such table (42P01)'],
   ])
 })

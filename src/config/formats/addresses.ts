@@ -17,7 +17,7 @@ export function parseListen(text: string): ListenAddress {
     throw new FormatError('must be HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080')
   }
   const port = Number(digits)
-  if (port > 65_535) throw new FormatError('must have a port of 0 to 65535')
+  if (port > 65_535) throw new FormatError('must have a port from 0 to 65535')
   return { host, port }
 }
 
@@ -28,7 +28,7 @@ export function parseNetwork(text: string): string {
     throw new FormatError('must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::/32')
   }
   if (rest.length > 0 && !(/^\d{1,3}$/.test(rest.join('/')) && ipaddr.isValidCIDR(text))) {
-    throw new FormatError(`must have a prefix length of 0 to ${isIPv4(address) ? 32 : 128} after the /`)
+    throw new FormatError(`must have a prefix length from 0 to ${isIPv4(address) ? 32 : 128} after the /`)
   }
   return text
 }
@@ -56,7 +56,7 @@ export function parseTarget(text: string): string {
   if (rest?.includes('?')) throw new FormatError('must not have a query')
   if (rest?.includes('#')) throw new FormatError('must not have a fragment')
   if (rest !== '' && rest !== '/') {
-    throw new FormatError('must not have a path; strip_prefix or rewrite on the route changes paths')
+    throw new FormatError('must not have a path; to change paths, use strip_prefix or rewrite on the route')
   }
   const { port, origin } = new URL(text)
   if (port === '0') throw new FormatError('must not have port 0')
@@ -90,11 +90,13 @@ export const everyOrigin = '*'
  */
 export function parseOrigin(text: string): string {
   if (text === everyOrigin) return text
-  if (text.toLowerCase() === 'null') throw new FormatError('must not be null, which any sandboxed page sends')
+  if (text.toLowerCase() === 'null')
+    throw new FormatError('must not be null, because every sandboxed page sends this origin')
   const [, scheme, host, rest] = originSyntax.exec(text) ?? []
   if (scheme === undefined || host === undefined) throw new FormatError(expectedOrigin)
-  if (host.includes('*')) throw new FormatError('must not have wildcards in it (* alone is every origin)')
-  if (rest === '/') throw new FormatError('must not end in a slash: browsers send none')
+  if (host.includes('*'))
+    throw new FormatError('must not contain wildcards; only * by itself is allowed, for every origin')
+  if (rest === '/') throw new FormatError('must not end with a slash, because browsers do not send one')
   if (rest !== undefined) throw new FormatError('must not have a path, a query or a fragment')
   if (!/^https?$/i.test(scheme)) return text.toLowerCase()
   if (!isGraphicAscii.test(host) || !URL.canParse(text)) throw new FormatError(expectedOrigin)
@@ -119,12 +121,12 @@ export function parseUpgradeUrl(text: string): string {
   if (authority === undefined || !URL.canParse(text.replaceAll(/\{[^{}]*\}/g, '0')))
     throw new FormatError(expectedUpgradeUrl)
   if (authority.includes('@')) throw new FormatError('must not have user info (user:password@)')
-  if (/[{}]/.test(authority)) throw new FormatError('must have its placeholders after the host, not in it')
+  if (/[{}]/.test(authority)) throw new FormatError('must have its placeholders after the host')
   if (/[{}]/.test(rest.replaceAll(/\{(user_id|plan)\}/g, ''))) {
-    throw new FormatError('must have no other braces than the placeholders {user_id} and {plan}')
+    throw new FormatError('must not contain braces other than {user_id} and {plan}')
   }
   if (!isGraphicAscii.test(text) || /["<>\\^`|]/.test(text)) {
-    throw new FormatError('must have white space and everything that no URL holds percent-encoded')
+    throw new FormatError('contains a character that is not allowed in a URL; percent-encode it')
   }
   return text
 }

@@ -26,11 +26,11 @@ export function parseEventSecret(text: string): string {
   const key = Buffer.from(base64 ?? '', 'base64')
   if (base64 === undefined || key.toString('base64') !== base64) {
     throw new FormatError(
-      'must be whsec_ and base64, such as the output of: echo whsec_$(openssl rand -base64 32)',
+      'must be whsec_ followed by base64, such as the output of: echo whsec_$(openssl rand -base64 32)',
     )
   }
   if (key.length < minSecretBytes || key.length > maxSecretBytes) {
-    throw new FormatError(`must have ${minSecretBytes} to ${maxSecretBytes} bytes of base64 after whsec_`)
+    throw new FormatError(`must have ${minSecretBytes} to ${maxSecretBytes} bytes, in base64, after whsec_`)
   }
   return text
 }

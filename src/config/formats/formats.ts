@@ -35,7 +35,7 @@ export const formats = {
     parse: parseDuration,
   },
   look_up_interval: {
-    noun: 'a duration of 1s to 1h',
+    noun: 'a duration from 1s to 1h',
     pattern: '^[0-9]+(ms|s|m|h)$',
     parse: parseLookUpInterval,
   },
@@ -53,7 +53,7 @@ export const formats = {
   percent: { noun: 'a percentage such as 50%', pattern: '^[0-9]+%$', parse: parsePercent },
   size: { noun: 'a size such as 64KiB or 10MiB', pattern: '^[0-9]+(B|KiB|MiB|GiB)$', parse: parseSize },
   rate: {
-    noun: 'a rate such as 300/1m, or 0 to switch it off',
+    noun: 'a rate such as 300/1m, or 0 for no limit',
     pattern: '^(0|[0-9]+/[0-9]+(ms|s|m|h|d))$',
     parse: parseRate,
   },
@@ -123,7 +123,7 @@ export const formats = {
     pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@{}]+.*\\{token\\}',
     parse: parseMailLink,
   },
-  code_ttl: { noun: 'a duration of 1s to 30d', pattern: '^[0-9]+(ms|s|m|h|d)$', parse: parseCodeTtl },
+  code_ttl: { noun: 'a duration from 1s to 30d', pattern: '^[0-9]+(ms|s|m|h|d)$', parse: parseCodeTtl },
   token: { noun: 'a token of at least 16 characters', pattern: '^$|^[\\x21-\\x7e]{16,}$', parse: parseToken },
   secret: {
     noun: 'a secret of at least 16 characters, or empty for none',
@@ -166,7 +166,8 @@ export function formatError(format: FormatName, text: string): string | undefine
 /** Parses a bearer token for an operator. Its characters must be allowed in a header. Empty means no token. */
 function parseToken(text: string): string {
   if (text === '') return text
-  if (text.length < 16) throw new FormatError('is shorter than 16 characters; take a long random one')
+  if (text.length < 16)
+    throw new FormatError('is shorter than 16 characters; use a long random token (openssl rand -base64 32)')
   if (!/^[\x21-\x7e]+$/.test(text)) throw new FormatError('must be printable ASCII without spaces')
   return text
 }
@@ -177,7 +178,7 @@ function parseToken(text: string): string {
  */
 function parseSecret(text: string): string {
   if (text !== '' && text.length < 16) {
-    throw new FormatError('is shorter than 16 characters; take a long random one (openssl rand -base64 32)')
+    throw new FormatError('is shorter than 16 characters; use a long random secret (openssl rand -base64 32)')
   }
   return text
 }
@@ -186,7 +187,8 @@ function parseSecret(text: string): string {
 function parseMethod(text: string): string {
   const known = METHODS.filter(method => method !== 'CONNECT')
   if (known.includes(text)) return text
-  if (text === 'CONNECT') throw new FormatError('must not be CONNECT: tunnels are not forwarded')
+  if (text === 'CONNECT')
+    throw new FormatError('must not be CONNECT, because the gateway does not forward tunnels')
   if (known.includes(text.toUpperCase()))
     throw new FormatError(`must be in upper case: ${text.toUpperCase()}`)
   const near = nearest(text, known)
@@ -201,9 +203,9 @@ function parseRequest(text: string): { method: string; path: string } {
   if (method === undefined || path === undefined)
     throw new FormatError('must be a method and a path such as GET /api/v1/courses/1')
   parseMethod(method)
-  if (!/^(\/|https?:\/\/[^/?#])/i.test(path)) throw new FormatError('must have a path that begins with /')
+  if (!/^(\/|https?:\/\/[^/?#])/i.test(path)) throw new FormatError('must have a path that starts with /')
   if (!/^[\x21-\x7e]+$/.test(path))
-    throw new FormatError('must have everything outside ASCII percent-encoded')
+    throw new FormatError('contains a character outside printable ASCII; percent-encode it')
   return { method, path }
 }
 
@@ -220,13 +222,14 @@ function parsePath(text: string): string {
 /** Parses the path and query of a request that the gateway itself sends. */
 function parseRequestPath(text: string): string {
   if (!/^\/[\x21-\x7e]*$/.test(text) || text.includes('#')) {
-    throw new FormatError('must be a path such as /health, in ASCII and percent-encoded, without a fragment')
+    throw new FormatError('must be a path such as /health, percent-encoded and without a fragment')
   }
   return text
 }
 
 /** The gateway sends the path to the upstream as written, except for `:param` and `*`. */
 function parseRewrite(text: string): string {
-  if (/[^\x21-\x7e]/.test(text)) throw new FormatError('must have everything outside ASCII percent-encoded')
+  if (/[^\x21-\x7e]/.test(text))
+    throw new FormatError('contains a character outside printable ASCII; percent-encode it')
   return parsePath(text)
 }

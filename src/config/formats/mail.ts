@@ -37,10 +37,11 @@ export function parseSmtp(text: string): SmtpServer | 'log' | undefined {
       'must be an smtps:// or smtp:// address such as smtps://user:password@smtp.example.com, log, or empty for none',
     )
   }
-  if (Number(port) > 65_535 || Number(port) === 0) throw new FormatError('must have a port of 1 to 65535')
+  if (Number(port) > 65_535 || Number(port) === 0) throw new FormatError('must have a port from 1 to 65535')
   const host = (bracketed ?? named).toLowerCase()
   const { name, isOff } = readQuery(query)
-  if (isOff && scheme === 'smtps') throw new FormatError('has ?tls=off beside smtps://: write smtp://')
+  if (isOff && scheme === 'smtps')
+    throw new FormatError('cannot combine smtps:// with ?tls=off; write smtp://')
   const tls = scheme === 'smtps' ? 'implicit' : isOff ? 'off' : isLoopback(host) ? 'unchecked' : 'starttls'
   const defaultPort = { implicit: 465, starttls: 587, unchecked: 25, off: 25 }[tls]
   const credentials = userInfo === undefined ? undefined : readUserInfo(userInfo)
@@ -58,11 +59,11 @@ function readQuery(query: string): { name: string | undefined; isOff: boolean } 
   const options = new URLSearchParams(query)
   for (const key of options.keys()) {
     if ((key !== 'name' && key !== 'tls') || options.getAll(key).length > 1) {
-      throw new FormatError('must have no other options than ?name=… and ?tls=off, each once')
+      throw new FormatError('must not have options other than ?name=… and ?tls=off, each only once')
     }
   }
   const [name, tls] = [options.get('name') ?? undefined, options.get('tls')]
-  if (tls !== null && tls !== 'off') throw new FormatError('must have no other value of ?tls= than off')
+  if (tls !== null && tls !== 'off') throw new FormatError('must have no value other than off after ?tls=')
   if (name !== undefined && !isHostName(name) && !/^\[[0-9A-Fa-f:.]+\]$/.test(name)) {
     throw new FormatError('must have a host name after ?name=')
   }
@@ -76,7 +77,7 @@ function readUserInfo(text: string): { user: string; password: string } {
     const password = colon === -1 ? '' : decodeURIComponent(text.slice(colon + 1))
     if (user === '' || password === '') throw new FormatError('must have both user and password before the @')
     if (/\p{Cc}/u.test(user + password))
-      throw new FormatError('must have no control characters in user and password')
+      throw new FormatError('must not have control characters in user and password')
     return { user, password }
   } catch (error) {
     if (error instanceof FormatError) throw error
@@ -85,7 +86,7 @@ function readUserInfo(text: string): { user: string; password: string } {
 }
 
 const expectedUserInfo =
-  'must have user and password percent-encoded (% is %25, / is %2F, # is %23, ? is %3F)'
+  'must have a percent-encoded user and password (% is %25, / is %2F, # is %23, ? is %3F)'
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
@@ -96,17 +97,18 @@ export function parseSender(text: string): Sender | undefined {
   if (text === '') return undefined
   const [, name = '', bracketed, bare] = /^(?:([^<>]*)<([^<>]*)>|([^<>]*))$/.exec(text.trim()) ?? []
   const address = (bracketed ?? bare ?? '').trim()
-  if (!isMailbox(address)) throw new FormatError('must have an address, such as Péage <no-reply@example.com>')
-  if (/\p{Cc}/u.test(name)) throw new FormatError('must have no control characters')
+  if (!isMailbox(address))
+    throw new FormatError('must contain an email address, such as Péage <no-reply@example.com>')
+  if (/\p{Cc}/u.test(name)) throw new FormatError('must not contain control characters')
   return { name: name.trim().replace(/^"(.*)"$/, '$1'), address }
 }
 
 export function parseProduct(text: string): string | undefined {
   const name = text.trim()
   if (text === '') return undefined
-  if (name === '') throw new FormatError('must have a character that is not white space')
+  if (name === '') throw new FormatError('must contain more than white space')
   if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(text)) {
-    throw new FormatError('must have no line breaks and no control characters')
+    throw new FormatError('must not contain line breaks or control characters')
   }
   if (name.length > maxProductLength)
     throw new FormatError(`must have at most ${maxProductLength} characters`)
@@ -124,12 +126,12 @@ export function parseContact(text: string): string | undefined {
   const [, authority] = /^https:\/\/([^/?#\\\s]+)/i.exec(text) ?? []
   if (authority === undefined || !URL.canParse(text)) {
     throw new FormatError(
-      'must be an address such as support@example.com, or an https:// address such as https://example.com/help',
+      'must be an email address such as support@example.com, or an https:// address such as https://example.com/help',
     )
   }
   if (authority.includes('@')) throw new FormatError('must not have user info (user:password@)')
   if (!/^[\x21-\x7e]+$/.test(text) || /["<>\\^`{|}]/.test(text)) {
-    throw new FormatError('must have white space and everything that no URL holds percent-encoded')
+    throw new FormatError('contains a character that is not allowed in a URL; percent-encode it')
   }
   return text
 }
@@ -141,14 +143,16 @@ export function parseMailLink(text: string): string {
     throw new FormatError(expectedLink)
   const { hostname } = new URL(text.replaceAll('{token}', '0'))
   if (scheme.toLowerCase() !== 'https' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) {
-    throw new FormatError('must be https (http for loopback alone): whoever reads the token can use it')
+    throw new FormatError(
+      'must be https (http is allowed only for loopback), because anyone who reads the token can use it',
+    )
   }
   if (authority.includes('@')) throw new FormatError('must not have user info (user:password@)')
   if (!rest.includes('{token}') || /[{}]/.test(authority + rest.replaceAll('{token}', ''))) {
-    throw new FormatError('must have {token} after the host, and no other braces')
+    throw new FormatError('must contain {token} after the host, and no other braces')
   }
   if (!/^[\x21-\x7e]+$/.test(text) || /["<>\\^`|]/.test(text)) {
-    throw new FormatError('must have white space and everything that no URL holds percent-encoded')
+    throw new FormatError('contains a character that is not allowed in a URL; percent-encode it')
   }
   return text
 }

@@ -21,7 +21,7 @@ export class PathPatternError extends Error {
  * @throws PathPatternError
  */
 export function parsePathPattern(path: string): PathPattern {
-  if (!path.startsWith('/')) throw new PathPatternError('must begin with /')
+  if (!path.startsWith('/')) throw new PathPatternError('must start with /')
   const forbidden = /[\\;#?]/.exec(path)
   if (forbidden) throw new PathPatternError(`must not contain ${forbidden[0]}`)
   if (!path.isWellFormed() || /\p{Cc}/u.test(path)) {
@@ -34,7 +34,7 @@ export function parsePathPattern(path: string): PathPattern {
   const segments = parts.map(parseSegment)
   const names = segments.flatMap(segment => (segment.kind === 'param' ? [segment.name] : []))
   const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) throw new PathPatternError(`names the parameter :${twice} twice`)
+  if (twice !== undefined) throw new PathPatternError(`contains the parameter :${twice} twice`)
   return { segments, wildcard }
 }
 
@@ -101,19 +101,21 @@ export function isGatewayPath(path: readonly string[]): boolean {
 function parseSegment(part: string): Segment {
   if (part === '') throw new PathPatternError('must not contain an empty segment (//)')
   if (part.includes('*')) {
-    throw new PathPatternError('may have * only as its whole last segment (write %2A for a literal one)')
+    throw new PathPatternError('may contain * only as the whole last segment (write %2A for a literal *)')
   }
   if (/[{}]/.test(part)) {
     // A URI has no raw braces (RFC 3986 §2), but other gateways write them around parameters. The message does not
     // repeat the segment, because the text next to the braces may come from a `${file:}`.
     throw new PathPatternError(
-      'has braces: a parameter is a whole segment such as :id (write %7B and %7D for literal braces)',
+      'contains braces; write a parameter as a whole segment such as :id (write %7B and %7D for literal braces)',
     )
   }
   if (part.startsWith(':')) {
     const name = part.slice(1)
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
-      throw new PathPatternError(`has the parameter ${part}, whose name must be letters, digits and _`)
+      throw new PathPatternError(
+        `has the invalid parameter name ${part}; use letters, digits and _, and do not start with a digit`,
+      )
     }
     return { kind: 'param', name }
   }
@@ -125,12 +127,13 @@ function decodeLiteral(part: string): string {
   try {
     value = decodeURIComponent(part)
   } catch {
-    throw new PathPatternError(`has a broken percent-escape in ${part} (write %25 for a literal %)`)
+    throw new PathPatternError(`has an invalid percent-escape in ${part} (write %25 for a literal %)`)
   }
   if (/[/\\;#?\p{Cc}]|%[0-9A-Fa-f]{2}/u.test(value)) {
-    throw new PathPatternError(`has an escape in ${part} that every request is refused for`)
+    throw new PathPatternError(`has an escape in ${part} that the gateway refuses in every request`)
   }
   if (value === '.' || value === '..') throw new PathPatternError('must not contain . or .. segments')
-  if (/[. ]$/.test(value)) throw new PathPatternError('must not have a segment that ends in a dot or a space')
+  if (/[. ]$/.test(value))
+    throw new PathPatternError('must not have a segment that ends with a dot or a space')
   return value
 }

@@ -28,7 +28,7 @@ export function readJwk(text: string, kid?: string): PrivateJwk | { error: strin
   if (typeof jwk === 'string') return { error: jwk }
   const kind = kindOf(jwk)
   if (kind === undefined) {
-    return { error: 'is of a type that does not sign here (EC P-256, OKP Ed25519 and RSA do)' }
+    return { error: 'has an unsupported key type; use EC P-256, OKP Ed25519 or RSA' }
   }
   const error = errorOfPurpose(jwk, kind.alg)
   if (error !== undefined) return { error }
@@ -76,13 +76,13 @@ function parseJwk(text: string): Record<string, unknown> | string {
 
 /** Checks the declared purpose of the key (RFC 7517 §4.2 to 4.4). */
 function errorOfPurpose(jwk: Record<string, unknown>, alg: string): string | undefined {
-  if (typeof jwk.d !== 'string') return 'is a public key where a private one is needed'
+  if (typeof jwk.d !== 'string') return 'is a public key; a private key is required'
   if (jwk.alg !== undefined && jwk.alg !== alg) {
-    return `says alg ${JSON.stringify(jwk.alg)} where a key of its type signs ${alg}`
+    return `has alg ${JSON.stringify(jwk.alg)}, but a key of this type must have ${alg}`
   }
   if (jwk.use !== undefined && jwk.use !== 'sig') return 'is not for signing (its use is not "sig")'
   if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('sign'))) {
-    return 'is not for signing (its key_ops do not have "sign")'
+    return 'is not for signing (its key_ops do not contain "sign")'
   }
   return undefined
 }
@@ -97,7 +97,7 @@ function readPair(
     privateKey = createPrivateKey({ key: { ...publicMembers, ...privateMembers }, format: 'jwk' })
     publicKey = createPublicKey({ key: publicMembers, format: 'jwk' })
   } catch {
-    return 'cannot be read as a private key: a member is missing or wrong'
+    return 'is not a valid private key; a member is missing or wrong'
   }
   const error = errorOfStrength(publicKey) ?? (belong(privateKey, publicKey) ? undefined : unequal)
   return error ?? { publicKey, privateKey }
@@ -107,19 +107,19 @@ function readPair(
 function errorOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefined {
   const { modulusLength: bits, publicExponent: exponent } = asymmetricKeyDetails ?? {}
   if (bits === undefined || exponent === undefined) return undefined
-  if (bits < 2048) return `is too weak: ${bits} bits where 2048 are needed`
+  if (bits < 2048) return `is too weak; it has ${bits} bits, but at least 2048 are required`
   // The tokens of a larger key would not fit into the 4 KiB limit for tokens.
-  if (bits > 8192) return `is too large: ${bits} bits where 8192 may be`
+  if (bits > 8192) return `is too large; it has ${bits} bits, but at most 8192 are allowed`
   // With an exponent of 1, anyone can forge a signature, because the signature equals the padded hash. Small exponents
   // allow forgeries if a verifier checks the padding carelessly (CVE-2006-4339). Even exponents have no inverse (FIPS
   // 186-5 §A.1.1).
   if (exponent < 65_537n || exponent % 2n === 0n) {
-    return 'has a public exponent (e) that is not an odd number of 65537 or more'
+    return 'has an invalid public exponent (e); it must be odd and at least 65537'
   }
   return undefined
 }
 
-const unequal = 'has a public and a private half that do not belong together'
+const unequal = 'has a public and a private part that do not match'
 
 /** If the halves do not match, verifiers reject every token that the key signs. */
 function belong(privateKey: KeyObject, publicKey: KeyObject): boolean {

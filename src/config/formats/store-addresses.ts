@@ -15,7 +15,7 @@ export function parsePostgres(text: string): string {
   const isComplete = !/^(:|$)/.test(host)
   if (!isComplete && named === '' && (userInfo !== '' || host !== '' || rest === '')) {
     throw new FormatError(
-      'must have a host, as in postgres://user@db.internal/name or postgres://user@/name?host=/run/postgresql',
+      'must have a host, such as postgres://user@db.internal/name or postgres://user@/name?host=/run/postgresql',
     )
   }
   const port = options.get('port')
@@ -25,7 +25,7 @@ export function parsePostgres(text: string): string {
     options.get('sslmode') === 'verify-ca' &&
     !options.get('sslrootcert')
   ) {
-    throw new FormatError('must have sslrootcert, the file of the authority that sslmode=verify-ca checks')
+    throw new FormatError('must have sslrootcert (the CA file), because sslmode=verify-ca needs it')
   }
   const address =
     isComplete || `${userInfo}${host}` === '' ? text : `${scheme}://${userInfo}localhost${host}${rest}`
@@ -43,7 +43,7 @@ interface Kind {
 const postgres: Kind = {
   schemes: /^postgres(ql)?$/,
   expected: 'must be a postgres:// address, or empty for the embedded database',
-  oneHost: 'must have one host; name the primary, or an address that leads to it',
+  oneHost: 'must have exactly one host; use the primary, or an address that leads to the primary',
 }
 
 export function parseRedis(text: string): string {
@@ -54,7 +54,7 @@ export function parseRedis(text: string): string {
   // exit.
   const { pathname, searchParams } = new URL(text)
   if (!/^(\/[0-9]{0,5})?$/.test(pathname) || !/^[0-9]{0,5}$/.test(searchParams.get('db') ?? '')) {
-    throw new FormatError('must have the number of a database after the /, or nothing')
+    throw new FormatError('must have a database number after the /, or nothing')
   }
   return text
 }
@@ -62,7 +62,8 @@ export function parseRedis(text: string): string {
 const redis: Kind = {
   schemes: /^rediss?$/,
   expected: 'must be a redis:// or rediss:// address, or empty for none',
-  oneHost: 'must have one host; name several as { cluster: […] }, or as { sentinels: […], name: … }',
+  oneHost:
+    'must have exactly one host; for several hosts, use { cluster: […] } or { sentinels: […], name: … }',
 }
 
 /** Parses one cluster node or sentinel, written as `host:port` or as a `redis://` address. Returns the address. */
@@ -71,7 +72,9 @@ export function parseRedisNode(text: string): string {
   const { host } = readAddress(address, node)
   if (host === '' || !URL.canParse(address)) throw new FormatError(node.expected)
   if (!['', '/'].includes(new URL(address).pathname)) {
-    throw new FormatError('must not name a database: of several nodes the first database is used')
+    throw new FormatError(
+      'must not have a database number; with several nodes, the gateway always uses database 0',
+    )
   }
   return address
 }
@@ -79,7 +82,7 @@ export function parseRedisNode(text: string): string {
 const node: Kind = {
   schemes: redis.schemes,
   expected: 'must be HOST:PORT or a redis:// or rediss:// address',
-  oneHost: 'must have one host; name each node in an entry of its own',
+  oneHost: 'must have exactly one host; write each node as a separate entry',
 }
 
 interface Address {
@@ -97,24 +100,26 @@ interface Address {
  * repair some of these characters, but not all in the same way.
  */
 function readAddress(text: string, { schemes, expected, oneHost }: Kind): Address {
-  if (/^["']/.test(text)) throw new FormatError('begins with a quotation mark; write the address without it')
+  if (/^["']/.test(text)) throw new FormatError('starts with a quotation mark; write the address without it')
   const [, scheme = '', userInfo = '', host = '', rest = ''] =
     /^([^:/?#]*):\/\/([^/?#]*@)?([^/?#]*)(.*)$/s.exec(text) ?? []
   if (!schemes.test(scheme)) throw new FormatError(expected)
-  if (text.includes('#'))
-    throw new FormatError('has a # that is not percent-encoded; percent-encode it as %23')
+  if (text.includes('#')) throw new FormatError('contains a #; percent-encode it as %23')
   if (!isPercentEncoded(text)) {
-    throw new FormatError('has a % that begins no escape such as %2F; percent-encode it as %25')
+    throw new FormatError('contains a % that does not start an escape such as %2F; percent-encode it as %25')
   }
   if (/["']/.test(userInfo)) {
     throw new FormatError(
-      'has a quotation mark in user or password; percent-encode it (" is %22 and \' is %27)',
+      'contains a quotation mark in user or password; percent-encode it (" is %22 and \' is %27)',
     )
   }
-  if (/[\s\p{Cc}]/u.test(text)) throw new FormatError('has white space; percent-encode it (a space is %20)')
+  if (/[\s\p{Cc}]/u.test(text))
+    throw new FormatError('contains white space; percent-encode it (a space is %20)')
   // An unencoded / or ? ends the host early, so the rest of the password becomes part of the path or an option.
   if (/^[^=]*@/.test(rest)) {
-    throw new FormatError('has a / or a ? in user or password; percent-encode it (/ is %2F and ? is %3F)')
+    throw new FormatError(
+      'contains a / or a ? in user or password; percent-encode it (/ is %2F and ? is %3F)',
+    )
   }
   if (host.includes(',')) throw new FormatError(oneHost)
   const [, port] = /:([^:\]]*)$/.exec(host) ?? []
@@ -122,7 +127,7 @@ function readAddress(text: string, { schemes, expected, oneHost }: Kind): Addres
   return { scheme, userInfo, host, rest }
 }
 
-const expectedPort = 'must have a port of 1 to 65535'
+const expectedPort = 'must have a port from 1 to 65535'
 
 function isPort(text: string): boolean {
   return /^[0-9]{1,5}$/.test(text) && Number(text) > 0 && Number(text) <= 65_535

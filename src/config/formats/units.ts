@@ -36,7 +36,7 @@ export function parseDuration(text: string): number {
 /** Parses the interval between two DNS lookups of a name, 1 s to 1 h, in milliseconds. */
 export function parseLookUpInterval(text: string): number {
   const interval = parseDuration(text)
-  if (interval < 1_000 || interval > 3_600_000) throw new FormatError('must be 1s to 1h')
+  if (interval < 1_000 || interval > 3_600_000) throw new FormatError('must be a duration from 1s to 1h')
   return interval
 }
 
@@ -55,7 +55,7 @@ export function parseSessionMax(text: string): number {
 /** Parses 1 s to 10 years, in milliseconds. It must be in whole seconds, because JWTs count in seconds. */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)
-  if (lifetime % 1_000 !== 0) throw new FormatError('must be in whole seconds')
+  if (lifetime % 1_000 !== 0) throw new FormatError('must be a whole number of seconds')
   if (lifetime > 3_650 * DAY_MS) throw new FormatError('must be at most 3650d')
   return lifetime
 }
@@ -72,7 +72,7 @@ export function parsePercent(text: string): number {
   const [, digits] = /^([0-9]{1,3})%$/.exec(text) ?? []
   const percent = Number(digits)
   if (digits === undefined || percent < 1 || percent > 100) {
-    throw new FormatError('must be a percentage of 1% to 100%, such as 50%')
+    throw new FormatError('must be a percentage from 1% to 100%, such as 50%')
   }
   return percent
 }
@@ -82,9 +82,10 @@ export function parseRate(text: string | 0): Rate | null {
   if (text === 0 || text === '0') return null
   const [, digits, window] = /^([0-9]{1,9})\/(.+)$/.exec(text) ?? []
   if (digits === undefined || window === undefined || !DURATION.test(window)) {
-    throw new FormatError('must be a rate such as 300/1m, or 0 to switch it off')
+    throw new FormatError('must be a rate such as 300/1m, or 0 for no limit')
   }
-  if (Number(digits) === 0) throw new FormatError('must allow at least one (write 0 alone to switch it off)')
+  if (Number(digits) === 0)
+    throw new FormatError('must allow at least 1; to turn the limit off, write only 0')
   return { limit: Number(digits), windowMs: parseDuration(window) }
 }
 

@@ -21,11 +21,11 @@ export function checkOperators(yaml: YamlSource, validation: Validation): Diagno
     const holder = holders.get(token)
     if (holder !== undefined) {
       diagnostics.push(
-        diagnosticAt(yaml, pointer, `is the same token as ${holder}; each name needs one of its own`),
+        diagnosticAt(yaml, pointer, `is the same token as ${holder}; give each operator a different token`),
       )
     } else if (name === defaultTokenName && first !== undefined) {
       diagnostics.push(
-        diagnosticAt(yaml, pointer, 'has the name that admin.token stands under; choose another'),
+        diagnosticAt(yaml, pointer, 'has the name that the log uses for admin.token; choose another name'),
       )
     }
     if (holder === undefined) holders.set(token, `admin.tokens.${name}`)
@@ -40,7 +40,13 @@ const commandLineName = 'cli'
 export function warnOfOperators(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const pointer = appendToPointer('/admin/tokens', commandLineName)
   if (!yaml.locations.has(pointer) || !validation.isValid(pointer)) return []
-  return [diagnosticAt(yaml, pointer, 'has the name that the audit gives to peage users; choose another')]
+  return [
+    diagnosticAt(
+      yaml,
+      pointer,
+      'has the name that the audit log uses for the peage users command; choose another name',
+    ),
+  ]
 }
 
 function tokenAt(pointer: string, value: unknown, validation: Validation): string | undefined {

@@ -73,10 +73,11 @@ function upstreamChecker(names: readonly string[] | undefined): (route: Declared
   return route => {
     const { upstream } = route.keys
     if (upstream === undefined || names === undefined || declared.has(upstream)) return []
-    if (names.length === 0) return [route.diagnostic('upstream', 'names no upstream: none is declared')]
+    if (names.length === 0)
+      return [route.diagnostic('upstream', 'unknown upstream; no upstreams are declared')]
     const hint = hints.get(upstream) ?? (hints.size < mostProblems ? hintFor(upstream, names) : '')
     if (hint !== '') hints.set(upstream, hint)
-    return [route.diagnostic('upstream', `names no declared upstream${hint}`)]
+    return [route.diagnostic('upstream', `unknown upstream${hint}`)]
   }
 }
 
@@ -84,7 +85,7 @@ function hintFor(upstream: string, names: readonly string[]): string {
   const near = nearest(upstream, names)
   if (near !== undefined) return `; did you mean ${near}?`
   const more = names.length > mostNames ? ` and ${names.length - mostNames} more` : ''
-  return `; declared are ${names.slice(0, mostNames).join(', ')}${more}`
+  return `; declared upstreams: ${names.slice(0, mostNames).join(', ')}${more}`
 }
 
 /** The number of names that a hint lists. */
@@ -92,7 +93,7 @@ const mostNames = 50
 
 function checkOwner(route: DeclaredRoute): Diagnostic[] {
   if (route.pattern === undefined || !ownedByGateway(route.pattern)) return []
-  return [route.diagnostic('path', 'belongs to the gateway itself and cannot be declared')]
+  return [route.diagnostic('path', 'is reserved for the gateway itself; choose another path')]
 }
 
 /** Without authentication there is no user, and therefore no plan, daily use or email. */
@@ -106,7 +107,7 @@ function checkGuards(route: DeclaredRoute): Diagnostic[] {
   if (forward_email) without.push('forward_email')
   if (identity_assertion) without.push('identity_assertion')
   return without.map(key =>
-    route.diagnostic(key, 'needs a user: make auth required or optional, or leave it out'),
+    route.diagnostic(key, 'needs a signed-in user; set auth to required or optional, or remove this key'),
   )
 }
 
@@ -114,28 +115,33 @@ function checkGuards(route: DeclaredRoute): Diagnostic[] {
 function checkWebSocket(route: DeclaredRoute): Diagnostic[] {
   const { websocket, methods } = route.keys
   if (!websocket || methods === undefined || methods.includes('GET')) return []
-  return [route.diagnostic('websocket', 'needs GET among the methods: the handshake is one')]
+  return [
+    route.diagnostic('websocket', 'needs GET in methods, because the WebSocket handshake is a GET request'),
+  ]
 }
 
 function checkRewriting(route: DeclaredRoute): Diagnostic[] {
   const { strip_prefix, rewrite } = route.keys
   const diagnostics: Diagnostic[] = []
   if (strip_prefix !== undefined && rewrite !== undefined) {
-    diagnostics.push(route.diagnostic('rewrite', 'cannot stand beside strip_prefix; keep one of them'))
+    diagnostics.push(route.diagnostic('rewrite', 'cannot be combined with strip_prefix; keep one of them'))
   }
   if (route.pattern === undefined) return diagnostics
   if (strip_prefix !== undefined && !isLiteralPrefix(parsePathPattern(strip_prefix), route.pattern)) {
-    diagnostics.push(route.diagnostic('strip_prefix', 'must be the first literal segments of the path'))
+    diagnostics.push(route.diagnostic('strip_prefix', 'must repeat the first literal segments of the path'))
   }
   if (rewrite !== undefined) {
     const sentPattern = parsePathPattern(rewrite)
     if (sentPattern.wildcard && !route.pattern.wildcard) {
-      diagnostics.push(route.diagnostic('rewrite', 'ends in /*, which the path does not'))
+      diagnostics.push(route.diagnostic('rewrite', 'ends with /*, but the path does not'))
     }
     const known = paramsOf(route.pattern)
     for (const name of paramsOf(sentPattern).filter(name => !known.includes(name))) {
       diagnostics.push(
-        route.diagnostic('rewrite', `has :${name}, which the path has not${listParams(known)}`),
+        route.diagnostic(
+          'rewrite',
+          `contains :${name}, but the path has no such parameter${listParams(known)}`,
+        ),
       )
     }
   }
@@ -169,7 +175,7 @@ function checkCors(yaml: YamlSource, validation: Validation): Diagnostic[] {
       return []
     // Otherwise any web page could send requests as the signed-in user and read the responses.
     if (!Array.isArray(cors.origins) || !cors.origins.includes(everyOrigin)) return []
-    const message = 'cannot go with every origin (*): name the origins that may send credentials'
+    const message = 'cannot be true for every origin (*); list the origins that may send credentials'
     return [diagnosticAt(yaml, appendToPointer(corsPointer, 'credentials'), message)]
   })
 }
@@ -180,7 +186,13 @@ function checkEvents(yaml: YamlSource, validation: Validation): Diagnostic[] {
   if (!events?.url || events.secret !== '') return []
   if (!validation.isValid('/events/url') || !validation.isValid('/events/secret')) return []
   const pointer = yaml.locations.has('/events/secret') ? '/events/secret' : '/events'
-  return [diagnosticAt(yaml, pointer, 'needs a secret to sign with: secret: whsec_ and base64')]
+  return [
+    diagnosticAt(
+      yaml,
+      pointer,
+      'a secret is required if events.url is set; generate one with: echo whsec_$(openssl rand -base64 32)',
+    ),
+  ]
 }
 
 /** With only `postgres_listen`, the gateway would use the embedded database instead of the intended server. */
@@ -189,5 +201,7 @@ function checkStorage(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const pointer = '/storage/postgres_listen'
   if (!storage?.postgres_listen || storage.postgres !== '') return []
   if (!validation.isValid('/storage/postgres') || !validation.isValid(pointer)) return []
-  return [diagnosticAt(yaml, pointer, 'only listens: set storage.postgres, the same database, beside it')]
+  return [
+    diagnosticAt(yaml, pointer, 'is only for notifications; also set storage.postgres to the same database'),
+  ]
 }

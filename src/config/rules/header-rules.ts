@@ -26,7 +26,8 @@ function checkSet(route: DeclaredRoute, direction: Direction, set: Record<string
     const steps = ['headers', direction, 'set', name]
     const canonical = canonicalName(name)
     const wrong = [
-      nameError(direction, name) ?? (taken.has(canonical) ? 'is set twice, in two spellings' : undefined),
+      nameError(direction, name) ??
+        (taken.has(canonical) ? 'is set twice in different spellings; keep one' : undefined),
       typeof value === 'string' && route.isValid(steps)
         ? ((isHost(direction, name) ? hostError(value) : undefined) ?? valueError(value))
         : undefined,
@@ -46,30 +47,31 @@ function checkRemove(route: DeclaredRoute, direction: Direction, remove: readonl
 }
 
 function nameError(direction: Direction, name: string): string | undefined {
-  if (!namePattern.test(name)) return 'is no header name: letters and digits, with -, _ or . between them'
+  if (!namePattern.test(name))
+    return 'is not a valid header name; use letters and digits, with -, _ or . between them'
   const canonical = canonicalName(name)
   if (direction === 'request' && identityNames.has(canonical)) {
-    return 'says who calls, which only the gateway may'
+    return 'identifies the caller and is managed by the gateway; remove this entry'
   }
   if (isHopByHop(canonical) || framingNames.has(canonical)) {
-    return 'frames the message or belongs to one connection: only the gateway sets and removes it'
+    return 'belongs to the message framing or the connection and is managed by the gateway; remove this entry'
   }
-  return gatewayNames.has(canonical) ? 'is the gateway’s own to set' : undefined
+  return gatewayNames.has(canonical) ? 'is managed by the gateway; remove this entry' : undefined
 }
 
 function hostError(value: string): string | undefined {
-  return hostPattern.test(value) ? undefined : 'must be a host name, with a port where it needs one'
+  return hostPattern.test(value) ? undefined : 'must be a host name, with an optional port'
 }
 
 function valueError(value: string): string | undefined {
   if (valuePattern.test(value)) return undefined
-  return 'must be printable ASCII without white space around it: header values hold no control characters'
+  return 'must be printable ASCII, without white space at the start or end'
 }
 
 const isHost = (direction: Direction, name: string) =>
   direction === 'request' && canonicalName(name) === 'host'
 
-const hostNotRemovable = 'is in every request (RFC 9112 §3.2): set another value instead'
+const hostNotRemovable = 'is required in every request (RFC 9112 §3.2); set another value instead'
 
 // Some servers read `X_A` as `X-A`. RFC 9110 §5.1 allows more characters, but a configured name must be unambiguous.
 const namePattern = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/

@@ -26,7 +26,7 @@ export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: Same
         ({ route: { label } }) =>
           guarded.route.diagnostic(
             'path',
-            `is open to other hosts through ${label}, which leads to the same upstream under weaker guards; give that one hosts or these guards`,
+            `can be bypassed with another host through ${label}, which has weaker guards and the same upstream; add hosts or the same guards to ${label}`,
           ),
       ),
     )

@@ -18,8 +18,7 @@ export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile
     const holder = holders.get(read.kid)
     if (holder === undefined) holders.set(read.kid, `auth.keys[${index}]`)
     // A token contains only the `kid`, so with two keys of one `kid` some tokens would be verified with the wrong key.
-    else
-      return [diagnosticAt(yaml, pointer, `names a key with the kid of ${holder}; each needs one of its own`)]
+    else return [diagnosticAt(yaml, pointer, `has the same kid as ${holder}; each key needs a different kid`)]
     return []
   })
 }
@@ -28,7 +27,7 @@ function readKey(file: string, readFile: ReadFile): { kid: string } | { error: s
   const { text, error } = tryRead(file, maxValueBytes, readFile)
   if (error !== undefined) return { error }
   const read = readJwk(text)
-  return 'error' in read ? { error: `names a file that ${read.error}` } : read
+  return 'error' in read ? { error: `the file ${read.error}` } : read
 }
 
 /**
@@ -40,5 +39,5 @@ export function checkKeySecrets(yaml: YamlSource, validation: Validation): Diagn
   const pointer = '/auth/key_secret_old'
   if (!auth?.key_secret_old || auth.key_secret !== '') return []
   if (!validation.isValid('/auth/key_secret') || !validation.isValid(pointer)) return []
-  return [diagnosticAt(yaml, pointer, 'only reads: set auth.key_secret, which encrypts, beside it')]
+  return [diagnosticAt(yaml, pointer, 'only decrypts; also set auth.key_secret, which encrypts')]
 }

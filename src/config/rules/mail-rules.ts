@@ -27,12 +27,14 @@ export function checkMail(
   if (typeof smtp !== 'string' || smtp === '' || !validation.isValid('/mail/smtp')) return []
   const diagnostics: Diagnostic[] = []
   if (smtp === 'log' && env.NODE_ENV === 'production') {
-    const message = 'cannot be log where NODE_ENV is production: the log would hold the codes of every user'
+    const message =
+      'cannot be log when NODE_ENV is production, because the log would contain the codes of all users'
     diagnostics.push(diagnosticAt(yaml, '/mail/smtp', message))
   }
   if (from === '' && validation.isValid('/mail/from')) {
     const pointer = yaml.locations.has('/mail/from') ? '/mail/from' : '/mail'
-    const message = 'needs a sender with an address: from: Péage <no-reply@example.com>'
+    const message =
+      'a sender is required if mail.smtp is set; for example, from: Péage <no-reply@example.com>'
     diagnostics.push(diagnosticAt(yaml, pointer, message))
   }
   return diagnostics
@@ -49,20 +51,14 @@ export function checkMailTemplates(
   const problem = folderProblem(templates) ?? templateProblem(templates, inUtf8(readFile))
   return problem === undefined
     ? []
-    : [
-        diagnosticAt(
-          yaml,
-          '/mail/templates',
-          `names the folder ${JSON.stringify(templates)}, which ${problem}`,
-        ),
-      ]
+    : [diagnosticAt(yaml, '/mail/templates', `${JSON.stringify(templates)} ${problem}`)]
 }
 
 function folderProblem(folder: string): string | undefined {
   try {
-    return statSync(folder).isDirectory() ? undefined : 'is no folder'
+    return statSync(folder).isDirectory() ? undefined : 'is not a directory'
   } catch (error) {
-    return `cannot be read (${readErrorReason(error).replace('no such file', 'no such folder')})`
+    return `cannot be read (${readErrorReason(error).replace('no such file', 'no such directory')})`
   }
 }
 
@@ -72,7 +68,7 @@ function templateProblem(folder: string, readFile: ReadFile): string | undefined
       readFile(join(folder, name), maxValueBytes)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        return `has a ${name} that cannot be read (${readErrorReason(error)})`
+        return `contains a ${name} that cannot be read (${readErrorReason(error)})`
     }
   }
   return undefined
@@ -86,8 +82,12 @@ export function warnOfMail(yaml: YamlSource, validation: Validation): Diagnostic
   if (typeof smtp !== 'string' || !validation.isValid('/mail/smtp')) return []
   const server = parseSmtp(smtp)
   if (server === 'log') {
-    return [diagnosticAt(yaml, '/mail/smtp', 'prints mails with their codes to the log, and sends none')]
+    return [
+      diagnosticAt(yaml, '/mail/smtp', 'prints mails with their codes to the log, and does not send them'),
+    ]
   }
   if (server?.tls !== 'off') return []
-  return [diagnosticAt(yaml, '/mail/smtp', 'has ?tls=off: mails, codes and the password go unencrypted')]
+  return [
+    diagnosticAt(yaml, '/mail/smtp', 'has ?tls=off, so mails, codes and the password are sent unencrypted'),
+  ]
 }

@@ -17,13 +17,12 @@ export function warnOfOwnListeners(
   const targets = upstreams.flatMap(upstream => validTargets(upstream, validation))
   return targets.flatMap(({ pointer, origin }) => {
     if (clients !== undefined && leadsTo(origin, clients)) {
-      const message =
-        'is the gateway itself (server.listen), which would forward each request to itself again'
-      return [diagnosticAt(yaml, pointer, `${message}; name the address of the service`)]
+      const message = 'is the gateway itself (server.listen), so each request would loop'
+      return [diagnosticAt(yaml, pointer, `${message}; use the address of the service`)]
     }
     if (operators !== undefined && leadsTo(origin, operators)) {
-      const message = "is the gateway's listener for operators (admin.listen)"
-      return [diagnosticAt(yaml, pointer, `${message}; name the address of the service`)]
+      const message = "is the gateway's admin listener (admin.listen)"
+      return [diagnosticAt(yaml, pointer, `${message}; use the address of the service`)]
     }
     return []
   })

@@ -23,11 +23,11 @@ export function checkPathBypasses(routes: readonly DeclaredRoute[], isSame: Same
     if (index === -1 || upstream === undefined) return []
     const guarded = guardOf(upstream)
     if (guarded === undefined) return []
-    const which = guarded === route ? 'this route, which is guarded' : `${guarded.label}, which is guarded`
+    const which = guarded === route ? 'this route' : `${guarded.label}, which has the same upstream`
     return [
       route.diagnosticWithin(
         ['allow_in_path', index],
-        `encoded_slash would open a way around the guards of ${which}, at the same upstream; give it an upstream of its own, all of it with auth: none`,
+        `encoded_slash would let requests bypass the guards of ${which}; use a separate upstream that has only routes with auth: none`,
       ),
     ]
   })

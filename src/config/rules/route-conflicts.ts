@@ -11,14 +11,14 @@ export function checkRouteConflicts(routes: readonly DeclaredRoute[]): Diagnosti
     const { name } = route.keys
     const sameName = name === undefined ? undefined : names.get(name)
     if (sameName)
-      diagnostics.push(route.diagnostic('name', `is the name of ${sameName.label} too; names are unique`))
+      diagnostics.push(route.diagnostic('name', `is also the name of ${sameName.label}; choose another name`))
     else if (name !== undefined) names.set(name, route)
     const sameRequests = routes[claim(paths, route, index)]
     if (sameRequests) {
       diagnostics.push(
         route.diagnostic(
           'path',
-          `matches the same requests as ${sameRequests.label}; tell them apart by path, hosts or methods`,
+          `matches the same requests as ${sameRequests.label}; use different paths, hosts or methods`,
         ),
       )
     }

@@ -16,9 +16,9 @@ export function checkWorkers(yaml: YamlSource, validation: Validation): Diagnost
     name => storage?.[name] === '' && validation.isValid(`/storage/${name}`),
   )
   if (missing.length === 0) return []
-  const why = missing.map(name => reasons[name]).join(', and ')
+  const why = missing.map(name => reasons[name]).join(' and ')
   const remedy = missing.map(name => `storage.${name}`).join(' and ')
-  return [diagnosticAt(yaml, '/server/workers', `cannot be more than 1: ${why}; set ${remedy}`)]
+  return [diagnosticAt(yaml, '/server/workers', `cannot be more than 1, because ${why}; set ${remedy}`)]
 }
 
 interface WrittenServer {
@@ -31,8 +31,8 @@ interface WrittenStorage {
 }
 
 const reasons = {
-  postgres: 'the embedded database serves one process',
-  redis: 'without Redis each process would count rate limits for itself',
+  postgres: 'the embedded database serves only one process',
+  redis: 'rate limits need Redis to count across processes',
 }
 
 /** A listener on every address (0.0.0.0, ::) occupies its port on each single address too. */
@@ -47,7 +47,7 @@ export function checkListeners(yaml: YamlSource, validation: Validation): Diagno
   const [pointer, other] = yaml.locations.has('/admin/listen')
     ? (['/admin/listen', 'server.listen'] as const)
     : (['/server/listen', 'admin.listen'] as const)
-  return [diagnosticAt(yaml, pointer, `has the port of ${other}; give it another`)]
+  return [diagnosticAt(yaml, pointer, `uses the same port as ${other}; choose another port`)]
 }
 
 /** The addresses with which a listener listens on every address of the machine. */

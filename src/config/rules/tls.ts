@@ -53,26 +53,26 @@ export function pairErrors({ cert, key }: Partial<CertificatePair>): Certificate
   const privateKey = key === undefined ? undefined : attempt(() => createPrivateKey(key))
   const errors: CertificateError[] = []
   if (cert !== undefined && certificate === undefined) {
-    errors.push({ half: 'cert', message: 'holds no certificate in PEM' })
+    errors.push({ half: 'cert', message: 'does not contain a certificate in PEM format' })
   }
   if (key !== undefined && privateKey === undefined) errors.push({ half: 'key', message: keyError(key) })
   if (certificate === undefined || privateKey === undefined) return errors
   if (!isKeyOf(certificate, privateKey)) {
-    return [{ half: 'key', message: 'is not the key of the certificate in server.tls.cert' }]
+    return [{ half: 'key', message: 'does not match the certificate in server.tls.cert' }]
   }
   try {
     createSecureContext({ cert, key })
   } catch (error) {
     // The message comes from OpenSSL, for example for a key that is too short or a broken chain.
-    return [{ half: 'cert', message: `cannot be served with (${(error as Error).message})` }]
+    return [{ half: 'cert', message: `cannot be used for TLS (${(error as Error).message})` }]
   }
   return []
 }
 
 function keyError(key: string): string {
   return /ENCRYPTED/.test(key)
-    ? 'holds a key that is encrypted with a passphrase; decrypt it'
-    : 'holds no private key in PEM'
+    ? 'contains a key that is encrypted with a passphrase; decrypt the key'
+    : 'does not contain a private key in PEM format'
 }
 
 function isKeyOf(certificate: X509Certificate, key: KeyObject): boolean {
@@ -98,7 +98,7 @@ export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagno
           diagnosticAt(
             yaml,
             appendToPointer(pointer, 'tls'),
-            'is for https targets, of which there is none here',
+            'applies only to https targets, but this upstream has none',
           ),
         ],
   )
@@ -132,7 +132,7 @@ function authorityError(path: string, readFile: ReadFile): string | undefined {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs) ?? []
   return blocks.length > 0 && blocks.every(pem => attempt(() => new X509Certificate(pem)))
     ? undefined
-    : 'holds no certificates in PEM, or broken ones'
+    : 'contains no certificate in PEM format, or an invalid one'
 }
 
 /** The driver reads these files only when it connects. */
@@ -154,7 +154,7 @@ export function checkDatabaseFiles(
         readFile(file, maxFileBytes)
         return []
       } catch (error) {
-        const message = `has the ${name} ${JSON.stringify(file)}, which cannot be read (${readErrorReason(error)})`
+        const message = `cannot read the ${name} file ${JSON.stringify(file)} (${readErrorReason(error)})`
         return [diagnosticAt(yaml, pointer, message)]
       }
     })

@@ -39,7 +39,7 @@ function targetsNamedTwice(
       diagnosticAt(
         yaml,
         pointer,
-        `is the same address as ${first}, and is one target with the sum of their weights; keep one`,
+        `is the same address as ${first}, so both are one target with the sum of their weights; keep one`,
       ),
     ]
   })
@@ -50,7 +50,7 @@ function withoutWeight(yaml: YamlSource, validation: Validation, upstream: Decla
   const targets = validTargets(upstream, validation)
   if (!validation.isValid(pointer) || targets.length === 0 || targets.some(({ weight }) => weight !== 0))
     return []
-  return [diagnosticAt(yaml, pointer, 'have no weight: every request is answered 503')]
+  return [diagnosticAt(yaml, pointer, 'all have weight 0, so every request gets a 503 response')]
 }
 
 /** Only a `resolve` in the file gets a warning. The default has no effect either, but it is no mistake. */
@@ -64,7 +64,7 @@ function nothingToResolve(
   if (!yaml.locations.has(pointer) || !validation.isValid(appendToPointer(upstream.pointer, 'targets')))
     return []
   if (targets.some(({ origin }) => isLookedUp(origin))) return []
-  return [diagnosticAt(yaml, pointer, 'is for names, and every target here is an address')]
+  return [diagnosticAt(yaml, pointer, 'has no effect, because every target is an IP address or localhost')]
 }
 
 /** Returns no warning if a route names an unknown upstream, because the author may have meant the unused upstream. */
@@ -83,7 +83,7 @@ function unusedUpstreams(
   }
   return upstreams.flatMap(({ name, pointer }) => {
     if (used.has(name)) return []
-    const diagnostic = diagnosticAt(yaml, pointer, 'no route leads to it')
+    const diagnostic = diagnosticAt(yaml, pointer, 'no route uses this upstream')
     return [{ ...diagnostic, offset: yaml.locations.get(pointer)?.key ?? diagnostic.offset }]
   })
 }

@@ -18,13 +18,13 @@ const token = Type.Convert(
       formatted('token'),
       section(
         {
-          token: formatted('token', { description: 'The bearer token; an empty one is none.' }),
+          token: formatted('token', { description: 'Bearer token. Empty: the entry is ignored.' }),
           may: Type.Enum(operatorRoles, {
             description:
-              'What it is good for: everything; reading and helping users; reading; users’ plans. See docs/admin-api.md.',
+              'Role of the token. all: everything. support: read, and help users. read: read only. billing: read users and change their plan. See docs/admin-api.md.',
           }),
         },
-        { description: 'With a role.' },
+        { description: 'Token with a role.' },
       ),
     ],
     { title: 'a token, or { token, may }' },
@@ -35,32 +35,35 @@ const token = Type.Convert(
 export const admin = section(
   {
     listen: formatted('listen', {
-      description: 'Where operators connect. Keep it off public networks.',
+      description: 'Address of the admin listener. Keep it off public networks.',
       default: '127.0.0.1:8081',
     }),
     token: formatted('token', {
       description:
-        'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz, /readyz and /metrics are served, no console either.',
+        'Bearer token of the admin API. Empty: no token. Without any token, only /healthz, /readyz and /metrics are available. The API responds with 403, and there is no console.',
       default: '',
     }),
     tokens: Type.Record(NAME_PATTERN, token, {
       additionalProperties: false,
       description:
-        'Several bearer tokens, each under a name of its own, and with a role where it may not do everything; an empty one is none.',
+        'Named bearer tokens of the admin API. A token without a role may do everything. An empty token is ignored.',
       default: {},
     }),
     console: Type.Boolean({
-      description: 'Serve the console, a page for people, at /console. It takes a token to sign in.',
+      description: 'Serve the web console at /console. Operators sign in with a token.',
       default: true,
     }),
     allow_from: Type.Optional(
       Type.Array(formatted('network'), {
-        title: 'a list of addresses and networks, at least one',
+        title: 'a list of at least one address or network',
         minItems: 1,
         description:
-          'Addresses and networks that may call, but for /healthz, /readyz and /metrics; behind a trusted proxy both it and its client. Omitted: everybody.',
+          'Addresses and networks that may use the admin listener, except /healthz, /readyz and /metrics. Behind a trusted proxy, list both the proxy and its client. Omitted: all addresses.',
       }),
     ),
   },
-  { description: 'The second listener: health, metrics, accounts. Omit the section to switch it off.' },
+  {
+    description:
+      'Admin listener with health, metrics, admin API and console. Omit the section to turn it off.',
+  },
 )

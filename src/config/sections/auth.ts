@@ -7,14 +7,21 @@ const hashing = section(
     concurrency: Type.Optional(
       Type.Integer({
         description:
-          'Hashes computed at once, per process. Omitted: the cores of each worker, 1 at least and 2 at most: more need a larger UV_THREADPOOL_SIZE.',
+          'Maximum number of password hashes computed at the same time, per process. Omitted: the cores of each worker, at least 1 and at most 2. More than 2 need a larger UV_THREADPOOL_SIZE.',
         minimum: 1,
       }),
     ),
-    queue: Type.Integer({ description: 'Hashes that may wait; past it 503.', minimum: 0, default: 64 }),
-    wait: formatted('duration', { description: 'How long one may wait; past it 503.', default: '5s' }),
+    queue: Type.Integer({
+      description: 'Maximum number of waiting password hashes. If the queue is full, the response is 503.',
+      minimum: 0,
+      default: 64,
+    }),
+    wait: formatted('duration', {
+      description: 'Maximum time that a password hash may wait. After this time, the response is 503.',
+      default: '5s',
+    }),
   },
-  { description: 'How much Argon2 may take of the machine.', default: {} },
+  { description: 'Limits for password hashing with Argon2.', default: {} },
 )
 
 /**
@@ -27,78 +34,91 @@ const remember = section(
   {
     users: Type.Integer({
       description:
-        'Users, owners of keys, and users whose free day is spent: of each at most so many per process, some 720 bytes for one of each.',
+        'Maximum number of cached users per process. The same limit applies to owners of API keys and to free users without remaining daily uses. One entry of each takes about 720 bytes in total.',
       minimum: 1,
       maximum: maxRemembered,
       default: 100_000,
     }),
     tokens: Type.Integer({
       description:
-        'Access tokens found good: at most so many per process, some 700 bytes each; with logout_ends_access as many sessions, some 300 bytes each.',
+        'Maximum number of cached valid access tokens per process, about 700 bytes each. With logout_ends_access, the same limit applies to sessions, about 300 bytes each.',
       minimum: 1,
       maximum: maxRemembered,
       default: 50_000,
     }),
   },
-  { description: 'What is remembered until the database says that it changed.', default: {} },
+  { description: 'Sizes of the caches. Changes in the database invalidate the cached entries.', default: {} },
 )
 
 const rateLimits = section(
   {
     register: rate('Registrations per client address.', '300/1m'),
-    login_failures: rate('Failed logins per email and client address. Successes do not count.', '20/5m'),
-    login_failures_per_address: rate('Failed logins per client address, whatever the email.', '300/5m'),
-    refresh: rate('Refreshes per client address.', '600/1m'),
+    login_failures: rate(
+      'Failed logins per email and client address. Successful logins do not count.',
+      '20/5m',
+    ),
+    login_failures_per_address: rate('Failed logins per client address, for all emails together.', '300/5m'),
+    refresh: rate('Token refreshes per client address.', '600/1m'),
     bad_keys: rate('Unknown X-API-Key values per client address.', '300/1m'),
   },
-  { description: 'Limits of the account endpoints; 0 switches one off.', default: {} },
+  { description: 'Rate limits of the account endpoints. 0 turns a limit off.', default: {} },
 )
 
 export const auth = section(
   {
-    issuer: Type.String({ title: 'a name', description: 'The iss claim.', minLength: 1, default: 'peage' }),
-    audience: Type.String({ title: 'a name', description: 'The aud claim.', minLength: 1, default: 'peage' }),
+    issuer: Type.String({
+      title: 'a name',
+      description: 'Issuer of the tokens, in the iss claim.',
+      minLength: 1,
+      default: 'peage',
+    }),
+    audience: Type.String({
+      title: 'a name',
+      description: 'Audience of the tokens, in the aud claim.',
+      minLength: 1,
+      default: 'peage',
+    }),
     access_token_ttl: formatted('lifetime', {
-      description: 'How long an access token lives.',
+      description: 'Lifetime of an access token.',
       default: '15m',
     }),
     refresh_token_ttl: formatted('lifetime', {
-      description: 'How long a refresh token lives.',
+      description: 'Lifetime of a refresh token.',
       default: '30d',
     }),
     session_max: formattedOrZero('session_max', {
       description:
-        'How long after its login a session may go on, its tokens too. 0: as long as its tokens are exchanged.',
+        'Maximum age of a session and its tokens, counted from the login. 0: no limit, as long as the client refreshes its tokens.',
       default: '0s',
     }),
     logout_ends_access: Type.Boolean({
       description:
-        'Whether what ends a session (logout, a changed password, operators) ends its access tokens and open streams too. false: they go on until they expire.',
+        'When a session ends, also end its access tokens and open streams. false: access tokens stay valid until they expire.',
       default: false,
     }),
     refresh_reuse: Type.Enum(['reject', 'revoke_all'], {
       description:
-        'What the use of an exchanged refresh token does: refused, or (more than 10 s after the exchange) refused with every session of its user revoked.',
+        'Reaction to a refresh token that was already used. reject: refuse it. revoke_all: refuse it, and revoke all sessions of the user if it was exchanged more than 10 s ago.',
       default: 'reject',
     }),
     common_passwords: Type.Enum(['allow', 'refuse'], {
       description:
-        'Whether new passwords may be among the 10,000 most common, or the email or its local part. Asked at registration, change and reset.',
+        'Rule for new passwords at registration, change and reset. refuse: the password must not be one of the 10,000 most common, the email, or its local part.',
       default: 'allow',
     }),
     keys: Type.Array(Type.String({ title: 'a file name', minLength: 1 }), {
       description:
-        'Files with private JWKs: the first signs, all verify. Empty: made once and kept in the database.',
+        'Files with private JWKs. The first key signs, and all keys verify. Empty: the gateway creates a key and stores it in the database.',
       default: [],
     }),
     key_secret: formatted('secret', {
       description:
-        'Encrypts the signing keys and webhook secrets that are kept in the database; the codes of mails are derived from it. Empty: kept as they are, and the codes under a key beside them, with a warning.',
+        'Secret that encrypts the signing keys and webhook secrets in the database. Mail codes are derived from it. Empty: keys and secrets are stored unencrypted, also the key for mail codes. The gateway logs a warning.',
       default: '',
     }),
     key_secret_old: Type.String({
       description:
-        'The key_secret before: what it encrypted is read, until peage keys reseal has encrypted that under key_secret.',
+        'Previous key_secret. It decrypts stored keys and secrets until peage keys reseal has re-encrypted them with key_secret.',
       default: '',
     }),
     hashing,

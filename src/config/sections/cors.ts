@@ -3,7 +3,7 @@ import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 
 const fieldName = Type.String({
-  title: 'the name of a header field such as X-Total-Count',
+  title: 'a header name such as X-Total-Count',
   pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
 })
 
@@ -11,21 +11,21 @@ export const cors = section(
   {
     origins: Type.Array(formatted('origin'), {
       title: 'a list of at least one origin',
-      description: 'Exact origins, or * for every origin.',
+      description: 'Origins whose pages may read responses, or * for every origin.',
       minItems: 1,
     }),
     credentials: Type.Boolean({
-      description: 'Pages may send cookies and HTTP authentication along. Not with the origin *.',
+      description: 'Allow pages to send cookies and HTTP authentication. Not possible with the origin *.',
       default: false,
     }),
     expose_headers: Type.Array(fieldName, {
-      description: 'Fields of the upstream that pages may read, beside the gateway’s own.',
+      description: 'Upstream response headers that pages may read, in addition to the gateway’s own headers.',
       default: [],
     }),
     max_age: formatted('duration', {
-      description: 'How long browsers may keep the answer to a preflight.',
+      description: 'Time that browsers may cache the response to a preflight request.',
       default: '10m',
     }),
   },
-  { description: 'Cross-origin requests of browsers.' },
+  { description: 'Cross-origin requests from browsers.' },
 )

@@ -18,22 +18,22 @@ export const events = section(
   {
     url: formatted('event_url', {
       description:
-        'The service that is told: http:// or https://, private networks included. Empty: none is.',
+        'http:// or https:// address of the service that receives events, also in a private network. Empty: no events.',
       default: '',
     }),
     secret: formatted('event_secret', {
-      description: 'What events are signed with, after Standard Webhooks. Needed where url is set.',
+      description: 'Secret that signs events (Standard Webhooks). Required if url is set.',
       default: '',
     }),
     types: Type.Array(Type.Enum(eventTypes), {
       title: 'a list of events',
-      description: 'Those that are told. Omitted: all.',
+      description: 'Types of events to send. Omitted: all.',
       minItems: 1,
       default: [...eventTypes],
     }),
   },
   {
     description:
-      'What happens to users, told to one service. Omit the section, or leave url empty, to tell none.',
+      'Events about users, sent to one service. Omit the section, or leave url empty, to send none.',
   },
 )

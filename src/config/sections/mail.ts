@@ -4,33 +4,40 @@ import { formatted, rate, section } from './builders.ts'
 
 const links = section(
   {
-    reset: Type.Optional(formatted('mail_link', { description: 'Where a new password is set.' })),
-    verify: Type.Optional(formatted('mail_link', { description: 'Where an email is verified.' })),
-    email: Type.Optional(formatted('mail_link', { description: 'Where a new email is confirmed.' })),
+    reset: Type.Optional(formatted('mail_link', { description: 'Page to set a new password.' })),
+    verify: Type.Optional(formatted('mail_link', { description: 'Page to verify an email.' })),
+    email: Type.Optional(formatted('mail_link', { description: 'Page to confirm a new email.' })),
   },
   {
     description:
-      'The application’s own pages, {token} filled in. Without one, the mails of its kind carry the code alone.',
+      'Pages of your application, with {token} for the token. Without a page, mails of that kind contain only the code.',
     default: {},
   },
 )
 
 const codeTtl = section(
   {
-    reset: formatted('code_ttl', { description: 'Of a forgotten password.', default: '30m' }),
-    verify: formatted('code_ttl', { description: 'Of a verification.', default: '24h' }),
-    email: formatted('code_ttl', { description: 'Of a change of email.', default: '30m' }),
+    reset: formatted('code_ttl', {
+      description: 'Lifetime of a code for a forgotten password.',
+      default: '30m',
+    }),
+    verify: formatted('code_ttl', { description: 'Lifetime of a code for a verification.', default: '24h' }),
+    email: formatted('code_ttl', {
+      description: 'Lifetime of a code for a change of email.',
+      default: '30m',
+    }),
   },
-  { description: 'How long a code and its token are good: 1s to 30d.', default: {} },
+  { description: 'Lifetimes of codes and their tokens, from 1s to 30d.', default: {} },
 )
 
 const rateLimits = section(
   {
-    per_email: rate('Mails that are asked for, per address they would go to.', '5/1h'),
-    per_address: rate('Mails that are asked for, per client address.', '30/1h'),
+    per_email: rate('Requested mails per recipient address.', '5/1h'),
+    per_address: rate('Requested mails per client address.', '30/1h'),
   },
   {
-    description: 'Over all kinds of mails that are asked for; past one nothing is sent. 0 switches one off.',
+    description:
+      'Rate limits for all kinds of requested mails together. Above a limit, no mail is sent. 0 turns a limit off.',
     default: {},
   },
 )
@@ -39,45 +46,44 @@ export const mail = section(
   {
     smtp: formatted('smtp', {
       description:
-        'smtps://, or smtp:// with STARTTLS, certificate and name checked; without TLS only to loopback, or with ?tls=off. log prints mails to the log. Empty: no mails.',
+        'SMTP server: smtps://, or smtp:// with STARTTLS. The certificate and its name are checked. Mails go without TLS only to loopback, or with ?tls=off. log: print mails to the log. Empty: no mails.',
       default: '',
     }),
     from: formatted('sender', {
-      description:
-        'The sender of every mail, such as Péage <no-reply@example.com>. Needed where smtp is set.',
+      description: 'Sender of every mail, such as Péage <no-reply@example.com>. Required if smtp is set.',
       default: '',
     }),
     product: Type.Optional(
       formatted('product', {
-        description: 'The name of the product in subjects and texts. Omitted or empty: the host of from.',
+        description: 'Product name in subjects and texts. Omitted or empty: the host of from.',
       }),
     ),
     contact: Type.Optional(
       formatted('contact', {
         description:
-          'An email address or an https:// address that the texts name for questions. Omitted or empty: none.',
+          'Email address or https:// address for questions, shown in the texts. Omitted or empty: none.',
       }),
     ),
     links,
     language: Type.Enum(['fr', 'en'], {
-      description: 'Of the texts that no template replaces.',
+      description: 'Language of the built-in texts.',
       default: 'fr',
     }),
     templates: Type.Optional(
       Type.String({
-        title: 'a folder',
+        title: 'a directory name',
         description:
-          'A folder with texts of your own: reset.txt, verify.txt, email.txt, notice.txt, each with or without a .html.',
+          'Directory with your own texts: reset.txt, verify.txt, email.txt and notice.txt. Each may have an .html file too, such as reset.html.',
         minLength: 1,
       }),
     ),
     verify_on_register: Type.Boolean({
-      description: 'A registration also sends the mail that verifies the email.',
+      description: 'Send a verification mail after each registration.',
       default: false,
     }),
     notices: Type.Boolean({
       description:
-        'Users are told of changes: password, email, deletion, and a change of email that was asked for.',
+        'Send users a notice when their password or email changes, when a change of email is requested, and when their account is deleted.',
       default: true,
     }),
     code_ttl: codeTtl,

@@ -7,22 +7,22 @@ const changes = (of: string) =>
   section(
     {
       set: Type.Record('^.*$', Type.String(), {
-        title: 'a mapping of header names to texts',
-        description: `Header fields of ${of} that are added, in place of those of that name.`,
+        title: 'a mapping of header names to values',
+        description: `Headers to set in ${of}. They replace headers with the same name.`,
         default: {},
       }),
       remove: Type.Array(Type.String(), {
         title: 'a list of header names',
-        description: `Header fields of ${of} that are left out.`,
+        description: `Headers to remove from ${of}.`,
         default: [],
       }),
     },
-    { description: `What is changed in the header fields of ${of}.`, default: {} },
+    { description: `Changes to the headers of ${of}.`, default: {} },
   )
 
 const headers = section(
-  { request: changes('the request'), response: changes('the upstream’s answer') },
-  { description: 'Header fields that are set or removed, in any letter case.' },
+  { request: changes('the request'), response: changes('the upstream’s response') },
+  { description: 'Headers to set or remove. Names are not case-sensitive.' },
 )
 
 export const route = section(
@@ -30,91 +30,105 @@ export const route = section(
     name: Type.Optional(
       Type.String({
         title: 'a name of letters, digits, _ . and -',
-        description: 'Stands in logs. Omitted: made from the path.',
+        description: 'Name in logs and metrics. Omitted: a name derived from the path.',
         pattern: NAME_PATTERN,
       }),
     ),
     path: formatted('path', {
-      description: 'Literal segments, :param segments, and a trailing /* that matches the bare prefix too.',
+      description:
+        'Path pattern of literal segments, :param segments, and an optional /* at the end. /* also matches the path before it.',
     }),
     methods: Type.Optional(
       Type.Array(formatted('method'), {
         title: 'a list of at least one method',
-        description: 'Omitted: all. GET covers HEAD.',
+        description: 'HTTP methods of the route. GET includes HEAD. Omitted: all methods.',
         minItems: 1,
       }),
     ),
     hosts: Type.Array(formatted('host'), {
-      description: 'Hosts it is limited to. Empty: every host.',
+      description: 'Hosts that the route is limited to. Empty: every host.',
       default: [],
     }),
-    upstream: Type.String({ title: 'the name of an upstream', description: 'The upstream that it goes to.' }),
+    upstream: Type.String({
+      title: 'the name of an upstream',
+      description: 'Upstream that receives the requests.',
+    }),
     auth: Type.Enum(['required', 'optional', 'none'], {
       description:
-        'required: a valid credential. optional: anonymous where there is none. none: no credential is read.',
+        'Authentication. required: only with a valid credential. optional: anonymous without a credential. none: credentials are not read.',
       default: 'required',
     }),
     plans: Type.Optional(
       Type.Array(Type.Enum(['free', 'premium', 'pro']), {
-        title: 'a list of at least one plan (free, premium, pro); omit it for every plan',
-        description: 'The plans that are let through. Omitted: every plan.',
+        title: 'a list of at least one plan (free, premium, pro); omit the key for every plan',
+        description: 'Plans that may use the route. Omitted: every plan.',
         minItems: 1,
       }),
     ),
     verified: Type.Boolean({
-      description: 'Lets only users through whose email is verified.',
+      description: 'Allow only users with a verified email.',
       default: false,
     }),
     free_daily: Type.Boolean({
-      description: 'Users of plan free spend one of limits.free_daily with every request.',
+      description: 'Count each request of a user with plan free as a daily use (limits.free_daily).',
       default: false,
     }),
     strip_prefix: Type.Optional(
       formatted('path', {
-        description: 'Literal segments cut off the front before the upstream sees the path.',
+        description:
+          'Literal segments to remove from the start of the path, before the request is forwarded.',
       }),
     ),
     rewrite: Type.Optional(
       formatted('rewrite', {
-        description: 'The path sent instead; :param and * stand for what they matched.',
+        description:
+          'Path to send to the upstream instead. :param and * are replaced with the text that they matched.',
       }),
     ),
     headers: Type.Optional(headers),
     forward_credentials: Type.Boolean({
-      description: 'Passes Authorization and X-API-Key on to the upstream.',
+      description: 'Forward the Authorization and X-API-Key headers to the upstream.',
       default: false,
     }),
     identity_assertion: Type.Boolean({
-      description: 'Adds X-Peage-Assertion: who calls, signed with the gateway’s key for the upstream.',
+      description:
+        'Add X-Peage-Assertion, a JWT that identifies the caller to the upstream, signed with the gateway’s key.',
       default: false,
     }),
-    forward_email: Type.Boolean({ description: 'Adds x-user-email.', default: false }),
+    forward_email: Type.Boolean({ description: 'Add the x-user-email header.', default: false }),
     allow_in_path: Type.Array(
       Type.Enum(['encoded_slash', 'semicolon', 'trailing_dot', 'double_encoding', 'double_slash']),
       {
         title: 'a list of encoded_slash, semicolon, trailing_dot, double_encoding and double_slash',
-        description: 'What its paths may hold although servers read it in different ways.',
+        description: 'Ambiguous parts to allow in paths. Servers interpret them in different ways.',
         default: [],
       },
     ),
     timeout: Type.Optional(
       formatted('duration', {
-        description: 'To the answer’s header fields. Omitted: timeouts.response of the upstream.',
+        description:
+          'Maximum time until the response headers arrive. Omitted: timeouts.response of the upstream.',
       }),
     ),
     max_body: Type.Optional(
-      formatted('size', { description: 'A longer body is refused with 413. Omitted: no limit.' }),
+      formatted('size', {
+        description:
+          'Maximum size of a request body. The gateway refuses a larger body with 413. Omitted: no limit.',
+      }),
     ),
     rate_limit: Type.Optional(
-      rate('Requests per user, per client address where anonymous. Omitted or 0: off.'),
+      rate('Requests per user, or per client address of anonymous callers. Omitted or 0: no limit.'),
     ),
     cors: Type.Optional(cors),
     websocket: Type.Boolean({
-      description: 'Lets WebSocket handshakes through, behind the same guards.',
+      description: 'Allow WebSocket handshakes. The same guards apply.',
       default: false,
     }),
   },
-  { description: 'One declared path.' },
+  { description: 'One route.' },
 )
 
-export const routes = Type.Array(route, { description: 'What is let through.', default: [] })
+export const routes = Type.Array(route, {
+  description: 'Routes of the gateway. Requests that match no route are refused.',
+  default: [],
+})

@@ -17,40 +17,41 @@ const webhooks = section(
   {
     allow_private_networks: Type.Boolean({
       description:
-        'Receivers may be at loopback, private and reserved addresses. Only for tests and closed networks.',
+        'Allow receivers at loopback, private and reserved addresses. Only for tests and closed networks.',
       default: false,
     }),
     timeout: formatted('duration', {
-      description: 'For one delivery, from the look-up of the name to the end of the answer.',
+      description: 'Maximum duration of one delivery, from the name lookup to the end of the response.',
       default: '10s',
     }),
     retention: formatted('lifetime', {
-      description: 'How long the log of deliveries is kept, from when each was emitted.',
+      description: 'Time that deliveries stay in the delivery log, counted from when they were emitted.',
       default: '30d',
     }),
   },
-  { description: 'Alerts to users’ webhooks.', default: {} },
+  { description: 'Alerts to the webhooks of users.', default: {} },
 )
 
 const account = section(
   {
     deletion: Type.Boolean({
-      description: 'Whether users may delete their account: DELETE /api/v1/auth/account. false: 404.',
+      description:
+        'Allow users to delete their account with DELETE /api/v1/auth/account. false: the response is 404.',
       default: false,
     }),
   },
-  { description: 'What users may do with their account themselves.', default: {} },
+  { description: 'Permissions of users for their own account.', default: {} },
 )
 
 const subscription = section(
   {
     upgrade_url: formatted('upgrade_url', {
       description:
-        'Where POST /api/v1/subscription/upgrade sends the user, {user_id} and {plan} filled in. Empty: nowhere, 501.',
+        'Payment page to which POST /api/v1/subscription/upgrade sends the user. {user_id} and {plan} are replaced. Empty: the response is 501.',
       default: '',
     }),
   },
-  { description: 'How users come to another plan.', default: {} },
+  { description: 'Upgrades to another plan.', default: {} },
 )
 
 export const schema = section(
@@ -69,7 +70,7 @@ export const schema = section(
     routes,
     tests,
   },
-  { description: 'What the Péage gateway is to do.' },
+  { description: 'Configuration of the Péage gateway.' },
 )
 
 export type DecodedConfig = Decoded<typeof schema>

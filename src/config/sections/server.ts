@@ -6,37 +6,38 @@ import { cors } from './cors.ts'
 const timeouts = section(
   {
     headers: formatted('duration', {
-      description: 'For a request’s header fields to arrive.',
+      description: 'Maximum time for the headers of a request to arrive.',
       default: '10s',
     }),
     body_idle: formatted('duration', {
       description:
-        'For a request’s body to stand still, or to bring less than 1 KiB in 30 s, before the connection is closed.',
+        'Maximum pause while a request body arrives. The connection is also closed if less than 1 KiB arrives in 30 s.',
       default: '30s',
     }),
     keep_alive: formatted('duration', {
-      description: 'For an idle connection to be kept. Longer than that of the balancer in front.',
+      description:
+        'Time that an idle connection stays open. Choose a longer time than the load balancer in front of the gateway has.',
       default: '65s',
     }),
   },
-  { description: 'How long clients may take.', default: {} },
+  { description: 'Time limits for clients.', default: {} },
 )
 
 const log = section(
   {
     level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
-      description: 'The least severe level that is written.',
+      description: 'Minimum level of the messages in the log.',
       default: 'info',
     }),
-    requests: Type.Boolean({ description: 'One line for every request.', default: true }),
+    requests: Type.Boolean({ description: 'Log one line per request.', default: true }),
   },
-  { description: 'JSON lines on standard output.', default: {} },
+  { description: 'Log, as JSON lines on standard output.', default: {} },
 )
 
 const workers = Type.Union([Type.Integer({ minimum: 1, maximum: 1_024 }), Type.Literal('auto')], {
   title: 'a number of processes, or auto for one per core',
   description:
-    'Processes that serve clients on the one port; auto is one per core. More than one need Postgres and Redis.',
+    'Number of processes that serve clients on the same port. auto: one per core. More than one process needs Postgres and Redis.',
   default: 1,
 })
 
@@ -44,25 +45,30 @@ const fileName = (description: string) => Type.String({ title: 'a file name', mi
 
 const tls = section(
   {
-    cert: fileName('A file with the certificate in PEM, or the chain, its own first.'),
-    key: fileName('A file with its private key in PEM, not encrypted.'),
+    cert: fileName('PEM file with the certificate, or with the chain and the own certificate first.'),
+    key: fileName('PEM file with the private key, without a passphrase.'),
   },
-  { description: 'Serve HTTPS. Both files are read again when they change. Omit for plain HTTP.' },
+  {
+    description:
+      'HTTPS for clients. The gateway reads both files again when they change. Omit the section for plain HTTP.',
+  },
 )
 
 export const server = section(
   {
     listen: formatted('listen', {
-      description: 'Where clients connect. Port 0 lets the system choose.',
+      description: 'Address of the client listener. With port 0, the system chooses a port.',
       default: '0.0.0.0:8080',
     }),
     workers,
     trusted_proxies: Type.Array(formatted('network'), {
-      description: 'Addresses and networks whose X-Forwarded-* is believed. Nobody by default.',
+      description:
+        'Addresses and networks of the proxies whose X-Forwarded-* headers are trusted. Empty: none.',
       default: [],
     }),
     drain_timeout: formatted('duration', {
-      description: 'For the whole stop after SIGTERM; requests in flight get four fifths of it.',
+      description:
+        'Maximum duration of the shutdown after SIGTERM. Requests in progress get four fifths of this time.',
       default: '10s',
     }),
     timeouts,
@@ -70,5 +76,5 @@ export const server = section(
     tls: Type.Optional(tls),
     cors: Type.Optional(cors),
   },
-  { description: 'The listener that clients reach.', default: {} },
+  { description: 'Client listener.', default: {} },
 )

@@ -10,7 +10,7 @@ const redis = Type.Union(
       {
         cluster: Type.Array(formatted('redis_node'), {
           title: 'a list of at least one node',
-          description: 'Some nodes of the cluster; the others are learned from them.',
+          description: 'Some nodes of the cluster. The gateway discovers the others.',
           minItems: 1,
         }),
       },
@@ -20,12 +20,12 @@ const redis = Type.Union(
       {
         sentinels: Type.Array(formatted('redis_node'), {
           title: 'a list of at least one sentinel',
-          description: 'The sentinels.',
+          description: 'Addresses of the sentinels.',
           minItems: 1,
         }),
         name: Type.String({
           title: 'a name',
-          description: 'The name of the primary they watch.',
+          description: 'Name of the primary that the sentinels monitor.',
           minLength: 1,
         }),
       },
@@ -34,7 +34,8 @@ const redis = Type.Union(
   ],
   {
     title: `${formats.redis.noun}, or { cluster: […] }, or { sentinels: […], name: … }`,
-    description: 'Where usage and limits are counted fast. Empty: usage is counted in Postgres.',
+    description:
+      'Redis for counting daily uses and rate limits. Empty: daily uses are counted in Postgres, and rate limits in each process.',
     default: '',
   },
 )
@@ -42,35 +43,40 @@ const redis = Type.Union(
 export const storage = section(
   {
     postgres: formatted('postgres', {
-      description: 'The database of record. Empty: an embedded one in data_dir.',
+      description: 'Address of the database. Empty: an embedded database in data_dir.',
       default: '',
     }),
     postgres_listen: formatted('postgres', {
       description:
-        'A direct address of the same database, to listen at, where `postgres` goes through a transaction pooler. Empty: as `postgres`.',
+        'Direct address of the same database for notifications, if postgres goes through a transaction pooler. Empty: same as postgres.',
       default: '',
     }),
-    pool: Type.Integer({ description: 'Connections to Postgres per process.', minimum: 1, default: 10 }),
+    pool: Type.Integer({
+      description: 'Maximum number of Postgres connections per process.',
+      minimum: 1,
+      default: 10,
+    }),
     redis,
     data_dir: Type.String({
-      title: 'a folder',
-      description: 'The folder of the embedded database.',
+      title: 'a directory name',
+      description: 'Directory of the embedded database.',
       minLength: 1,
       default: './data',
     }),
   },
-  { description: 'Where things are kept.', default: {} },
+  { description: 'Postgres and Redis.', default: {} },
 )
 
 export const limits = section(
   {
     free_daily: Type.Integer({
-      description: 'Uses per UTC day of plan free on routes with free_daily: true.',
+      description:
+        'Daily uses of a user with plan free, on all routes with free_daily: true together. A day is in UTC.',
       minimum: 1,
       // The column that counts uses is a Postgres integer.
       maximum: 2_147_483_647,
       default: 1,
     }),
   },
-  { description: 'What plans are limited to.', default: {} },
+  { description: 'Limits of the plans.', default: {} },
 )

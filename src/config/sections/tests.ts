@@ -7,20 +7,20 @@ const caller = Type.Union(
     Type.Enum(['anonymous', 'free', 'premium', 'pro'], { type: 'string' }),
     section(
       {
-        plan: Type.Enum(['free', 'premium', 'pro'], { description: 'The plan of the user who calls.' }),
+        plan: Type.Enum(['free', 'premium', 'pro'], { description: 'Plan of the user.' }),
         verified: Type.Optional(
-          Type.Boolean({ description: 'Whether the email of the user is verified.', default: true }),
+          Type.Boolean({ description: 'Treat the email of the user as verified.', default: true }),
         ),
         used_today: Type.Optional(
-          Type.Integer({ description: 'Uses that are spent of the day.', minimum: 0, default: 0 }),
+          Type.Integer({ description: 'Daily uses already spent.', minimum: 0, default: 0 }),
         ),
       },
-      { description: 'A user who has spent some of the day, or whose email is not verified.' },
+      { description: 'User with a plan, and optionally with spent daily uses or an unverified email.' },
     ),
   ],
   {
     title: 'anonymous, free, premium or pro, or { plan: …, verified: …, used_today: … }',
-    description: 'Who calls: nobody in particular, or a user of a plan with a good access token.',
+    description: 'Caller of the request: anonymous, or a user of a plan with a valid access token.',
     default: 'anonymous',
   },
 )
@@ -29,53 +29,56 @@ const expected = section(
   {
     status: Type.Optional(
       Type.Integer({
-        description: 'The status that the gateway answers itself. Never fits a request that is forwarded.',
+        description:
+          'Status code of a response that the gateway creates itself. A forwarded request never matches.',
         minimum: 100,
         maximum: 599,
       }),
     ),
     route: Type.Optional(
-      Type.String({ title: 'the name of a route', description: 'The route that matches.', minLength: 1 }),
+      Type.String({
+        title: 'the name of a route',
+        description: 'Name of the route that matches.',
+        minLength: 1,
+      }),
     ),
     upstream: Type.Optional(
       Type.String({
-        title: 'the name of an upstream, or a whole URL',
+        title: 'the name of an upstream, or a full URL',
         description:
-          'The upstream that it is forwarded to, by name, or the whole URL that is asked for there.',
+          'Upstream that receives the request: its name, or the full URL of the forwarded request.',
         minLength: 1,
       }),
     ),
     error: Type.Optional(
       Type.String({
-        title: 'the code of a refusal such as plan_insufficient',
-        description: 'The code of the refusal, as X-Peage-Error has it.',
+        title: 'an error code such as plan_insufficient',
+        description: 'Error code of the refusal, as in X-Peage-Error.',
         minLength: 1,
       }),
     ),
   },
   {
     title: 'a mapping with at least one of status, route, upstream and error',
-    description: 'What is to come of it; what is left out may be anything.',
+    description: 'Expected result. Omitted keys are not compared.',
     minProperties: 1,
   },
 )
 
 const testCase = section(
   {
-    request: formatted('request', { description: 'Method and path, with a query where there is one.' }),
-    host: Type.Optional(
-      formatted('host', { description: 'The host that is asked for. Omitted: localhost.' }),
-    ),
+    request: formatted('request', { description: 'Method and path, with an optional query.' }),
+    host: Type.Optional(formatted('host', { description: 'Host of the request. Omitted: localhost.' })),
     as: caller,
     expect: expected,
   },
-  { description: 'One request, and what is expected to come of it.' },
+  { description: 'One request and its expected result.' },
 )
 
-export const tests = Type.Array(testCase, { description: 'Cases for peage test.', default: [] })
+export const tests = Type.Array(testCase, { description: 'Test cases for peage test.', default: [] })
 
 /** The schema of a file that contains only test cases (`peage test CASES.yaml`). */
 export const caseFile = section(
-  { tests: Type.Array(testCase, { description: 'The cases.' }) },
-  { description: 'Cases for peage test.' },
+  { tests: Type.Array(testCase, { description: 'Test cases.' }) },
+  { description: 'Test cases for peage test.' },
 )

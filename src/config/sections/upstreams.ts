@@ -5,54 +5,67 @@ import { formatted, formattedOrZero, NAME_PATTERN, section } from './builders.ts
 const timeouts = section(
   {
     connect: formatted('duration', {
-      description: 'For a connection, the wait for a free one included.',
+      description: 'Maximum time to get a connection, including the wait for a free connection.',
       default: '1s',
     }),
-    response: formatted('duration', { description: 'To the answer’s header fields.', default: '30s' }),
-    idle: formatted('duration', { description: 'For the answer’s body to stand still.', default: '5m' }),
+    response: formatted('duration', {
+      description: 'Maximum time until the response headers arrive.',
+      default: '30s',
+    }),
+    idle: formatted('duration', {
+      description: 'Maximum pause while a response body arrives.',
+      default: '5m',
+    }),
   },
-  { description: 'How long the service may take.', default: {} },
+  { description: 'Time limits for the upstream.', default: {} },
 )
 
 const health = section(
   {
     path: formatted('request_path', {
-      description: 'What is asked for with GET; a 2xx or 3xx says that all is well.',
+      description: 'Path that the gateway requests with GET. A 2xx or 3xx response means healthy.',
     }),
-    interval: formatted('duration', { description: 'Between two checks of a target.', default: '5s' }),
-    timeout: formatted('duration', { description: 'For a check, the connection included.', default: '1s' }),
+    interval: formatted('duration', { description: 'Time between two checks of a target.', default: '5s' }),
+    timeout: formatted('duration', {
+      description: 'Maximum duration of a check, including the connection.',
+      default: '1s',
+    }),
     unhealthy_after: Type.Integer({
-      description: 'Failed checks in a row after which a target is sent nothing.',
+      description: 'Number of failed checks in a row after which a target receives no requests.',
       minimum: 1,
       default: 3,
     }),
     healthy_after: Type.Integer({
-      description: 'Good checks in a row after which it is sent requests again.',
+      description: 'Number of successful checks in a row after which a target receives requests again.',
       minimum: 1,
       default: 1,
     }),
   },
-  { description: 'Checks every target regularly. Omitted: no checks.' },
+  { description: 'Regular health checks of every target. Omitted: no checks.' },
 )
 
 const circuitBreaker = section(
   {
     failures: formatted('percent', {
       description:
-        'The part of requests without an answer, within 10 s, at which a target is sent nothing more.',
+        'Percentage of requests without a response, within 10 s, at which a target receives no more requests.',
       default: '50%',
     }),
     of_at_least: Type.Integer({
-      description: 'Requests within 10 s before that is reckoned.',
+      description: 'Minimum number of requests within 10 s before the circuit breaker can react.',
       minimum: 1,
       default: 20,
     }),
     open_for: formatted('duration', {
-      description: 'Until one request at a time finds out whether it answers again.',
+      description:
+        'Time without requests. After it, one request at a time tests whether the target responds again.',
       default: '10s',
     }),
   },
-  { description: 'Spares a target that does not answer, and its clients the wait. Omitted: none.' },
+  {
+    description:
+      'Circuit breaker: stops requests to a target that does not respond, so that clients do not wait. Omitted: none.',
+  },
 )
 
 const tls = section(
@@ -60,17 +73,18 @@ const tls = section(
     ca: Type.Optional(
       Type.String({
         title: 'the name of a file with certificates in PEM',
-        description: 'Authorities that may have signed its certificate. Omitted: those that Node knows.',
+        description:
+          'PEM file with the authorities for the certificate of a target. Omitted: the authorities that Node.js trusts.',
         minLength: 1,
       }),
     ),
     server_name: Type.Optional(
       formatted('host', {
-        description: 'The name asked for (SNI) and expected in its certificate. Omitted: that of the target.',
+        description: 'Name for SNI, also expected in the certificate. Omitted: the host of the target.',
       }),
     ),
   },
-  { description: 'For https targets.' },
+  { description: 'TLS settings for https targets.' },
 )
 
 const defaultWeight = 100
@@ -84,14 +98,15 @@ const target = Type.Convert(
           url: formatted('target', { description: 'Scheme, host and port.' }),
           weight: Type.Optional(
             Type.Integer({
-              description: 'Its share of the requests beside other targets; 0 takes none.',
+              description:
+                'Share of the requests, relative to the other targets. 0: the target receives no requests.',
               minimum: 0,
               maximum: 1_000,
               default: defaultWeight,
             }),
           ),
         },
-        { description: 'With a weight of its own.' },
+        { description: 'Target with a weight.' },
       ),
     ],
     { title: 'an address such as http://127.0.0.1:9000, or { url, weight }' },
@@ -106,11 +121,14 @@ const resolve = Type.Convert(
       section(
         {
           every: Type.Optional(
-            formatted('look_up_interval', { description: 'Between two look-ups of a name.', default: '10s' }),
+            formatted('look_up_interval', {
+              description: 'Time between two lookups of a name.',
+              default: '10s',
+            }),
           ),
           most: Type.Optional(
             Type.Integer({
-              description: 'Addresses of one name that are used.',
+              description: 'Maximum number of addresses to use per name.',
               default: 32,
               minimum: 1,
               maximum: 256,
@@ -118,18 +136,18 @@ const resolve = Type.Convert(
           ),
           family: Type.Optional(
             Type.Enum(['auto', 4, 6], {
-              description: 'The IP version; auto is 4, and 6 where there is no address of 4.',
+              description: 'IP version. auto: IPv4, or IPv6 if the name has no IPv4 address.',
               default: 'auto',
             }),
           ),
         },
-        { description: 'How names are looked up.' },
+        { description: 'Lookup of names.' },
       ),
     ],
     {
-      title: 'false, or a mapping of every, most and family',
+      title: 'false, or a mapping with every, most and family',
       description:
-        'Each address that a target’s name has is used, with connections and health of its own. false: the name is one target, looked up at each connect.',
+        'Use of all addresses of a target’s name, each with its own connections and health. false: the name is one target, looked up for each connection.',
       default: {},
     },
   ),
@@ -142,49 +160,50 @@ export const upstream = section(
     targets: Type.Array(target, {
       title: 'a list of at least one address',
       description:
-        'Where the service listens: scheme, host and port, with a weight where it is not 100. Requests go to those that are well, in turn.',
+        'Addresses of the service: scheme, host and port, with an optional weight (default: 100). Healthy targets receive requests in turn.',
       minItems: 1,
     }),
     resolve,
     connection_age: formattedOrZero('age', {
       description:
-        'A kept connection takes no new request after this, so that load follows addresses; what is on it goes on. 0: no limit.',
+        'Maximum age of a connection for new requests, so that load follows the addresses. Requests in progress continue. 0: no limit.',
       default: '5m',
     }),
     split_by: Type.Enum(['request', 'user'], {
       description:
-        'What goes to one target: each request for itself, or all requests of a user, as long as target, address and weights stay.',
+        'Assignment to targets. request: each request separately. user: all requests of a user to one target, as long as target, address and weights stay the same.',
       default: 'request',
     }),
     health: Type.Optional(health),
     timeouts,
     retries: Type.Integer({
       description:
-        'How often a request is sent again: of any method where the connection could not be opened and there is another address, of an idempotent one where it broke before a byte of an answer. To another target where there is one.',
+        'Maximum number of retries of a request, to another target if possible. Any request is retried if no connection could be opened and there is another address. An idempotent request is also retried if the connection broke before the first byte of a response.',
       minimum: 0,
       maximum: 10,
       default: 1,
     }),
     circuit_breaker: Type.Optional(circuitBreaker),
     connections: Type.Integer({
-      description: 'Connections per address and process; more requests wait up to timeouts.connect.',
+      description:
+        'Maximum number of connections per address and process. Further requests wait up to timeouts.connect.',
       minimum: 1,
       default: 128,
     }),
     connections_per_client: Type.Optional(
       Type.Integer({
         description:
-          'Connections per address and process that one user, or one anonymous client address, may hold; then 429. Omitted: a quarter of connections, or no limit below 4 connections.',
+          'Maximum number of connections per address and process for one user, or for one anonymous client address. Further requests get 429. Omitted: a quarter of connections, or no limit if connections is below 4.',
         minimum: 1,
       }),
     ),
     tls: Type.Optional(tls),
   },
-  { description: 'One service.' },
+  { description: 'One upstream.' },
 )
 
 export const upstreams = Type.Record(NAME_PATTERN, upstream, {
   additionalProperties: false,
-  description: 'The services behind, by name.',
+  description: 'Upstreams, by name.',
   default: {},
 })

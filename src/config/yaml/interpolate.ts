@@ -44,7 +44,7 @@ export function interpolate(
       const path = name === undefined ? /^file:(.+)$/s.exec(inner)?.[1] : undefined
       if (end === '' || (name === undefined && path === undefined) || inner.includes('${')) {
         errors.push(
-          'has a ${…} that cannot be read; write ${NAME}, ${NAME:-default} or ${file:/path}, or $${ for ${',
+          'has an invalid ${…}; write ${NAME}, ${NAME:-default} or ${file:/path}, or $${ for a literal ${',
         )
       } else if (path !== undefined) {
         fromFile = true
@@ -58,12 +58,12 @@ export function interpolate(
         if (fallback !== undefined) return put(value || fallback)
         if (value !== undefined) return put(value)
         errors.push(
-          `needs ${name}, which is not set in the environment; set it or write \${${name}:-default}`,
+          `needs the environment variable ${name}, which is not set; set it or write \${${name}:-default}`,
         )
       }
       return whole
     },
   )
-  if (putIn > room) errors.push('needs more text through ${…} than the whole file may have: 4 MiB')
+  if (putIn > room) errors.push('inserts too much text through ${…}; the limit for the whole file is 4 MiB')
   return { text: replaced, variables: [...variables], fromFile, putIn, errors }
 }

@@ -44,7 +44,7 @@ export function readSource(
     const diagnostics =
       yaml.diagnostics.length > 0
         ? yaml.diagnostics
-        : [wholeFile(`${reason}; its keys are ${keys.join(', ')}`)]
+        : [wholeFile(`${reason}; valid keys: ${keys.join(', ')}`)]
     return locateDiagnostics(file, text, diagnostics)
   }
   return { yaml, text }

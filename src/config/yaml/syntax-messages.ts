@@ -6,13 +6,12 @@ type SyntaxError = Pick<YAMLParseError | YAMLWarning, 'code' | 'message' | 'pos'
 export function sentenceOf(text: string, error: SyntaxError): string {
   const { code, message, pos } = error
   const at = pos[0]
-  if (text.slice(at - 1, at + 1) === '${') return 'inside { } and [ ] put ${…} in quotes'
-  if (text.slice(at - 3, at + 1) === '://[') return 'inside { } and [ ] put an IPv6 address in quotes'
+  if (text.slice(at - 1, at + 1) === '${') return 'put ${…} in quotes inside { } or [ ]'
+  if (text.slice(at - 3, at + 1) === '://[') return 'put an IPv6 address in quotes inside { } or [ ]'
   if (code === 'BAD_ALIAS' && [text[at], text[at - 1]].includes('*')) return 'put * in quotes: "*"'
-  if (code === 'MULTIPLE_DOCS') return 'a second document begins here; keep one'
-  if (code === 'TAG_RESOLVE_FAILED') return 'tags (!…) have no meaning here'
-  if (code === 'BAD_DQ_ESCAPE')
-    return 'unknown escape after \\ (in single quotes \\ is an ordinary character)'
+  if (code === 'MULTIPLE_DOCS') return 'a second YAML document starts here; keep only one'
+  if (code === 'TAG_RESOLVE_FAILED') return 'tags (!…) are not supported'
+  if (code === 'BAD_DQ_ESCAPE') return 'unknown escape after \\ (in single quotes, \\ is a normal character)'
   for (const [pattern, sentence] of sentences) {
     const match = pattern.exec(message)
     if (match !== null) return typeof sentence === 'string' ? sentence : sentence(text, at, match[1] ?? '')
@@ -24,7 +23,7 @@ type Sentence = string | ((text: string, at: number, part: string) => string)
 
 /** The patterns match the parser's messages, because its codes are too coarse. */
 const sentences: readonly (readonly [RegExp, Sentence])[] = [
-  [/^Tabs are not allowed/, 'the indentation has a tab; indent with spaces'],
+  [/^Tabs are not allowed/, 'the indentation contains a tab; use spaces'],
   [
     /^All (mapping|sequence) items must start/,
     (_text, _at, kind) =>
@@ -32,37 +31,34 @@ const sentences: readonly (readonly [RegExp, Sentence])[] = [
   ],
   [
     /^Sequence item without -/,
-    'the indentation does not fit the list above; align this line, or begin it with -',
+    'the indentation does not match the list above; align this line or start it with -',
   ],
-  [
-    /^Block scalars? .*(indent|leading)/,
-    'the indentation of this text differs from its first line; align its lines',
-  ],
+  [/^Block scalars? .*(indent|leading)/, 'the lines of this text have different indentation; align them'],
   [/^Nested mappings are not allowed/, ofNestedMapping],
   [
     /^A block sequence may not be used/,
-    'the indentation of this list does not fit the value above; align it, or remove that value',
+    'the indentation of this list does not match the value above; align the list or remove the value',
   ],
   [/^Implicit (map )?keys need to be/, 'the colon after this key is missing; write key: value'],
   [/^Missing closing (["'])/, (_text, _at, quote) => `the closing ${quote} of this text is missing`],
   [/at node end$/, ofTextAfterValue],
   [
     /^Plain value cannot start with .* (\W)$/,
-    (_text, _at, character) => `a value that begins with ${character} must be in quotes`,
+    (_text, _at, character) => `a value that starts with ${character} must be in quotes`,
   ],
   [/end with a (.)$/, ofUnclosed],
-  [/^Unexpected flow-map-end/, 'this } closes nothing; remove it, or put the value in quotes'],
-  [/^Unexpected flow-seq-end/, 'this ] closes nothing; remove it, or put the value in quotes'],
+  [/^Unexpected flow-map-end/, 'this } has no matching {; remove it or put the value in quotes'],
+  [/^Unexpected flow-seq-end/, 'this ] has no matching [; remove it or put the value in quotes'],
   [/^Missing space after :/, 'the space after a colon is missing'],
   [/^Missing ,/, 'a comma is missing between two entries inside { } or [ ]'],
-  [/^Unexpected (,|empty item)/, 'a comma inside { } or [ ] follows no entry; remove it'],
+  [/^Unexpected (,|empty item)/, 'this comma follows no entry; remove the comma'],
   [
     /^Block collections are not allowed/,
-    'inside { } or [ ] a comma is missing, or a value with a colon is not in quotes',
+    'a comma is missing inside { } or [ ], or a value with a colon is not in quotes',
   ],
   [/^Unexpected (double|single)-quoted-scalar/, 'a comma or a colon is missing before this text'],
-  [/^Unexpected block-seq-ind on same line/, 'a list must begin on the line after its key'],
-  [/^Block scalar header includes/, 'the text after | or > must begin on the next line'],
+  [/^Unexpected block-seq-ind on same line/, 'a list must start on the line after its key'],
+  [/^Block scalar header includes/, 'the text after | or > must start on the next line'],
   [/^The : indicator must be at most/, 'this key is longer than 1024 characters'],
   [/^Comments must be separated/, 'the space before # is missing'],
 ]
@@ -79,7 +75,7 @@ function ofNestedMapping(text: string, at: number): string {
 function ofTextAfterValue(text: string, at: number): string {
   const before = text.slice(Math.max(0, at - mostLooked), at)
   const quote = before.trimEnd().at(-1) ?? ''
-  if (quote !== '"' && quote !== "'") return 'this text belongs to no value; correct its indentation'
+  if (quote !== '"' && quote !== "'") return 'this text does not belong to any value; correct its indentation'
   const line = before.slice(before.lastIndexOf('\n') + 1) + lineAfter(text, at)
   const inside = line.includes('://')
     ? 'percent-encode a quote in an address (" is %22 and \' is %27)'

@@ -67,14 +67,14 @@ function* tokensOf(text: string): Generator<CST.Token, void> {
     yield* parser.next(lexeme)
     // The first two entries of the stack are the document and its value, which is level 0.
     if (parser.stack.length > MAX_DEPTH + 2) {
-      throw new Unreadable(parser.stack.at(-1)?.offset ?? 0, `nests more than ${MAX_DEPTH} levels deep`)
+      throw new Unreadable(parser.stack.at(-1)?.offset ?? 0, `is nested more than ${MAX_DEPTH} levels deep`)
     }
   }
   yield* parser.end()
 }
 
 function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagnostic {
-  return { offset: error.pos[0], path: '', message: `is not valid YAML: ${sentenceOf(text, error)}` }
+  return { offset: error.pos[0], path: '', message: `invalid YAML: ${sentenceOf(text, error)}` }
 }
 
 /** Maps each alias to the last node before it with its anchor. The library would search the document for each. */

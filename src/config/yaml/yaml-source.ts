@@ -149,7 +149,9 @@ class Reader {
     const target = this.#aliasTargets.get(alias)
     if (target === undefined || this.#open.has(target)) {
       const why =
-        target === undefined ? 'names no anchor that stands before it' : 'stands inside what it names'
+        target === undefined
+          ? 'refers to an anchor that is not defined before it'
+          : 'is inside the value that it refers to'
       this.#report(location, `the alias ${why}`)
       return this.#markUnknown(pointer)
     }
@@ -190,7 +192,7 @@ class Reader {
     for (const source of sources) {
       const merged = isAlias(source) ? this.#aliasTargets.get(source) : source
       if (!isMap(merged) || this.#open.has(merged)) {
-        this.#report(location, 'can merge (<<) only mappings that stand before it')
+        this.#report(location, 'can merge (<<) only mappings that are defined before it')
         continue
       }
       if (this.#exceedsAliasLimit(location)) break
@@ -231,7 +233,7 @@ class Reader {
       // Nested aliases can exceed the depth limit, even if the text itself does not.
       this.#aliasedValues = this.#open.size > MAX_DEPTH ? MAX_ALIASED_VALUES : this.#aliasedValues + 1
       if (this.#aliasedValues === MAX_ALIASED_VALUES)
-        this.#report(location, 'aliases stand for too many values')
+        this.#report(location, 'the aliases expand to too many values')
     }
     return this.#aliasedValues >= MAX_ALIASED_VALUES
   }

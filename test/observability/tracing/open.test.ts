@@ -131,7 +131,7 @@ describe('tracing', () => {
     [{ OTEL_BSP_SCHEDULE_DELAY: '-1' }, 'must be a whole number of 0 to 2147483647'],
     [{ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '0' }, 'must be a whole number of 1 to 9007199254740991'],
     [{ OTEL_EXPORTER_OTLP_CERTIFICATE: '/no/ca.pem' }, 'cannot read the file "/no/ca.pem" (no such file)'],
-    [{ OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: '/' }, 'cannot read the file "/" (a folder)'],
+    [{ OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: '/' }, 'cannot read the file "/" (a directory, not a file)'],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://u:p%ss@c' },
       'has a % in user or password that begins no escape; percent-encode it as %25',
