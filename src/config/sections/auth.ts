@@ -93,7 +93,7 @@ export const auth = section(
     }),
     logout_ends_access: Type.Boolean({
       description:
-        'When a session ends, also end its access tokens and open streams. false: access tokens stay valid until they expire.',
+        'When a session ends, also end its access tokens and open streams. false: access tokens stay valid until they expire, and streams stay open.',
       default: false,
     }),
     refresh_reuse: Type.Enum(['reject', 'revoke_all'], {
@@ -113,7 +113,7 @@ export const auth = section(
     }),
     key_secret: formatted('secret', {
       description:
-        'Secret that encrypts the signing keys and webhook secrets in the database. Mail codes are derived from it. Empty: keys and secrets are stored unencrypted, also the key for mail codes. The gateway logs a warning.',
+        'Secret that encrypts the signing keys and webhook secrets in the database. Mail codes are derived from it. Empty: keys and secrets are stored unencrypted, including the key for mail codes. The gateway logs a warning.',
       default: '',
     }),
     key_secret_old: Type.String({

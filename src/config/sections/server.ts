@@ -45,7 +45,7 @@ const fileName = (description: string) => Type.String({ title: 'a file name', mi
 
 const tls = section(
   {
-    cert: fileName('PEM file with the certificate, or with the chain and the own certificate first.'),
+    cert: fileName('PEM file with the certificate, or with the chain. The server certificate comes first.'),
     key: fileName('PEM file with the private key, without a passphrase.'),
   },
   {

@@ -70,8 +70,7 @@ export const storage = section(
 export const limits = section(
   {
     free_daily: Type.Integer({
-      description:
-        'Daily uses of a user with plan free, on all routes with free_daily: true together. A day is in UTC.',
+      description: 'Daily uses (UTC) of a user with plan free, summed over all routes with free_daily: true.',
       minimum: 1,
       // The column that counts uses is a Postgres integer.
       maximum: 2_147_483_647,

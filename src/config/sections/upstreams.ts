@@ -74,7 +74,7 @@ const tls = section(
       Type.String({
         title: 'the name of a file with certificates in PEM',
         description:
-          'PEM file with the authorities for the certificate of a target. Omitted: the authorities that Node.js trusts.',
+          'PEM file with the certificate authorities for the targets. Omitted: the authorities that Node.js trusts.',
         minLength: 1,
       }),
     ),
@@ -141,13 +141,13 @@ const resolve = Type.Convert(
             }),
           ),
         },
-        { description: 'Lookup of names.' },
+        { description: 'Settings for the lookup of names.' },
       ),
     ],
     {
       title: 'false, or a mapping with every, most and family',
       description:
-        'Use of all addresses of a target’s name, each with its own connections and health. false: the name is one target, looked up for each connection.',
+        'By default, each address of a target’s name has its own connections and health. false: the name is one target, looked up for each connection.',
       default: {},
     },
   ),
