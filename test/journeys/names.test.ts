@@ -163,9 +163,7 @@ ${routes.join('\n')}
     expect(await answering('few')).toEqual({ [first]: 6, [second]: 6 })
     // Two more lookups find the same addresses.
     await new Promise(resolve => setTimeout(resolve, 2_300))
-    expect(logged('few', '"addresses":3,"msg":"target name has more addresses than resolve.most"')).toBe(
-      1,
-    )
+    expect(logged('few', '"addresses":3,"msg":"target name has more addresses than resolve.most"')).toBe(1)
   })
 
   it('follows changed addresses without interrupting requests, and closes connections to old addresses', async () => {
