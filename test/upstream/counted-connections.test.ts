@@ -8,11 +8,11 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { describeWithServices } from '../support/services.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
 
-describeWithServices('over one connection to the upstream', () => {
+describeWithServices('counted uses with only one connection to the upstream', () => {
   let postgres: string
   let upstream: ScriptedUpstream
   let gateway: TestGateway
-  /** Another program's. */
+  /** A connection of another program to the same database. */
   let program: Client
 
   beforeAll(async () => {
@@ -65,7 +65,7 @@ routes:
     }
   }
 
-  it('as many of the uses at once are answered as are counted, and those are refused that are not', async () => {
+  it('every concurrent use gets a response if it is counted, and a refusal otherwise', async () => {
     const users = await Promise.all(Array.from({ length: 12 }, () => newUser(gateway)))
     const before = (await usage()) ?? 0
     const speak = silence()
@@ -84,7 +84,7 @@ routes:
     return waiting.length === 1
   }
 
-  /** While a use is being counted another request takes the connection. */
+  /** Sends a use; while it is being counted, another request takes the connection. */
   async function overtaken(path: string): Promise<{ answer: Promise<unknown>; speak: () => void }> {
     const user = await newUser(gateway)
     const speak = silence()
@@ -105,19 +105,19 @@ routes:
     }
   }
 
-  it('a use that was overtaken while it was counted waits for longer than one that was not counted', async () => {
+  it('a counted use waits longer for the connection if another request took it meanwhile', async () => {
     const { answer, speak } = await overtaken('/counted')
     setTimeout(speak, 500)
     expect(await answer).toEqual([200, null])
   })
 
-  it('and gets the answer of a use that is not given back when that takes too long', async () => {
+  it('a counted use that waits too long for the connection gets a 504 and stays counted', async () => {
     const { answer, speak } = await overtaken('/counted-briefly')
     expect(await answer).toEqual([504, 'upstream_timeout'])
     speak()
   })
 
-  it('a client that left while its user was looked up does not wait for the connection', async () => {
+  it('a request does not wait for the connection if its client left during the user lookup', async () => {
     const { access } = await newUser(gateway)
     const speak = silence()
     const other = new RawConnection(gateway.url)

@@ -37,7 +37,7 @@ routes:
     return answer
   }
 
-  it('is heard in each of many uploads', async () => {
+  it('delivers its response in each of many uploads', async () => {
     const refusal =
       'HTTP/1.1 413 Payload Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large'
     respondAndClose(refusal, socket => socket.destroy())
@@ -47,7 +47,7 @@ routes:
     }
   })
 
-  it('never makes a response look complete that a reset cuts off', async () => {
+  it('never makes a response look complete if a reset cuts it off', async () => {
     const cutOff = 'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf'
     respondAndClose(cutOff, socket => socket.resetAndDestroy())
     for (let i = 0; i < uploads; i += 1) {

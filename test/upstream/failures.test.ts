@@ -16,7 +16,7 @@ describe('failing upstreams', () => {
   down: { targets: ['http://127.0.0.1:1'] }
   unknown: { targets: ['http://nobody.invalid:80'], resolve: false }
   unresolved: { targets: ['http://nobody.invalid:80'] }
-  # Of the range for documentation (RFC 5737): nobody answers there.
+  # An address of the documentation range (RFC 5737): no machine answers.
   deaf: { targets: ['http://192.0.2.1:80'], timeouts: { connect: 300ms } }
   narrow: { targets: ['${url}'], connections: 1, timeouts: { connect: 300ms, response: 5s } }
 routes:
@@ -42,18 +42,18 @@ routes:
     }
   }
 
-  /** Neither the upstream's address nor the error of the client library. */
+  /** Checks that a response shows neither the upstream's address nor the error of the client library. */
   function expectNoAddress(answer: RawAnswer | undefined): void {
     const said = JSON.stringify([answer?.fields, answer?.body.toString()])
     expect(said).not.toMatch(/127\.0\.0\.1|localhost|invalid:|ECONN|ENOTFOUND|undici|Error:|node_modules/)
   }
 
   it.each([
-    ['down', '/down', 'upstream_unreachable'],
-    ['of a name that each connect looks up in vain', '/unknown', 'upstream_unreachable'],
-    ['that does not accept', '/deaf', 'upstream_unreachable'],
-    ['of a name that never resolved', '/unresolved', 'upstream_unavailable'],
-  ])('an upstream %s is refused within its connect timeout', async (_, path, code) => {
+    ['that is down', '/down', 'upstream_unreachable'],
+    ['whose name no connect can resolve', '/unknown', 'upstream_unreachable'],
+    ['that does not accept connections', '/deaf', 'upstream_unreachable'],
+    ['whose name never resolved', '/unresolved', 'upstream_unavailable'],
+  ])('a request to an upstream %s is refused within the connect timeout', async (_, path, code) => {
     const start = performance.now()
     for (const method of ['GET', 'POST']) {
       const lines = method === 'POST' ? ['Content-Length: 5'] : []
@@ -67,7 +67,7 @@ routes:
     expect(performance.now() - start).toBeLessThan(4_000)
   })
 
-  it('a name that never resolved stands among the targets as such, and is not healthy', async () => {
+  it('a target whose name never resolved is listed as unresolved and unhealthy', async () => {
     const token = at.gateway.adminToken
     const { text } = await call(at.gateway.admin, 'GET', '/admin/v1/routes', { token })
     expect(text).toContain('"http://nobody.invalid (unresolved)"')
@@ -76,7 +76,7 @@ routes:
     )
   })
 
-  it('a connection that is closed on each request is tried once more and is a 502 then; a POST is sent once', async () => {
+  it('a GET is retried once when its connection closes, then gets a 502; a POST is sent once', async () => {
     says('', true)
     const answer = await get('/app/x')
     expectRefusal(answer, 'upstream_unreachable')
@@ -89,12 +89,12 @@ routes:
     expect(at.upstream.heads).toBe(3)
   })
 
-  it('a route’s timeout is its own, longer or shorter than its upstream’s', async () => {
+  it('a route’s timeout replaces the timeout of its upstream', async () => {
     at.upstream.script = socket => setTimeout(() => socket.write(ok), 900)
     expect((await get('/patient'))?.status).toBe(200)
   })
 
-  it('the time to answer begins when the body is sent: a slow upload is no slow upstream', async () => {
+  it('the response timeout starts when the request body has been sent', async () => {
     at.upstream.script = () => {}
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/app/upload', ['Content-Length: 8']))
@@ -107,12 +107,16 @@ routes:
   })
 
   it.each([
-    ['half a head', 'HTTP/1.1 200 OK\r\nContent-Le', true],
-    ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', false],
+    ['half a response head', 'HTTP/1.1 200 OK\r\nContent-Le', true],
+    ['a protocol other than HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', false],
     ['HTTP/2', 'HTTP/2 200\r\n\r\n', false],
-    ['no status', 'HTTP/1.1 OK\r\n\r\n', false],
-    ['a length that is none', 'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nok', false],
-    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!', false],
+    ['a response without a status code', 'HTTP/1.1 OK\r\n\r\n', false],
+    ['an invalid Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nok', false],
+    [
+      'a response with two lengths',
+      'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!',
+      false,
+    ],
     ['a space in a field name', 'HTTP/1.1 200 OK\r\nX A: 1\r\nContent-Length: 2\r\n\r\nok', false],
     [
       'a byte over 0x7F in a field name',
@@ -126,11 +130,11 @@ routes:
       false,
     ],
     [
-      'a switch of protocols that nobody asked for',
+      'a 101 to a request without an upgrade',
       'HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n',
       false,
     ],
-  ])('%s is a 502', async (_, bytes, andEnds) => {
+  ])('%s becomes a 502', async (_, bytes, andEnds) => {
     says(bytes, andEnds)
     const answer = await get('/app/x')
     expectRefusal(answer, 'upstream_unreachable')
@@ -146,17 +150,17 @@ routes:
     ['a status of 999', 'HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nok'],
     ['a status of 000', 'HTTP/1.1 000 Odd\r\nContent-Length: 2\r\n\r\nok'],
     ['an empty field name', 'HTTP/1.1 200 OK\r\n: 1\r\nContent-Length: 2\r\n\r\nok'],
-    ['a body to a 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok'],
+    ['a 204 with a body', 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok'],
     [
       'a trailer with a control character',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: a\x01\r\n\r\n',
     ],
     [
-      'a trailer that frames',
+      'a Content-Length among the trailers',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nContent-Length: 9\r\n\r\n',
     ],
   ])(
-    '%s is passed on, or refused as a 502, or broken off: never the gateway’s own fault',
+    '%s is passed on, refused with a 502 or broken off, and never causes an internal error',
     async (_, bytes) => {
       says(bytes)
       const answer = await get('/app/x')
@@ -176,14 +180,10 @@ routes:
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n',
       'end',
     ],
-    [
-      'a chunk that is none',
-      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n',
-      'stay',
-    ],
-    ['standing still', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', 'stay'],
+    ['an invalid chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n', 'stay'],
+    ['a stall', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', 'stay'],
   ])(
-    '%s in the middle of an answer breaks the client’s connection: it never looks whole',
+    '%s in the middle of a response breaks the client’s connection, so that the response never looks complete',
     async (_, bytes, then) => {
       at.upstream.script = socket => {
         socket.write(bytes, () =>
@@ -203,12 +203,12 @@ routes:
     },
   )
 
-  it('more than was declared is not passed on, nor kept for the next', async () => {
+  it('bytes after the declared length are neither passed on nor kept for the next response', async () => {
     says('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged')
     for (let i = 0; i < 3; i++) expect((await get('/app/x'))?.body.toString()).toBe('ok')
   })
 
-  /** A request that has the only connection of `narrow`. */
+  /** Sends a request that holds the only connection of `narrow`. */
   async function holdConnection(): Promise<RawConnection> {
     says('')
     const holder = new RawConnection(at.gateway.url)
@@ -217,7 +217,7 @@ routes:
     return holder
   }
 
-  it('where every connection is busy the next request waits for a while, then it is a 503', async () => {
+  it('a request waits for a while if every connection is busy, then gets a 503', async () => {
     const holder = await holdConnection()
     const start = performance.now()
     expectRefusal(await get('/narrow'), 'upstream_unavailable')
@@ -230,7 +230,7 @@ routes:
     expect(at.upstream.heads).toBe(2)
   })
 
-  it('uses that wait for a connection are counted one by one as they get it, and a refused one gives it back', async () => {
+  it('waiting uses are counted one by one as they get the connection, and a refused use gives it back', async () => {
     const { access } = await newUser(at.gateway)
     const holder = await holdConnection()
     const waiting = Promise.all(
@@ -244,7 +244,7 @@ routes:
     expect((await get('/narrow'))?.status).toBe(200)
   })
 
-  it('one that waited and whose client left is never sent', async () => {
+  it('a waiting request is never sent if its client leaves', async () => {
     const holder = await holdConnection()
     const waiting = new RawConnection(at.gateway.url)
     waiting.write(requestBytes('GET', '/narrow'))

@@ -1,4 +1,4 @@
-// An upstream that disconnects while a slow reader pauses its response: the gateway and the next request are unhurt.
+// An upstream that disconnects while a slow client pauses its response harms neither the gateway nor the next request.
 import { createHash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { ServerResponse } from 'node:http'
@@ -11,7 +11,7 @@ import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstrea
 const closing = 'HTTP/1.1 200 OK\r\nConnection: close\r\n'
 const piece = 'x'.repeat(50_000)
 
-describe('an answer that is held back', () => {
+describe('a response that a slow client holds back', () => {
   let upstream: ScriptedUpstream
   let gateway: TestGateway
   /** The gateway's side of the last request. */
@@ -39,7 +39,7 @@ routes:
     await upstream?.close()
   })
 
-  /** Sends pieces, each read at once, until the gateway pauses, and nothing after that. @returns the bytes sent */
+  /** Sends pieces one by one until the gateway pauses. @returns the bytes sent */
   async function fill(socket: Socket, head: string): Promise<number> {
     let sent = 0
     socket.write(head)
@@ -52,19 +52,19 @@ routes:
   }
 
   it.each<[string, string, 'end' | 'resetAndDestroy', 'whole' | 'broken']>([
-    ['ends, without a length', `${closing}\r\n`, 'end', 'whole'],
+    ['ends without a length', `${closing}\r\n`, 'end', 'whole'],
     ['ends too early', `${closing}Content-Length: 1000000000\r\n\r\n`, 'end', 'broken'],
-    ['ends, in HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\n', 'end', 'whole'],
-    ['is reset, without a length', `${closing}\r\n`, 'resetAndDestroy', 'broken'],
+    ['ends in HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\n', 'end', 'whole'],
+    ['is reset without a length', `${closing}\r\n`, 'resetAndDestroy', 'broken'],
     ['is reset', `${closing}Content-Length: 1000000000\r\n\r\n`, 'resetAndDestroy', 'broken'],
-    ['is reset, in HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\n', 'resetAndDestroy', 'broken'],
+    ['is reset in HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\n', 'resetAndDestroy', 'broken'],
     [
-      'is reset, and was to stay',
+      'is reset without Connection: close',
       'HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n',
       'resetAndDestroy',
       'broken',
     ],
-  ])('and whose connection %s', async (_, head, go, becomes) => {
+  ])('never looks complete without all of its bytes when its connection %s', async (_, head, go, becomes) => {
     let sent = 0
     const gone = new Promise<void>(resolve => {
       upstream.script = async socket => {
@@ -91,7 +91,7 @@ routes:
     expect((await ask(gateway.url, requestBytes('GET', '/app')))?.body.toString()).toBe('ok')
   })
 
-  it('stays held back when a WebSocket ends that its connection was before', async () => {
+  it('stays held back when an earlier WebSocket of the same upstream ends', async () => {
     const key = 'dGhlIHNhbXBsZSBub25jZQ=='
     const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
     let tunnel: Socket | undefined

@@ -1,4 +1,4 @@
-// Oddly framed responses: 1xx before them, trailers, and transfer codings (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
+// Unusual framing of responses: interim responses, trailers, transfer codings (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, RawConnection, requestBytes, value } from '../security/raw-client.ts'
@@ -11,7 +11,7 @@ const coded = (...lines: string[]) => ['HTTP/1.1 200 OK', ...lines, '', chunks, 
 const trailed = (...lines: string[]) =>
   `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}${lines.map(line => `${line}\r\n`).join('')}\r\n`
 
-describe('oddly framed answers', () => {
+describe('unusual framing of responses', () => {
   const at = gatewayBefore(
     startScriptedUpstream,
     url => `upstreams:
@@ -23,7 +23,7 @@ routes:
   - { name: brief, path: /brief, upstream: app, auth: none, timeout: 400ms }
 `,
   )
-  // Each test starts with an open connection, so that a second one shows that the first was closed.
+  // Each test starts with an open connection. A second connection shows that the first was closed.
   beforeEach(async () => {
     says(ok)
     expect((await send())?.status).toBe(200)
@@ -45,10 +45,10 @@ routes:
     ['one', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['several', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(3)],
     ['one with fields', 'HTTP/1.1 100 Continue\r\nLink: </a>\r\nX-A: 1\r\n\r\n'],
-    // The connection ends behind an interim response of HTTP/1.0.
-    ['one before another interim answer', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 100 Continue\r\n\r\n', 1],
+    // An interim response of HTTP/1.0 closes the connection.
+    ['one before another interim response', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 100 Continue\r\n\r\n', 1],
   ])(
-    'a 100 that was not asked for is passed over, and the next request is answered: %s',
+    'an unrequested 100 is skipped, and the next request gets its response: %s',
     async (_, interim, opened = 0) => {
       says(`${interim}${ok}`)
       const answer = await send()
@@ -58,7 +58,7 @@ routes:
     },
   )
 
-  it('a 100 beside Early Hints keeps neither from the client', async () => {
+  it('a 100 does not keep the Early Hints after it from the client', async () => {
     says(
       `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nConnection: close\r\nLink: </a>\r\n\r\n${ok}`,
     )
@@ -70,14 +70,14 @@ routes:
     expect(answers[0]?.fields).toEqual([['link', '</a>']])
   })
 
-  it('a connection that ends behind a 100 is a 502, and the request is not sent again', async () => {
+  it('a connection that ends after a 100 becomes a 502, and the request is not sent again', async () => {
     at.upstream.script = socket => socket.end('HTTP/1.1 100 Continue\r\n\r\n')
     expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
     expect(at.upstream.heads).toBe(1)
     expect(await next()).toBe('ok')
   })
 
-  it('a 100 and then nothing is a 504 when the time to answer is over', async () => {
+  it('a 100 and nothing else becomes a 504 after the response timeout', async () => {
     says('HTTP/1.1 100 Continue\r\n\r\n')
     expectRefusal(await send(), 'upstream_timeout')
     expect(at.upstream.heads).toBe(1)
@@ -88,28 +88,25 @@ routes:
     ['GET', 102],
     ['GET', 103],
     ['POST', 102],
-  ])(
-    'to a %s, %i again and again and no answer is a 504 when the time to answer is over',
-    async (method, status) => {
-      let ticks: NodeJS.Timeout | undefined
-      at.upstream.script = socket => {
-        ticks = setInterval(() => socket.write(`HTTP/1.1 ${status} Still Here\r\n\r\n`), 100)
-        socket.on('close', () => clearInterval(ticks))
-      }
-      const started = performance.now()
-      const connection = new RawConnection(at.gateway.url)
-      connection.write(requestBytes(method, '/brief', [], method === 'POST' ? 'the end\r\n\r\n' : ''))
-      let answer = await connection.answer()
-      while (answer?.status === status) answer = await connection.answer()
-      connection.close()
-      clearInterval(ticks)
-      expectRefusal(answer, 'upstream_timeout')
-      expect(performance.now() - started).toBeLessThan(method === 'POST' ? 1_300 : 900)
-      expect(await next()).toBe('ok')
-    },
-  )
+  ])('a %s that only gets %i responses becomes a 504 after the response timeout', async (method, status) => {
+    let ticks: NodeJS.Timeout | undefined
+    at.upstream.script = socket => {
+      ticks = setInterval(() => socket.write(`HTTP/1.1 ${status} Still Here\r\n\r\n`), 100)
+      socket.on('close', () => clearInterval(ticks))
+    }
+    const started = performance.now()
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes(method, '/brief', [], method === 'POST' ? 'the end\r\n\r\n' : ''))
+    let answer = await connection.answer()
+    while (answer?.status === status) answer = await connection.answer()
+    connection.close()
+    clearInterval(ticks)
+    expectRefusal(answer, 'upstream_timeout')
+    expect(performance.now() - started).toBeLessThan(method === 'POST' ? 1_300 : 900)
+    expect(await next()).toBe('ok')
+  })
 
-  it('more interim responses than a slow reader takes are left out, the answer is not', async () => {
+  it('a slow client misses interim responses but never the final response', async () => {
     const hint = `HTTP/1.1 103 Early Hints\r\nLink: </${'a'.repeat(8_000)}>\r\n\r\n`
     const taken = new Promise<void>(resolve => {
       at.upstream.script = socket => socket.write(hint.repeat(3_000) + ok, () => resolve())
@@ -128,8 +125,8 @@ routes:
     expect(hints).toBeLessThan(3_000)
   })
 
-  it('a 100 to an upload is passed over, and the body arrives whole', async () => {
-    // The body ends as a head does, so that the scripted upstream reports it as one.
+  it('a 100 to an upload is skipped, and the body arrives complete', async () => {
+    // The body ends like a request head, so the scripted upstream reports it as a head.
     let body = ''
     at.upstream.script = (socket, head) => {
       if (head.startsWith('POST ')) socket.write('HTTP/1.1 100 Continue\r\n\r\n')
@@ -140,7 +137,7 @@ routes:
     }
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/app/x', ['Content-Length: 11', 'Expect: 100-continue']))
-    // The gateway's own 100, and no second one.
+    // The only 100 is the gateway's own.
     expect((await connection.answer())?.status).toBe(100)
     connection.write('the end\r\n\r\n')
     const answer = await connection.answer()
@@ -151,11 +148,11 @@ routes:
   it.each([
     ['Connection: close', 'Connection: close'],
     ['Connection: keep-alive', 'Connection: keep-alive'],
-    ['Connection that names a field', 'Connection: close, X-A'],
+    ['a Connection header that lists a field', 'Connection: close, X-A'],
     ['Keep-Alive', 'Keep-Alive: timeout=0, max=0'],
     ['Transfer-Encoding', 'Transfer-Encoding: gzip'],
     ['an upgrade', 'Connection: upgrade\r\nUpgrade: h2c'],
-  ])('among the trailers %s is ignored: the next request goes on the same connection', async (_, lines) => {
+  ])('the trailer %s is ignored: the next request uses the same connection', async (_, lines) => {
     for (let round = 0; round < 3; round += 1) {
       says(trailed(lines, 'X-A: kept'))
       const answer = await send()
@@ -166,7 +163,7 @@ routes:
     expect([at.upstream.heads, at.upstream.connections]).toEqual([4, 0])
   })
 
-  it('an answer whose head says Connection: close ends its connection, whatever its trailers say', async () => {
+  it('a response with Connection: close in its head closes its connection despite its trailers', async () => {
     says(trailed('Connection: keep-alive').replace('\r\n', '\r\nConnection: close\r\n'))
     expect((await send())?.body.toString()).toBe('ok')
     expect(await next()).toBe('ok')
@@ -189,7 +186,7 @@ routes:
     [['Transfer-Encoding:']],
     [['Transfer-Encoding: chunked', 'Content-Length: 2']],
     [['Content-Length: 2', 'Transfer-Encoding: gzip, chunked']],
-  ])('%j is a 502, its request is sent once, and its connection is not used again', async lines => {
+  ])('%j becomes a 502, its request is sent once, and its connection is not used again', async lines => {
     says(coded(...lines))
     expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
     expect(at.upstream.heads).toBe(1)
@@ -199,7 +196,7 @@ routes:
   })
 
   it.each(['chunked', 'Chunked', 'CHUNKED', ' chunked  '])(
-    'Transfer-Encoding: %j is an answer like any other',
+    'a response with Transfer-Encoding: %j is relayed',
     async coding => {
       says(coded(`Transfer-Encoding:${coding}`))
       const answer = await send()
@@ -210,14 +207,14 @@ routes:
     },
   )
 
-  it('an answer of HTTP/1.0 that says it is chunked ends its connection, also where it would keep it', async () => {
+  it('a chunked HTTP/1.0 response closes its connection despite Connection: keep-alive', async () => {
     says(coded('Connection: keep-alive', 'Transfer-Encoding: chunked').replace('1.1', '1.0'))
     expect((await send())?.body.toString()).toBe('ok')
     expect(await next()).toBe('ok')
     expect([at.upstream.heads, at.upstream.connections]).toEqual([2, 1])
   })
 
-  it('an answer of HTTP/1.0 with a length keeps its connection where it says so', async () => {
+  it('an HTTP/1.0 response with a length and Connection: keep-alive keeps its connection', async () => {
     says('HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok')
     expect((await send())?.body.toString()).toBe('ok')
     expect(await next()).toBe('ok')

@@ -5,7 +5,7 @@ import { newUser, type TestUser } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
 import { startUpstream } from '../support/upstream.ts'
 
-/** Fields in which proxies describe the client, and which services therefore believe. */
+/** Headers in which proxies describe the client. Services trust them. */
 const clientFields = `
   Client-IP X-Client-IP X-Cluster-Client-IP True-Client-IP X-Real-IP X-Remote-IP X-Remote-Addr
   Remote-Addr X-Originating-IP X-Forwarded Forwarded-For X-Vercel-Forwarded-For CF-Connecting-IP
@@ -25,9 +25,9 @@ const dotted = (name: string) => name.replaceAll('-', '.').toUpperCase()
 const stretched = (name: string) => `${name.toLowerCase().replaceAll('-', '__-')}_`
 
 describe.each([
-  ['where nobody is trusted', ''],
+  ['without trusted proxies', ''],
   ['behind a trusted proxy', ", trusted_proxies: ['127.0.0.0/8', '10.0.0.0/8', '2001:db8:1::/48']"],
-])('request fields, %s', (_, trustedProxies) => {
+])('request headers %s', (_, trustedProxies) => {
   const isTrusted = trustedProxies !== ''
   let user: TestUser
 
@@ -63,7 +63,7 @@ routes:
   const of = (fields: [string, string][], name: string) =>
     fields.filter(([other]) => other.toLowerCase() === name).map(([, text]) => text)
 
-  it('fields of the client keep their order, their letters and their number', async () => {
+  it('headers of the client keep their order, case and number', async () => {
     const lines = [
       'X-B: 1',
       'Accept: a/b',
@@ -90,7 +90,7 @@ routes:
     ).toEqual(lines)
   })
 
-  it('what is hop by hop is dropped, and what Connection names', async () => {
+  it('hop-by-hop headers and headers that Connection lists are dropped', async () => {
     const fields = await received([
       'Connection: close, X-Named , x-also-named',
       'Connection: Upgrade',
@@ -117,14 +117,14 @@ routes:
     ])
   })
 
-  it('Host is the upstream’s; Via goes on from what came before', async () => {
+  it('Host names the upstream, and Via continues the list of the client', async () => {
     const fields = await received(['Host: API.example.com:8443', 'Via: 1.0 outer', 'via: 1.1 inner'])
     expect(of(fields, 'host')).toEqual([new URL(at.upstream.url).host])
     expect(of(fields, 'via')).toEqual(['1.0 outer, 1.1 inner, 1.1 peage'])
     expect(of(fields, 'x-forwarded-host')).toEqual(['API.example.com:8443'])
   })
 
-  it('X-Forwarded-* say what the gateway saw, or what a trusted proxy did', async () => {
+  it('X-Forwarded-* contain the values that the gateway observed or a trusted proxy sent', async () => {
     const fields = await received([
       'X-Forwarded-For: 203.0.113.9, 10.1.2.3',
       'X-Forwarded-For: 10.9.9.9',
@@ -156,7 +156,7 @@ routes:
     )
   })
 
-  it('a field that describes the client arrives only from a trusted proxy', async () => {
+  it('a header that describes the client arrives only from a trusted proxy', async () => {
     for (let i = 0; i < clientFields.length; i += 15) {
       const names = clientFields.slice(i, i + 15)
       at.upstream.received.length = 0
@@ -170,7 +170,7 @@ routes:
     ['underscores', underscored],
     ['dots and capitals', dotted],
     ['runs of separators', stretched],
-  ])('a field that describes the client never arrives spelled with %s', async (_, spell) => {
+  ])('a header that describes the client never arrives spelled with %s', async (_, spell) => {
     for (let i = 0; i < clientFields.length; i += 15) {
       const lines = clientFields.slice(i, i + 15).map(name => `${spell(name)}: forged`)
       at.upstream.received.length = 0
@@ -179,7 +179,7 @@ routes:
     }
   })
 
-  it('a WebSocket handshake passes client fields on only from a trusted proxy', async () => {
+  it('a WebSocket handshake passes client headers on only from a trusted proxy', async () => {
     const names = ['Client-IP', 'X-SSL-Client-Verify', 'X-Client-Cert']
     let seen: string[] = []
     at.upstream.answer = (request, response) => {
@@ -195,7 +195,7 @@ routes:
     expect(names.filter(name => seen.includes(name))).toEqual(isTrusted ? names : [])
   })
 
-  it('no alias of them comes along: an upstream that folds names would join it to ours', async () => {
+  it('aliases of the gateway’s headers are dropped, because an upstream may merge them', async () => {
     const fields = await received([
       'x_forwarded_for: 6.6.6.6',
       'X.Forwarded.Proto: ftp',
@@ -211,12 +211,12 @@ routes:
     ['6.6.6.6, 203.0.113.9, 10.0.0.1', '203.0.113.9'],
     ['[2001:db8:2::1]:4711, 2001:db8:1::1', '2001:db8:2::1'],
     [', ,', '127.0.0.1'],
-  ])('the client behind "%s" is the rightmost that is not trusted', async (forwardedFor, client) => {
+  ])('the client behind "%s" is the rightmost address that is not trusted', async (forwardedFor, client) => {
     await received([`X-Forwarded-For: ${forwardedFor}`])
     await expect.poll(() => at.gateway.log.at(-1)).toContain(`"client":"${isTrusted ? client : '127.0.0.1'}"`)
   })
 
-  it('X-Forwarded-Prefix names what was stripped, here or by a trusted proxy', async () => {
+  it('X-Forwarded-Prefix contains the prefix that the gateway or a trusted proxy stripped', async () => {
     expect(
       of(await received(['X-Forwarded-Prefix: /evil'], '/OLD/v%31/races/1'), 'x-forwarded-prefix'),
     ).toEqual(['/OLD/v%31'])
@@ -238,7 +238,7 @@ routes:
     await expect.poll(() => at.gateway.log.at(-1)).toContain(`"request_id":"${id}"`)
   })
 
-  it('traceparent, tracestate and baggage pass', async () => {
+  it('traceparent, tracestate and baggage are passed on', async () => {
     const lines = [
       'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       'tracestate: a=1',
@@ -263,7 +263,7 @@ routes:
     expect([of(fields, 'x-user-id'), of(fields, 'x-user-plan')]).toEqual([[String(user.id)], ['premium']])
   })
 
-  it('under auth: none they pass unless they are ours', async () => {
+  it('credentials to a route with auth: none are passed on unless they are Péage’s own', async () => {
     const theirs = await received(['Authorization: Basic eDp5', 'X-API-Key: theirs'])
     expect([of(theirs, 'authorization'), of(theirs, 'x-api-key')]).toEqual([['Basic eDp5'], ['theirs']])
     at.upstream.received.length = 0
@@ -271,7 +271,7 @@ routes:
     expect([of(ours, 'authorization'), of(ours, 'x-api-key'), of(ours, 'x-user-id')]).toEqual([[], [], []])
   })
 
-  it('forward_email adds x-user-email, as ASCII whatever the address holds', async () => {
+  it('forward_email adds x-user-email, percent-encoded to ASCII', async () => {
     const sent = [`Authorization: Bearer ${user.access}`, 'X-User-Email: forged@example.com']
     const emailsReceived = async () => {
       at.upstream.received.length = 0

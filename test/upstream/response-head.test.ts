@@ -11,7 +11,7 @@ const relay = (fields: string[]) =>
 const added = ['x-request-id', 'id-1', 'via', '1.1 peage']
 
 describe('the headers of a response', () => {
-  it('keep their letter case, order and bytes', () => {
+  it('keep their case, order and bytes', () => {
     const long = `X-${'a'.repeat(200)}`
     const fields = ['ETag', '"1"', 'etag', '"2"', '\xe9', '\xff', long, '']
     expect(relay(fields)).toEqual([...fields, ...added])

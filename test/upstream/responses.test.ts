@@ -4,7 +4,7 @@ import { ask, type RawAnswer, RawConnection, requestBytes, value, values } from 
 import { gatewayBefore } from '../support/gateway-before.ts'
 import { startScriptedUpstream } from './scripted-upstream.ts'
 
-describe('answers', () => {
+describe('responses', () => {
   const at = gatewayBefore(
     startScriptedUpstream,
     url => `upstreams:
@@ -25,7 +25,7 @@ routes:
   const added = new Set(['via', 'x-request-id', 'date', 'connection', 'keep-alive'])
   const passed = (answer: RawAnswer) => answer.fields.filter(([name]) => !added.has(name))
 
-  it('fields keep their order, their letters and their number', async () => {
+  it('headers keep their order, case and number', async () => {
     const answer = await answerTo(
       'HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Path=/\r\nX-B: 1\r\nset-cookie: b=2\r\nX-A: \xe9\r\nX-b: 2\r\nVary: a\r\nVary: b\r\nETag: W/"x"\r\nContent-Length: 0\r\n\r\n',
     )
@@ -42,7 +42,7 @@ routes:
     ])
   })
 
-  it('what is hop by hop is dropped, and what Connection names', async () => {
+  it('hop-by-hop headers and headers that Connection lists are dropped', async () => {
     const answer = await answerTo(
       [
         'HTTP/1.1 200 OK',
@@ -69,7 +69,7 @@ routes:
     expect(answer.body.toString()).toBe('ok')
   })
 
-  it('a service cannot send browsers to another port: its Alt-Svc is dropped, also from trailers', async () => {
+  it('Alt-Svc is dropped from headers and trailers, so a service cannot send browsers to another port', async () => {
     for (const name of ['Alt-Svc', 'alt-svc', 'ALT-SVC', 'Alternate-Protocol']) {
       const field = `${name}: h2=":9443"; ma=86400`
       const answer = await answerTo(`HTTP/1.1 200 OK\r\nX-A: 1\r\n${field}\r\nContent-Length: 0\r\n\r\n`)
@@ -84,12 +84,12 @@ routes:
     }
   })
 
-  it('a HEAD whose answer is a 204 gets no length', async () => {
+  it('a 204 to a HEAD request gets no length', async () => {
     const answer = await answerTo('HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n', 'HEAD')
     expect([answer.status, passed(answer)]).toEqual([204, []])
   })
 
-  it('Via names the gateway behind what came before, and X-Request-Id the request', async () => {
+  it('Via ends with the gateway, and X-Request-Id contains the ID of the request', async () => {
     const answer = await answerTo('HTTP/1.1 200 OK\r\nVia: 1.0 inner\r\nContent-Length: 0\r\n\r\n', 'GET', [
       'X-Request-Id: abc-123',
     ])
@@ -116,16 +116,16 @@ routes:
     ],
     ['204 without its length of 0', 'HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n', []],
     [
-      '304 with the length of what it stands for',
+      '304 with the length of the cached body',
       'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\nContent-Length: 42\r\n\r\n',
       [
         ['etag', '"x"'],
         ['content-length', '42'],
       ],
     ],
-    ['304 without', 'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n', [['etag', '"x"']]],
+    ['304 without a length', 'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n', [['etag', '"x"']]],
     ['205', 'HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n', [['content-length', '0']]],
-  ])('%s is exact, and the connection goes on', async (_, bytes, fields) => {
+  ])('a %s is relayed exactly, and the connection stays open', async (_, bytes, fields) => {
     const answer = await answerTo(bytes)
     expect([answer.status, passed(answer), answer.body.length]).toEqual([
       Number(bytes.slice(9, 12)),
@@ -135,7 +135,7 @@ routes:
     expect((await answerTo('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')).body.toString()).toBe('ok')
   })
 
-  it('HEAD is answered with the fields that GET would have, and no body', async () => {
+  it('a HEAD request gets the headers of a GET and no body', async () => {
     for (const framing of ['Content-Length: 12345', 'Transfer-Encoding: chunked', 'X-None: 1']) {
       const answer = await answerTo(`HTTP/1.1 200 OK\r\nX-A: 1\r\n${framing}\r\n\r\n`, 'HEAD')
       expect([answer.status, value(answer, 'x-a'), answer.body.length]).toEqual([200, '1', 0])
@@ -144,7 +144,7 @@ routes:
   })
 
   it.each([400, 401, 403, 404, 418, 429, 451, 500, 502, 503, 504, 599])(
-    'its %i passes as it is, and once',
+    'a %i of the upstream is relayed unchanged, and its request is sent once',
     async status => {
       const before = at.upstream.heads
       const body = '{"error":"theirs"}'
@@ -165,7 +165,7 @@ routes:
     },
   )
 
-  it('redirects are the client’s to follow', async () => {
+  it('redirects are relayed and never followed', async () => {
     const before = at.upstream.heads
     const answer = await answerTo(
       'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
@@ -178,21 +178,21 @@ routes:
   })
 
   it.each([
-    ['chunked', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+    ['with chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
     [
-      'chunked with an extension',
+      'with a chunk extension',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\n\r\n',
     ],
-    ['no reason', 'HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok'],
-    ['a reason in UTF-8', 'HTTP/1.1 200 Tr\xc3\xa8s bien \xe2\x82\xac\r\nContent-Length: 2\r\n\r\nok'],
-    ['a reason in latin1', 'HTTP/1.1 200 Tr\xe8s bien\r\nContent-Length: 2\r\n\r\nok'],
-    ['HTTP/1.0 with a length', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
-  ])('%s is an answer like any other', async (_, bytes) => {
+    ['without a reason', 'HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok'],
+    ['with a reason in UTF-8', 'HTTP/1.1 200 Tr\xc3\xa8s bien \xe2\x82\xac\r\nContent-Length: 2\r\n\r\nok'],
+    ['with a reason in latin1', 'HTTP/1.1 200 Tr\xe8s bien\r\nContent-Length: 2\r\n\r\nok'],
+    ['of HTTP/1.0 with a length', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+  ])('a response %s is relayed', async (_, bytes) => {
     const answer = await answerTo(bytes)
     expect([answer.status, answer.body.toString(), answer.complete]).toEqual([200, 'ok', true])
   })
 
-  it('interim answers are passed on with their links, and with nothing that could be taken for the answer’s own', async () => {
+  it('interim responses are passed on with only their Link headers', async () => {
     at.upstream.script = socket =>
       socket.write(
         'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nSet-Cookie: a=1\r\nContent-Length: 9\r\nlink: </b.js>; rel=preload\r\n\r\n' +
@@ -212,7 +212,7 @@ routes:
     expect(old?.status).toBe(200)
   })
 
-  it('trailers are passed, less what only a field or the gateway may say', async () => {
+  it('trailers are passed on, except names that only the head or the gateway may set', async () => {
     const answer = await answerTo(
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\n\r\n2\r\nok\r\n0\r\nX-Checksum: abc\r\nX-Checksum: def\r\nX-Peage-Error: internal\r\nConnection: close\r\n\r\n',
     )
@@ -232,8 +232,8 @@ routes:
     ['with a length', 'GET', '200 OK', 'Content-Length: 2\r\n\r\nok', 'ok'],
     ['204', 'GET', '204 No Content', '\r\n', ''],
     ['304', 'GET', '304 Not Modified', '\r\n', ''],
-    ['chunked', 'GET', '200 OK', chunks, 'ok'],
-  ])('an answer that announces trailers passes: %s', async (_, method, status, rest, body) => {
+    ['with chunks', 'GET', '200 OK', chunks, 'ok'],
+  ])('a response that announces trailers is relayed: %s', async (_, method, status, rest, body) => {
     const answer = await answerTo(`HTTP/1.1 ${status}\r\nTrailer: X-Checksum\r\nX-A: 1\r\n${rest}`, method)
     expect([answer.status, value(answer, 'x-a'), String(answer.body)]).toEqual([
       Number(status.slice(0, 3)),
@@ -245,14 +245,14 @@ routes:
     )
   })
 
-  it('an HTTP/1.0 client gets an answer that it can read: without trailers, and without chunks', async () => {
+  it('an HTTP/1.0 client gets a response without trailers or chunks', async () => {
     at.upstream.script = socket => socket.write(`HTTP/1.1 200 OK\r\nTrailer: X-Checksum\r\n${chunks}`)
     const answer = await ask(at.gateway.url, 'GET /public/x HTTP/1.0\r\n\r\n')
     expect([answer?.status, String(answer?.body)]).toEqual([200, 'ok'])
     expect(answer && value(answer, 'transfer-encoding')).toBeUndefined()
   })
 
-  it('an answer that ends with its connection is whole', async () => {
+  it('a response that ends with its connection is complete', async () => {
     at.upstream.script = socket => socket.end('HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\nto the end')
     const answer = await ask(at.gateway.url, requestBytes('GET', '/public/x'))
     expect([answer?.body.toString(), answer?.complete]).toEqual(['to the end', true])

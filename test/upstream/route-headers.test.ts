@@ -43,7 +43,7 @@ async function received(path: string, lines: string[] = []): Promise<[string, st
 const of = (fields: [string, string][], name: RegExp) => fields.filter(([other]) => name.test(other))
 
 describe('a request', () => {
-  it('has what its route sets, once, in place of what the client sent under any alias', async () => {
+  it('has each header that its route sets once, in place of the client’s header and its aliases', async () => {
     const fields = await received('/changed/x', [
       'X-Internal: forged',
       'x_internal: forged',
@@ -59,7 +59,7 @@ describe('a request', () => {
     expect(of(fields, /^authorization$/i)).toEqual([['Authorization', 'Basic eDp5']])
   })
 
-  it('has nothing of what its route removes, under no alias', async () => {
+  it('has no header that its route removes, under any alias', async () => {
     const fields = await received('/changed/x', ['X-Secret: 1', 'x_secret: 1', 'COOKIE: a=b', 'X-Kept: 1'])
     expect(of(fields, /secret|cookie|x-forwarded-host/i)).toEqual([])
     expect(of(fields, /x-kept|x-forwarded-proto/i)).toHaveLength(2)
@@ -71,20 +71,20 @@ describe('a request', () => {
     ])
   })
 
-  it('of another route is left as it is', async () => {
+  it('is unchanged if its route sets no headers', async () => {
     const fields = await received('/plain/x', ['X-Internal: 1', 'X-Secret: 2', 'Cookie: a=b'])
     expect(of(fields, /^(x-internal|x-secret|cookie)$/i)).toHaveLength(3)
     expect(of(fields, /^host$/i)).toEqual([['host', new URL(at.upstream.url).host]])
   })
 
-  it('cannot have Connection name away what is set', async () => {
+  it('keeps the headers that its route sets even if Connection lists them', async () => {
     const fields = await received('/changed/x', ['Connection: close, X-Internal, Host'])
     expect(of(fields, /^(x-internal|host)$/i)).toHaveLength(2)
   })
 })
 
-describe('an answer', () => {
-  it('has what its route sets, once, in place of the upstream’s, and nothing of what it removes', async () => {
+describe('a response', () => {
+  it('has each header that its route sets once, and none that its route removes', async () => {
     at.upstream.answer = (_, response) => {
       response.writeHead(503, [
         ...['X-Frame-Options', 'SAMEORIGIN', 'x-frame-options', 'ALLOW', 'Server', 'secret/1.0'],
@@ -109,7 +109,7 @@ describe('an answer', () => {
     expect([answer.headers.get('server'), answer.headers.getSetCookie()]).toEqual([null, []])
   })
 
-  it('of the gateway’s own is left alone', async () => {
+  it('is unchanged if the gateway itself sends it', async () => {
     const answer = await ask(at.gateway.url, requestBytes('GET', '/shut', []), 'GET')
     expect([answer?.status, answer && value(answer, 'x-set')]).toEqual([401, undefined])
   })
@@ -131,7 +131,7 @@ describe('an identity assertion', () => {
   const assertionsOf = (fields: [string, string][]) =>
     of(fields, /peage.?assertion/i).map(([, token]) => token)
 
-  it('says who calls, for that upstream, for a minute at most, and is checked with the public keys', async () => {
+  it('names the user for one upstream, lasts at most a minute, and verifies with the public keys', async () => {
     const [token = '', ...more] = assertionsOf(await received('/asserted/x', bearer()))
     expect(more).toEqual([])
     const keys = createLocalJWKSet(
@@ -150,7 +150,7 @@ describe('an identity assertion', () => {
     expect(payload).not.toHaveProperty('email')
   })
 
-  it('is not there for the anonymous, on routes that do not ask for it, and never the client’s own', async () => {
+  it('is absent for anonymous requests and on other routes, and never comes from the client', async () => {
     const forged = ['X-Peage-Assertion: forged', 'x_peage_assertion: forged']
     expect(assertionsOf(await received('/asserted/x', forged))).toEqual([])
     expect(assertionsOf(await received('/plain/x', [...forged, ...bearer()]))).toEqual([])
@@ -158,7 +158,7 @@ describe('an identity assertion', () => {
     expect([token?.split('.').length, more]).toEqual([3, []])
   })
 
-  it('of a user whose plan changed says the new one at once', async () => {
+  it('contains the new plan of a user as soon as it changes', async () => {
     const other = await newUser(at.gateway, 'free')
     const planOf = async () => {
       const fields = await received('/asserted/x', [`Authorization: Bearer ${other.access}`])

@@ -1,4 +1,4 @@
-// Slow clients: one of them never holds so many connections to a service that others are refused.
+// A slow client never holds so many connections to a service that others are refused.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { RawConnection, requestBytes, value } from '../security/raw-client.ts'
@@ -33,7 +33,7 @@ routes:
   - { name: pair, path: /pair/*, upstream: pair, auth: none }
 `)
   })
-  /** A download does not end. */
+  /** Restores the default responses. A download never ends. */
   function answerAsUsual(): void {
     for (const one of [service, other]) {
       one.answer = (request, response) => {
@@ -50,7 +50,7 @@ routes:
   afterEach(async () => {
     answerAsUsual()
     for (const connection of open.splice(0)) connection.close()
-    // Every connection is free again: nothing of the client is counted any more.
+    // The client's connections are no longer counted once they are free.
     for (const path of ['/app/x', '/few/x']) {
       await expect.poll(async () => (await get(path, { from: slow }))?.status, patiently).toBe(200)
     }
@@ -79,7 +79,7 @@ routes:
   ): RawConnection {
     const connection = new RawConnection(gateway.url, from)
     open.push(connection)
-    // It reads slowly: so slowly that it reads nothing yet.
+    // A paused socket stands for a client that reads very slowly.
     if (path.endsWith('/download')) connection.socket.pause()
     connection.write(requestBytes(method, path, [...credentialOf(token), ...lines], body))
     return connection
@@ -88,9 +88,9 @@ routes:
   const many = (count: number, make: () => RawConnection) => Array.from({ length: count }, make)
 
   it.each([
-    ['uploads of one address', () => begin('POST', '/app/upload', { from: slow }, [large], 'a')],
+    ['uploads from one address', () => begin('POST', '/app/upload', { from: slow }, [large], 'a')],
     [
-      'chunked uploads of one address',
+      'chunked uploads from one address',
       () =>
         begin(
           'POST',
@@ -100,7 +100,7 @@ routes:
           `11170\r\n${'a'.repeat(70_000)}\r\n`,
         ),
     ],
-    ['downloads of one address', () => begin('GET', '/app/download', { from: slow })],
+    ['downloads to one address', () => begin('GET', '/app/download', { from: slow })],
   ])('140 slow %s leave connections to others', async (_, make) => {
     many(140, make)
     await expect.poll(refused, patiently).toBe(108)
@@ -124,7 +124,7 @@ routes:
     expect((await get('/app/x'))?.status).toBe(200)
   })
 
-  it('one request too many says how many there may be, and when to try again', async () => {
+  it('the refusal of one request too many contains the limit and the time to retry', async () => {
     many(3, () => begin('GET', '/few/download', { from: slow }))
     await expect.poll(() => service.received.length, patiently).toBe(3)
     const answer = await get('/few/x', { from: slow })
@@ -137,7 +137,7 @@ routes:
     ])
   })
 
-  it('requests of one client that wait for a connection count, and no longer when they are refused', async () => {
+  it('requests that wait for a connection count until they are refused', async () => {
     for (const host of [3, 4, 5]) many(3, () => begin('GET', '/few/download', { from: `127.0.0.${host}` }))
     await expect.poll(() => service.received.length, patiently).toBe(8)
     const answers = await Promise.all(
@@ -146,7 +146,7 @@ routes:
     expect(answers.map(answer => answer?.status).sort()).toEqual([429, 429, 503, 503, 503])
   })
 
-  it('a share of all connections is no limit of its own: what is more waits', async () => {
+  it('a request waits instead of being refused if the limit per client equals all connections', async () => {
     many(2, () => begin('GET', '/all/download', { from: slow }))
     await expect.poll(() => service.received.length, patiently).toBe(2)
     expectRefusal(await get('/all/x', { from: slow }), 'upstream_unavailable')
@@ -158,7 +158,7 @@ routes:
     expect([service.received.length, other.received.length]).toEqual([3, 3])
   })
 
-  it('a refused request spends no use, however many come at once', async () => {
+  it('concurrent requests that are refused spend no use', async () => {
     const user = await newUser(gateway)
     const { access: token, id } = user
     const used = async () => {
@@ -178,14 +178,14 @@ routes:
     expect(await used()).toBe(1)
   })
 
-  it('a request that expects a 100 is refused without one', async () => {
+  it('a request with Expect: 100-continue is refused without a 100', async () => {
     many(3, () => begin('GET', '/few/download', { from: slow }))
     await expect.poll(() => service.received.length, patiently).toBe(3)
     const lines = ['Content-Length: 5', 'Expect: 100-continue']
     expectRefusal(await begin('POST', '/few/x', { from: slow }, lines).answer(), 'rate_limited')
   })
 
-  it('an open WebSocket does not count: it takes none of the connections', async () => {
+  it('an open WebSocket does not count, because it takes none of the connections', async () => {
     const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
     const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
     const accept =
@@ -199,9 +199,9 @@ routes:
 
   describe('a small body', () => {
     it.each([
-      ['of a declared length', ['Content-Length: 5'], 'fi', 've!'],
+      ['with a length', ['Content-Length: 5'], 'fi', 've!'],
       ['in chunks', ['Transfer-Encoding: chunked'], '2\r\nfi\r\n', '3\r\nve!\r\n0\r\n\r\n'],
-    ])('%s is read whole before a connection is taken', async (_, lines, first, rest) => {
+    ])('%s is read completely before a connection is taken', async (_, lines, first, rest) => {
       const connections = many(12, () => begin('POST', '/few/x', { from: slow }, lines, first))
       await new Promise(resolve => setTimeout(resolve, 300))
       expect(service.received).toHaveLength(0)
@@ -210,7 +210,7 @@ routes:
       for (const connection of connections.slice(0, 3)) expect((await connection.answer())?.status).toBe(200)
     })
 
-    it('of 64 KiB is small, and a byte more is not', async () => {
+    it('has at most 64 KiB', async () => {
       const size = 65_536
       begin('POST', '/few/x', { from: slow }, [`Content-Length: ${size}`], 'a'.repeat(size - 1))
       begin('POST', '/few/larger', { from: slow }, [`Content-Length: ${size + 1}`], 'a'.repeat(size))
@@ -219,7 +219,7 @@ routes:
       expect(service.received).toHaveLength(1)
     })
 
-    it('in chunks that does not end within a second is sent on as it comes', async () => {
+    it('in chunks is sent on as it arrives if it does not end within a second', async () => {
       service.answer = (request, response) => {
         response.writeHead(200)
         request.on('data', chunk => response.write(`echo ${chunk}`)).on('end', () => response.end())
@@ -230,7 +230,7 @@ routes:
       expect((await connection.answer())?.body.toString()).toBe('echo fiecho ve!')
     })
 
-    it('whose client leaves before its end reaches no service', async () => {
+    it('reaches no service if its client leaves before it ends', async () => {
       const lines = ['Content-Length: 5', 'Expect: 100-continue']
       const connection = begin('POST', '/few/x', { from: slow }, lines)
       expect((await connection.answer())?.status).toBe(100)

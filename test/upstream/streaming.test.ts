@@ -9,7 +9,7 @@ import { alone } from '../support/setups.ts'
 
 const mebibyte = 1024 * 1024
 
-/** This many bytes, pseudo-random and the same every time, generated without buffering them. */
+/** A stream of `bytes` deterministic pseudo-random bytes, generated on demand. */
 function noise(bytes: number): Readable {
   const block = createHash('sha512').update('noise').digest()
   const chunk = Buffer.alloc(65_536, block)
@@ -49,7 +49,7 @@ describe('streaming', () => {
   it.each([
     ['declared', { 'content-length': String(16 * mebibyte) } as Record<string, string>],
     ['chunked', {} as Record<string, string>],
-  ])('16 MiB arrive as they were sent, and come back as they were answered (%s)', async (_, headers) => {
+  ])('16 MiB arrive unchanged in both directions (%s)', async (_, headers) => {
     const seen: string[] = []
     at.upstream.answer = async (request, response) => {
       seen.push(await digest(request))
@@ -62,7 +62,7 @@ describe('streaming', () => {
     expect(response.headers['content-length']).toBe(headers['content-length'])
   })
 
-  it('a slow reader holds the upstream back: the answer is not gathered in memory', async () => {
+  it('a slow reader holds the upstream back: the response is not buffered in memory', async () => {
     let written = 0
     at.upstream.answer = (_, response) => {
       const source = noise(256 * mebibyte)
@@ -79,7 +79,7 @@ describe('streaming', () => {
     expect(received).toBe(256 * mebibyte)
   })
 
-  it('a slow upstream holds the client back: the body is not gathered in memory', async () => {
+  it('a slow upstream holds the client back: the request body is not buffered in memory', async () => {
     let release: () => void = () => {}
     at.upstream.answer = (request, response) => {
       release = () => {
@@ -132,7 +132,7 @@ describe('streaming', () => {
   })
 
   it.each([{ 'content-type': 'text/event-stream' }, { 'content-length': '3' }])(
-    'an answer’s head does not wait for its body: %o',
+    'the head of a response does not wait for its body: %o',
     async fields => {
       let finish: () => void = () => {}
       at.upstream.answer = (_, response) => {
@@ -145,7 +145,7 @@ describe('streaming', () => {
     },
   )
 
-  it('a body is bytes: big integers, charsets and broken UTF-8 arrive unchanged', async () => {
+  it('the bytes of a body arrive unchanged, including big integers, charsets and broken UTF-8', async () => {
     const bodies = [
       Buffer.from('{"id":12345678901234567890,"n":1.0,"e":1e400,"a":1,"a":2, "z" : null }\n'),
       Buffer.from('{"name":"\xe9\xff\0"}', 'latin1'),
@@ -187,7 +187,7 @@ describe('streaming', () => {
     ['POST', [], '', '', '0'],
     ['GET', ['Content-Length: 0'], '', '', undefined],
     ['PUT', ['Content-Length: 5', 'Connection: content-length'], 'five!', 'five!', '5'],
-  ])('%s with %j has the body that it has', async (method, lines, sent, body, length) => {
+  ])('a %s with %j keeps its body and its length', async (method, lines, sent, body, length) => {
     const answer = await ask(at.gateway.url, requestBytes(method, '/public/x', lines, sent), method)
     expect(answer?.status).toBe(200)
     const [seen] = at.upstream.received
@@ -197,7 +197,7 @@ describe('streaming', () => {
     )
   })
 
-  it('a client that goes away ends the upstream’s request, in the middle of the body', async () => {
+  it('the upstream’s request ends when the client leaves in the middle of the request body', async () => {
     let arrive: () => void = () => {}
     const arrived = new Promise<void>(resolve => {
       arrive = resolve
@@ -217,9 +217,9 @@ describe('streaming', () => {
   })
 
   it.each([
-    ['before it is answered', false],
-    ['in the middle of the answer', true],
-  ])('a client that goes away ends the upstream’s request, %s', async (_, answering) => {
+    ['before the response', false],
+    ['in the middle of the response', true],
+  ])('the upstream’s request ends when the client leaves %s', async (_, answering) => {
     let arrived: () => void = () => {}
     const underWay = new Promise<void>(resolve => {
       arrived = resolve
@@ -245,7 +245,7 @@ async function text(stream: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** The value once it has not changed for a while. */
+/** Returns the value when it has not changed for 250 ms. */
 async function stable(read: () => number): Promise<number> {
   for (let last = -1, quiet = 0; quiet < 5; ) {
     await new Promise(resolve => setTimeout(resolve, 50))

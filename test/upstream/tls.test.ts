@@ -37,26 +37,26 @@ ${['named', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
 
   const get = (path: string) => ask(gateway.url, requestBytes('GET', path))
 
-  it('are trusted by the authority that is named, and asked for the name that is', async () => {
+  it('are verified with the configured authority and server name', async () => {
     for (let i = 0; i < 3; i++) expect((await get('/named'))?.body.toString()).toBe('named')
     const [request] = named.received
     expect((request?.socket as TLSSocket | undefined)?.servername).toBe('courses.internal')
     // `server_name` is for the handshake; Host is the target's own.
     expect(request?.headers.host).toBe(new URL(named.url).host)
-    // One connection: the server name does not change from request to request.
+    // One connection shows that the server name does not change between requests.
     expect(new Set(named.received.map(({ socket }) => socket)).size).toBe(1)
   })
 
-  it('are trusted by their address where that stands in the certificate', async () => {
+  it('are verified by their address if the certificate contains it', async () => {
     expect((await get('/numbered'))?.body.toString()).toBe('numbered')
   })
 
   it.each([
-    ['without the name of the certificate', '/nameless'],
-    ['by another name', '/misnamed'],
+    ['without a server name', '/nameless'],
+    ['with another server name', '/misnamed'],
     ['with another authority', '/foreign'],
-    ['with no authority that Node knows', '/unknown'],
-  ])('%s are not sent a byte: a 502', async (_, path) => {
+    ['with an authority that Node does not trust', '/unknown'],
+  ])('%s receive no request, and the client gets a 502', async (_, path) => {
     const before = named.received.length
     // A failed attempt does not use up the only connection.
     for (let i = 0; i < 3; i++) expectRefusal(await get(path), 'upstream_unreachable')

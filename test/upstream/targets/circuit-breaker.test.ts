@@ -17,7 +17,7 @@ describe('a circuit breaker', () => {
   let two: MortalUpstream
   let gateway: TestGateway
 
-  // A breaker for each test, so that each finds it closed.
+  // Each test has its own breaker, which is closed at the start.
   const fresh = Array.from({ length: 18 }, (_, index) => `app${index}`)
   let app = ''
 
@@ -54,7 +54,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expectRefusal(await get(), 'upstream_unavailable')
     expect(one.received.length).toBe(6)
   }
-  it('opens at half of enough requests failed, refuses with 503 and without a use, and asks the upstream nothing', async () => {
+  it('opens when half of enough requests failed; then it refuses with a 503, spends no use and sends nothing', async () => {
     const user = await newUser(gateway)
     for (let i = 0; i < 3; i++) expect((await get())?.status).toBe(200)
     one.answer = reset
@@ -68,7 +68,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     ])
   })
 
-  it('stays closed while fewer fail', async () => {
+  it('stays closed while fewer requests fail', async () => {
     for (let i = 0; i < 4; i++) expect((await get())?.status).toBe(200)
     one.answer = reset
     for (let i = 0; i < 3; i++) expectRefusal(await get(), 'upstream_unreachable')
@@ -76,18 +76,18 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expect((await get())?.status).toBe(200)
   })
 
-  it('closes when one request is answered after its time', async () => {
+  it('closes when a request succeeds after `open_for`', async () => {
     await open()
     one.answer = (_, response) => response.end('back')
     await expect.poll(async () => (await get())?.status, patiently).toBe(200)
-    // Its counts start afresh: one failure does not open it again.
+    // The counts restart: one failure does not open it again.
     one.answer = reset
     expectRefusal(await get(), 'upstream_unreachable')
     one.answer = (_, response) => response.end('back')
     expect((await get())?.status).toBe(200)
   })
 
-  it('lets one request at a time find out, and opens again where it fails', async () => {
+  it('lets one request through as a probe, and opens again if it fails', async () => {
     await open()
     let fail: () => void = () => {}
     one.answer = (_, response) => {
@@ -112,7 +112,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expect(one.received.length).toBe(7)
   })
 
-  it('is not held open by a client that leaves while it finds out', async () => {
+  it('is not held open if the client of the probe leaves', async () => {
     await open()
     one.answer = () => {}
     const leaving = new RawConnection(gateway.url)
@@ -124,11 +124,11 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
       .toBe(7)
     leaving.close()
     one.answer = (_, response) => response.end('back')
-    // Sooner than the breaker would be half open again.
+    // The breaker would not be half open again so soon.
     await expect.poll(async () => (await get())?.status, { timeout: 900, interval: 20 }).toBe(200)
   })
 
-  it('does not open for what clients do: they leave, or are answered 500', async () => {
+  it('does not open for clients that leave or for responses with a 500', async () => {
     one.answer = (_, response) => response.writeHead(500).end()
     for (let i = 0; i < 12; i++) expect((await get())?.status).toBe(500)
     one.answer = () => {}
@@ -165,7 +165,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     return answer
   }
 
-  it.each(provoked)('does not open for %s, nor is the target avoided', async (_, answer, ask) => {
+  it.each(provoked)('does not open for %s, and the target still gets requests', async (_, answer, ask) => {
     one.answer = answer
     two.answer = answer
     for (let i = 0; i < 24; i++) expectRefusal((await ask()) as RawAnswer, 'upstream_unreachable')
@@ -184,11 +184,11 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
       (_, response) => response.socket?.end('HTTP/1.1 200 OK\r\nContent-Le'),
     ],
     [
-      'uploads that the target does not answer',
+      'a target that closes without a response to an upload',
       (request, response) => request.resume().on('end', () => response.socket?.destroy()),
       'a'.repeat(100_000),
     ],
-  ])('opens for %s', async (_, answer, body = '') => {
+  ])('opens after failures by %s', async (_, answer, body = '') => {
     one.answer = answer
     const lines = [`Content-Length: ${body.length}`]
     const send = () => ask(gateway.url, requestBytes('POST', app, lines, body))
@@ -196,13 +196,13 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expectRefusal(await send(), 'upstream_unavailable')
   })
 
-  it('opens for time-outs too', async () => {
+  it('opens after timeouts', async () => {
     one.answer = () => {}
     for (let i = 0; i < 6; i++) expectRefusal(await get('/slow'), 'upstream_timeout')
     expectRefusal(await get('/slow'), 'upstream_unavailable')
   })
 
-  it('of one target leaves the other its requests', async () => {
+  it('stops requests to its own target only', async () => {
     one.answer = reset
     for (let i = 0; i < 14; i++) await get('/pair')
     for (let i = 0; i < 6; i++) expect((await get('/pair'))?.body.toString()).toBe('two')
@@ -219,7 +219,7 @@ describe('the counts of a circuit breaker', () => {
   const start = () => createCircuitBreaker({ failures: 50, of_at_least: 4, open_for: openFor })
   const fail = ({ beginAttempt }: ReturnType<typeof start>) => beginAttempt()('unreachable')
 
-  it('are of the last ten seconds', () => {
+  it('cover the last ten seconds', () => {
     const breaker = start()
     for (let i = 0; i < 3; i++) fail(breaker)
     vi.advanceTimersByTime(10_000)
@@ -230,7 +230,7 @@ describe('the counts of a circuit breaker', () => {
     expect(breaker.state()).toBe('open')
   })
 
-  it('hold the requests that are still under way', () => {
+  it('include the requests in flight', () => {
     const breaker = start()
     for (let i = 0; i < 8; i++) breaker.beginAttempt()
     for (let i = 0; i < 7; i++) fail(breaker)
@@ -239,7 +239,7 @@ describe('the counts of a circuit breaker', () => {
     expect(breaker.state()).toBe('open')
   })
 
-  it('leave a probe that does not end its place for `open_for` only', () => {
+  it('wait at most `open_for` for a probe to end', () => {
     const breaker = start()
     for (let i = 0; i < 4; i++) fail(breaker)
     vi.advanceTimersByTime(openFor)
@@ -252,7 +252,7 @@ describe('the counts of a circuit breaker', () => {
     expect(breaker.state()).toBe('closed')
   })
 
-  it('begin anew once it closes, and leave out what was sent before', () => {
+  it('restart when it closes, and leave out requests that were sent earlier', () => {
     const breaker = start()
     const late = Array.from({ length: 4 }, () => breaker.beginAttempt())
     for (let i = 0; i < 4; i++) fail(breaker)

@@ -1,4 +1,4 @@
-// The limits of a connection that carries one request after another: undici's timer is the same for all of them.
+// The time limits of a connection that carries several requests. undici uses one timer for all of them.
 import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes } from '../../security/raw-client.ts'
@@ -8,7 +8,7 @@ import { startScriptedUpstream } from '../scripted-upstream.ts'
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const half = ok.slice(0, -1)
 
-describe('a connection that was used before', () => {
+describe('a reused connection', () => {
   const at = gatewayBefore(
     startScriptedUpstream,
     url => `upstreams:
@@ -26,7 +26,7 @@ routes:
 
   const get = (path: string) => ask(at.gateway.url, requestBytes('GET', path))
 
-  /** Asks for a response that is like the first two, and then for one that is not. */
+  /** Sends two requests that succeed, then a third that gets the response of `script`. */
   async function getThird(path: string, script: (socket: Socket) => void) {
     for (let i = 0; i < 2; i += 1) expect((await get(path))?.body.toString()).toBe('ok')
     at.upstream.script = script
@@ -36,19 +36,19 @@ routes:
     return { answer, tookMs: performance.now() - startedAt }
   }
 
-  it('waits for a head as long as `response` says, and not as long as for a body', async () => {
+  it('waits for a response head for `response`, not for `idle`', async () => {
     const { answer, tookMs } = await getThird('/head', () => {})
     expect(answer?.status).toBe(504)
     expect(tookMs).toBeLessThan(5_000)
   })
 
-  it('waits for a body that stands still as long as `idle` says, and not as long as for a head', async () => {
+  it('waits for a stalled body for `idle`, not for `response`', async () => {
     const { answer, tookMs } = await getThird('/body', socket => socket.write(half))
     expect(answer).toMatchObject({ status: 200, complete: false })
     expect(tookMs).toBeLessThan(5_000)
   })
 
-  it('waits longer for a body than for a head where it may', async () => {
+  it('waits longer for a body than for a head if `idle` is longer', async () => {
     const { answer } = await getThird('/head', socket => {
       socket.write(half)
       setTimeout(() => socket.write('k'), 1_500)
@@ -56,8 +56,8 @@ routes:
     expect(answer?.body.toString()).toBe('ok')
   })
 
-  // undici takes two seconds off what an upstream says.
-  it.each([3, 4])('is closed in good time if its upstream keeps it for %i s', async seconds => {
+  // undici subtracts two seconds from the upstream's keep-alive time.
+  it.each([3, 4])('is closed before its upstream’s keep-alive time of %i s ends', async seconds => {
     const ended = new Promise<number>(resolve => {
       at.upstream.script = socket => {
         const answeredAt = performance.now()

@@ -1,4 +1,4 @@
-// An upstream connection returns to its pool however its request ended: one that did not would be lost for good.
+// An upstream connection returns to its pool however its request ended. Otherwise it would be lost permanently.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
@@ -50,10 +50,10 @@ routes:
   }
 
   it.each<[string, (socket: Socket) => void, () => Promise<void>]>([
-    ['an answer', says(ok), () => asks('GET', '/app')],
-    ['an answer to HEAD', says(ok.slice(0, -2)), () => asks('HEAD', '/app')],
+    ['a response', says(ok), () => asks('GET', '/app')],
+    ['a response to HEAD', says(ok.slice(0, -2)), () => asks('HEAD', '/app')],
     [
-      'an answer that closes',
+      'a response with Connection: close',
       says(ok.replace('OK\r\n', 'OK\r\nConnection: close\r\n')),
       () => asks('GET', '/app'),
     ],
@@ -63,23 +63,23 @@ routes:
       () => asks('GET', '/app'),
     ],
     [
-      'an answer before the body’s end',
+      'a response before the end of the request body',
       says(ok),
       () => asks('POST', '/app', ['Content-Length: 70000'], 'fi'),
     ],
-    ['more than was declared', says(`${ok}${ok}`), () => asks('GET', '/app')],
-    ['what is no answer', says('nonsense\r\n\r\n'), () => asks('GET', '/app')],
-    ['an answer that is cut off', socket => socket.end(ok.slice(0, -1)), () => asks('GET', '/app')],
-    ['an answer that stands still', says(ok.slice(0, -1)), () => asks('GET', '/app')],
+    ['bytes after the declared length', says(`${ok}${ok}`), () => asks('GET', '/app')],
+    ['an invalid response', says('nonsense\r\n\r\n'), () => asks('GET', '/app')],
+    ['a response that is cut off', socket => socket.end(ok.slice(0, -1)), () => asks('GET', '/app')],
+    ['a response that stalls', says(ok.slice(0, -1)), () => asks('GET', '/app')],
     ['a reset', socket => socket.resetAndDestroy(), () => asks('GET', '/app')],
     ['silence', () => {}, () => asks('GET', '/app')],
     [
-      'silence on a connection to be closed',
+      'a stall on a connection that is to be closed',
       socket => socket.write('HTTP/1.0 200 OK\r\n\r\nx'),
       () => asks('GET', '/app'),
     ],
-    ['a client that leaves before the answer', () => {}, leaves],
-    ['a client that leaves within it', says(ok.slice(0, -1)), leaves],
+    ['a client that leaves before the response', () => {}, leaves],
+    ['a client that leaves during the response', says(ok.slice(0, -1)), leaves],
     [
       'a refused upgrade',
       says(ok),
@@ -102,7 +102,7 @@ routes:
     for (let i = 0; i < 3; i += 1) expect((await get())?.body.toString()).toBe('ok')
   })
 
-  it('goes to those who wait in the order in which they came', async () => {
+  it('goes to waiting requests in the order of their arrival', async () => {
     at.upstream.script = () => {}
     const holder = new RawConnection(at.gateway.url)
     holder.write(requestBytes('GET', '/app'))
@@ -125,7 +125,7 @@ routes:
       { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
       { connections, connection_age: ageMs, timeouts: { connect: 1_000, response: 1_000, idle: 1_000 } },
     )
-  /** What a request over a pool is told, and nothing more. */
+  /** The handler of a request over a pool, with the given callbacks. */
   const handlerWith = (told: object) => ({
     isOver: false,
     onConnect() {},
@@ -135,7 +135,7 @@ routes:
     ...told,
   })
 
-  it('outlives its retirement as a WebSocket, and is free before', async () => {
+  it('is free while it is a WebSocket, and its WebSocket survives the retirement of the pool', async () => {
     at.upstream.script = (socket, head) => {
       socket.write(switching)
       socket.on('data', bytes => socket.write(bytes))
@@ -162,7 +162,7 @@ routes:
     await pool.close()
   })
 
-  it('opened with others ends before or after them, by a tenth of the age at most', async () => {
+  it('expires at its own time, within a tenth of `connection_age`', async () => {
     vi.useFakeTimers({ toFake: ['performance'] })
     at.upstream.script = says(ok)
     const together = 40
@@ -202,7 +202,7 @@ routes:
     }
   })
 
-  it('is free again after what could not be sent at all', async () => {
+  it('is free again after a request that could not be sent', async () => {
     const connections = poolOf(1, 0)
     const refused = new Promise<Error>(resolve => {
       const handler = {

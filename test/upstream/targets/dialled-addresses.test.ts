@@ -1,4 +1,4 @@
-// Which addresses of a name are dialled: none that leads to this machine's credentials or to no machine.
+// Addresses of a name are not dialled if they lead to cloud credentials or to no machine.
 import { describe, expect, it } from 'vitest'
 import { mayBeDialled, sortAddresses } from '../../../src/upstream/targets/dialled-addresses.ts'
 
@@ -40,7 +40,7 @@ describe('an address of a name', () => {
     expect(mayBeDialled(address)).toBe(true)
   })
 
-  it('has its place by its bytes, IPv4 first, and is named once', () => {
+  it('is sorted by its bytes, IPv4 first, and is listed once', () => {
     expect(sortAddresses(['::2', '10.0.0.10', '10.0.0.9', '9.0.0.1', '::1', '0:0::2', '10.0.0.9'])).toEqual([
       '9.0.0.1',
       '10.0.0.9',

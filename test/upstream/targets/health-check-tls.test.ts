@@ -1,4 +1,4 @@
-// Health checks of https targets: each check ends, whatever the certificate is, and is followed by the next.
+// Each health check of an https target ends, whatever the certificate is, and is followed by the next check.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -59,10 +59,10 @@ routes:
   const show = ({ cert, key }: TestCertificate) => service.setSecureContext({ cert, key })
 
   it.each([
-    ['of another name', () => show(first)],
+    ['for another name', () => show(first)],
     ['that has expired', () => show(expired)],
-    ['of an unknown authority', () => show(second)],
-  ])('fail and go on with a certificate %s, and pass when it is repaired', async (_, fail) => {
+    ['from an unknown authority', () => show(second)],
+  ])('fail and continue with a certificate %s, and pass when it is replaced', async (_, fail) => {
     await expect.poll(checks, patiently).toBe('passing')
     fail()
     await expect.poll(checks, patiently).toBe('failing')
@@ -74,7 +74,7 @@ routes:
     expect((await ask(gateway.url, requestBytes('GET', '/app')))?.body.toString()).toBe('ok')
   })
 
-  it('fail and go on while handshakes hang, and pass when they no longer hang', async () => {
+  it('fail and continue while handshakes hang, and pass when they no longer hang', async () => {
     await expect.poll(checks, patiently).toBe('passing')
     isHanging = true
     await expect.poll(checks, patiently).toBe('failing')

@@ -13,7 +13,7 @@ describe('health checks', () => {
   let one: MortalUpstream
   let two: MortalUpstream
   let gateway: TestGateway
-  /** The status with which each target answers health checks; 0 for no response. */
+  /** The status code of each target's response to health checks; 0 for no response. */
   const health: Record<string, number> = {}
   let failed = 0
 
@@ -50,7 +50,7 @@ routes:
   })
 
   const get = () => ask(gateway.url, requestBytes('GET', '/app/x'))
-  /** The targets that respond, over enough requests for each to have its turn. */
+  /** The targets that respond to a few requests in a row. */
   async function served(): Promise<string[]> {
     const names = new Set<string>()
     for (let i = 0; i < 4; i++) names.add(String((await get())?.body))
@@ -58,24 +58,24 @@ routes:
   }
 
   it.each([
-    ['an error', 500],
-    ['a no', 404],
-    ['nothing in time', 0],
-  ])('that get %s in a row put a target out; good ones bring it back', async (_, status) => {
+    ['a 500', 500],
+    ['a 404', 404],
+    ['no response in time', 0],
+  ])('take a target out after %s in a row, and bring it back when they pass', async (_, status) => {
     health.two = status
     await expect.poll(served, patiently).toEqual(['one'])
     health.two = 302
     await expect.poll(served, patiently).toEqual(['one', 'two'])
   })
 
-  it('that cannot connect put a target out, and bring it back', async () => {
+  it('take a target out while they cannot connect, and bring it back afterwards', async () => {
     await two.kill()
     await expect.poll(served, patiently).toEqual(['one'])
     await two.revive()
     await expect.poll(served, patiently).toEqual(['one', 'two'])
   })
 
-  it('that leave no target make a 503, which spends no use', async () => {
+  it('cause a 503 that spends no use if no target is left', async () => {
     const user = await newUser(gateway)
     const counted = () => call(gateway.url, 'GET', '/counted', { token: user.access })
     health.one = 503
@@ -87,7 +87,7 @@ routes:
     expect(
       await gateway.sql('select daily_usage, last_usage_date from users where id = $1', [user.id]),
     ).toEqual([{ daily_usage: 0, last_usage_date: null }])
-    // A client that may not pass is refused for that first.
+    // The refusal of the guards comes first.
     expect((await call(gateway.url, 'GET', '/counted')).status).toBe(401)
     health.one = 200
     await expect.poll(async () => (await get())?.status, patiently).toBe(200)
@@ -95,7 +95,7 @@ routes:
     expect((await counted()).status).toBe(429)
   })
 
-  it('that have failed once of three times needed put nobody out', async () => {
+  it('take no target out after one of three failures', async () => {
     await expect.poll(() => failed, patiently).toBe(1)
     expect((await call(gateway.url, 'GET', '/other')).text).toBe('two')
   })

@@ -8,7 +8,7 @@ import type { OpenTarget } from '../../../src/upstream/targets/target.ts'
 import { createUpstreams } from '../../../src/upstream/targets/upstreams.ts'
 import { configOf } from '../../config/reading.ts'
 
-/** It never answers a check. */
+/** Never responds to a health check. */
 const server = createServer(() => {})
 beforeAll(() => new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve)))
 afterAll(() => {
@@ -16,7 +16,7 @@ afterAll(() => {
   server.close()
 })
 
-it('comes after the start where it takes longer than 2 s: its addresses are unchecked', async () => {
+it('addresses that resolve more than 2 s after the start are unchecked', async () => {
   const { port } = server.address() as AddressInfo
   const { upstreams } = configOf(
     `upstreams: { app: { targets: ["http://app:${port}"], health: { path: /health, timeout: 10s } } }`,

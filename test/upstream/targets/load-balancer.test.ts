@@ -1,4 +1,4 @@
-// Which endpoint a request goes to: weights to the request, users to their own, the healthy before the sick.
+// The load balancer picks by weight or by user, and prefers healthy endpoints.
 import { describe, expect, it } from 'vitest'
 import type { Endpoint } from '../../../src/upstream/targets/endpoint.ts'
 import { createLoadBalancer } from '../../../src/upstream/targets/load-balancer.ts'
@@ -16,7 +16,7 @@ const wellOff: Condition = { available: true, unchecked: false, ejected: false, 
 
 const client = 1
 
-/** Endpoints in any condition that a test gives them; none is connected to. */
+/** An endpoint whose condition the test sets. It has no connection. */
 function endpoint(name: string) {
   const condition: Condition = { ...wellOff }
   const value: Endpoint = {
@@ -65,8 +65,8 @@ function counts(picks: (string | undefined)[]): Record<string, number> {
   return counted
 }
 
-describe('targets take turns by weight', () => {
-  it('exactly, in every run as long as the sum of the weights reduced', () => {
+describe('targets', () => {
+  it('share every run of requests exactly by weight', () => {
     const pick = createLoadBalancer([
       target('a', 100, named('a', 1)),
       target('b', 10, named('b', 1)),
@@ -78,7 +78,7 @@ describe('targets take turns by weight', () => {
     }
   })
 
-  it('evenly among the addresses of each', () => {
+  it('share their requests evenly among their addresses', () => {
     const pick = createLoadBalancer([target('a', 3, named('a', 3)), target('b', 1, named('b', 2))])
     expect(counts(Array.from({ length: 24 }, () => pick(undefined, [], client)?.name))).toEqual({
       a0: 6,
@@ -89,7 +89,7 @@ describe('targets take turns by weight', () => {
     })
   })
 
-  it('and keep their share while addresses of another are away', () => {
+  it('keep their share while some of their addresses are unavailable', () => {
     const app = named('app', 3)
     const pick = createLoadBalancer([target('app', 100, app), target('canary', 10, named('canary', 1))])
     for (const { condition } of app.slice(1)) condition.available = false
@@ -99,7 +99,7 @@ describe('targets take turns by weight', () => {
     })
   })
 
-  it('without catching up on what they missed', () => {
+  it('do not catch up on requests that they missed', () => {
     const [a, b] = [named('a', 1), named('b', 1)]
     const pick = createLoadBalancer([target('a', 1, a), target('b', 1, b)])
     for (const { condition } of b) condition.available = false
@@ -111,7 +111,7 @@ describe('targets take turns by weight', () => {
     })
   })
 
-  it('exactly too while a target comes and goes between the requests', () => {
+  it('share exactly by weight while a target comes and goes between requests', () => {
     const b = named('b', 1)
     const pick = createLoadBalancer([
       target('a', 2, named('a', 1)),
@@ -141,37 +141,37 @@ describe('an endpoint is picked', () => {
     ['unable to admit the client', { admits: false }],
     ['unavailable', { available: false }],
     ['not checked yet', { available: false, unchecked: true }],
-  ])('not while it is %s and another is well', (_, condition) => {
+  ])('never while it is %s and another is healthy', (_, condition) => {
     expect(picksWith(condition)).toEqual(new Set(['a']))
   })
 
-  it('though it is ejected or busy, where all are', () => {
+  it('while it is ejected or busy if all others are too', () => {
     a.condition.free = false
     expect(picksWith({ ejected: true })).toEqual(new Set(['a', 'b']))
     a.condition.free = true
   })
 
-  it('before its first check only where no other is available', () => {
+  it('before its first check only if no other is available', () => {
     a.condition.available = false
     expect(picksWith({ available: false, unchecked: true })).toEqual(new Set(['b']))
     a.condition.available = true
   })
 
-  it('not a second time for one request while there is another', () => {
+  it('twice for one request only if there is no other', () => {
     expect(picksWith({}, [b.value])).toEqual(new Set(['a']))
     expect(picksWith({ available: false }, [a.value])).toEqual(new Set(['a']))
     expect(picksWith({ available: false, unchecked: true }, [a.value])).toEqual(new Set(['a']))
   })
 
-  it('never of a target without weight', () => {
+  it('never if its target has no weight', () => {
     expect(createLoadBalancer([target('a', 0, [a])])(undefined, [], client)).toBeUndefined()
   })
 })
 
-describe('split by user', () => {
+describe('splitting by user', () => {
   const users = Array.from({ length: 100_000 }, (_, id) => hashText(String(id + 1)))
 
-  it('a user keeps an endpoint, in every process, and the shares are those of the weights', () => {
+  it('gives a user the same endpoint in every process, and shares users by weight', () => {
     const make = () =>
       createLoadBalancer([target('http://a', 100, named('a', 2)), target('http://b', 50, named('b', 1))])
     const [one, other] = [make(), make()]
@@ -181,7 +181,7 @@ describe('split by user', () => {
     for (const name of ['a0', 'a1', 'b0']) expect((shares[name] ?? 0) / users.length).toBeCloseTo(1 / 3, 2)
   })
 
-  it('one more endpoint moves its own share of its target’s users alone', () => {
+  it('moves only the share of a new endpoint, from users of the same target', () => {
     const [a, b] = [named('a', 4), named('b', 1)]
     const before = createLoadBalancer([target('http://a', 100, a.slice(0, 3)), target('http://b', 100, b)])
     const grown = createLoadBalancer([target('http://a', 100, a), target('http://b', 100, b)])
@@ -190,7 +190,7 @@ describe('split by user', () => {
     expect(moved.length / users.length).toBeCloseTo(1 / 8, 2)
   })
 
-  it('a user whose endpoint is away goes to another, and comes back', () => {
+  it('moves a user to another endpoint while theirs is unavailable', () => {
     const [a] = [named('a', 3)]
     const pick = createLoadBalancer([target('http://a', 100, a)])
     const before = pick(users[0], [], client)

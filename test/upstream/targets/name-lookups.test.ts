@@ -1,4 +1,4 @@
-// Looking names up in the background: what an answer, none, or half of one changes, and when.
+// Names are looked up in the background. Complete, partial and missing DNS answers change the addresses differently.
 import type { LookupAddress } from 'node:dns'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createHistogram } from '../../../src/observability/metrics/histogram.ts'
@@ -24,7 +24,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A name server with the answers that a test gives it. */
+/** Watches `app` with a name server that gives these answers. */
 function watched(answers: { 4: Answer; 6: Answer }, config: Partial<ResolveConfig> = {}) {
   const asked: string[] = []
   const silent: ((found: LookupAddress[]) => void)[] = []
@@ -56,7 +56,7 @@ function watched(answers: { 4: Answer; 6: Answer }, config: Partial<ResolveConfi
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 
 describe('a name', () => {
-  it('is looked up at once and then at its interval, give or take a tenth', async () => {
+  it('is looked up at once and then at its interval, plus or minus a tenth', async () => {
     const { asked, heard, watch } = watched({ 4: ['10.0.0.2', '10.0.0.1'], 6: 'ENOTFOUND' })
     await watch.firstAnswer
     expect(heard.addresses).toEqual([['10.0.0.1', '10.0.0.2']])
@@ -65,7 +65,7 @@ describe('a name', () => {
     expect(asked.length).toBeLessThanOrEqual(7)
   })
 
-  it('is asked for IPv6 only where the answer is that there is no IPv4', async () => {
+  it('is looked up for IPv6 only if it has no IPv4 address', async () => {
     const { answers, asked, heard, watch } = watched({ 4: 'ENOTFOUND', 6: ['fd00::1'] })
     await watch.firstAnswer
     expect([asked, heard.addresses]).toEqual([['app 4', 'app 6'], [['fd00::1']]])
@@ -78,13 +78,13 @@ describe('a name', () => {
     expect(heard.addresses).toEqual([['fd00::1']])
   })
 
-  it.each([4, 6] as const)('is asked for IPv%i alone where that is set', async family => {
+  it.each([4, 6] as const)('is looked up only for IPv%i if that is configured', async family => {
     const { asked, watch } = watched({ 4: ['10.0.0.1'], 6: ['fd00::1'] }, { family })
     await watch.firstAnswer
     expect(asked).toEqual([`app ${family}`])
   })
 
-  it('keeps its addresses as long as look-ups fail, says so once, and once that they work', async () => {
+  it('keeps its addresses while lookups fail, and reports failure and recovery once each', async () => {
     const { answers, heard, watch } = watched({ 4: ['10.0.0.1'], 6: 'ENOTFOUND' })
     await watch.firstAnswer
     answers[4] = 'EAI_AGAIN'
@@ -98,24 +98,27 @@ describe('a name', () => {
   it.each([
     [10 * second, 300 * second],
     [600 * second, 3_600 * second],
-  ])('without addresses, looked up every %i ms, keeps the last for %i ms', async (every, patience) => {
-    const { answers, heard, watch } = watched({ 4: ['10.0.0.1'], 6: 'ENOTFOUND' }, { every })
-    await watch.firstAnswer
-    answers[4] = 'ENOTFOUND'
-    await pass(patience - every)
-    expect(heard.addresses).toEqual([['10.0.0.1']])
-    await pass(3.3 * every)
-    expect(heard.addresses.at(-1)).toEqual([])
-    expect(heard.states).toEqual(['no such name'])
-  })
+  ])(
+    'with an interval of %i ms keeps its last addresses for %i ms after they disappear',
+    async (every, patience) => {
+      const { answers, heard, watch } = watched({ 4: ['10.0.0.1'], 6: 'ENOTFOUND' }, { every })
+      await watch.firstAnswer
+      answers[4] = 'ENOTFOUND'
+      await pass(patience - every)
+      expect(heard.addresses).toEqual([['10.0.0.1']])
+      await pass(3.3 * every)
+      expect(heard.addresses.at(-1)).toEqual([])
+      expect(heard.states).toEqual(['no such name'])
+    },
+  )
 
-  it('with link-local addresses alone has none that may be dialled', async () => {
+  it('with only link-local addresses has no address that may be dialled', async () => {
     const { heard, watch } = watched({ 4: ['169.254.169.254'], 6: ['fd00::1'] })
     await watch.firstAnswer
     expect(heard).toMatchObject({ addresses: [], states: ['it names no address that may be dialled'] })
   })
 
-  it('has at most as many addresses as set, those that may not be dialled not counted', async () => {
+  it('has at most `most` addresses, not counting those that may not be dialled', async () => {
     const { heard, watch } = watched(
       { 4: ['10.0.0.3', '169.254.0.1', '10.0.0.2', '10.0.0.1'], 6: [] },
       { most: 2 },
@@ -126,7 +129,7 @@ describe('a name', () => {
     expect(heard.tooMany).toEqual([3])
   })
 
-  it('that is not answered is waited for for 2 s at most, before anything is accepted; addresses and localhost are none', async () => {
+  it('without a DNS answer delays the start by at most 2 s; addresses and localhost need no lookup', async () => {
     const { upstreams } = configOf(
       'upstreams: { app: { targets: ["http://app", "http://10.0.0.1", "http://localhost"] } }',
     )
@@ -153,7 +156,7 @@ describe('a name', () => {
     for (const target of targets) target.quiesce()
   })
 
-  it('is looked up at once where a reload asks for another family, and keeps the addresses that stay', async () => {
+  it('is looked up at once when a reload changes its family, and keeps the addresses that stay', async () => {
     const { asked, heard, watch } = watched({ 4: ['10.0.0.1'], 6: ['fd00::1'] })
     await watch.firstAnswer
     watch.configure({ every: 10 * second, most: 32, family: 4 })
@@ -166,7 +169,7 @@ describe('a name', () => {
     expect(asked.length).toBeLessThanOrEqual(10)
   })
 
-  it('is another target where each connect looks it up, which says nothing of an address', () => {
+  it('is another target with `resolve: false`; an address is not', () => {
     const keysWith = (resolve: string) => {
       const { upstreams } = configOf(
         `upstreams: { app: { targets: ["http://app", "http://10.0.0.1"], resolve: ${resolve} } }`,
@@ -191,7 +194,7 @@ describe('a name', () => {
     expect(new Set(all.map(([, literal]) => literal)).size).toBe(1)
   })
 
-  it('is asked for once an interval also where a reload during a look-up makes that shorter', async () => {
+  it('is looked up once per interval after a reload shortens the interval during a lookup', async () => {
     const { answers, asked, silent, watch } = watched({ 4: ['10.0.0.1'], 6: 'ENOTFOUND' })
     await watch.firstAnswer
     answers[4] = 'silence'
@@ -205,7 +208,7 @@ describe('a name', () => {
     expect(asked.length - before).toBeLessThanOrEqual(23)
   })
 
-  it('of two upstreams is asked for one after the other, and other names at once', async () => {
+  it('is looked up for one upstream at a time, and in parallel with other names', async () => {
     const asked: string[] = []
     const answer: ((found: LookupAddress[]) => void)[] = []
     const lookups = createNameLookups(name => {
@@ -222,13 +225,13 @@ describe('a name', () => {
     expect(asked).toEqual(['app', 'other', 'app'])
   })
 
-  it('that is not answered within its interval counts as failed, and the answer is taken when it comes', async () => {
+  it('without a DNS answer within its interval counts as failed; a late answer is still used', async () => {
     const { answers, asked, heard, silent, watch } = watched({ 4: 'silence', 6: 'ENOTFOUND' })
     await pass(10 * second)
     await watch.firstAnswer
     expect(heard.states).toEqual(['no answer within 10000 ms'])
     await pass(60 * second)
-    // One at a time: nothing else was asked meanwhile.
+    // No other lookup runs meanwhile.
     expect(asked).toEqual(['app 4'])
     answers[4] = ['10.0.0.1']
     silent[0]?.([{ address: '10.0.0.9', family: 4 }])

@@ -1,4 +1,4 @@
-// The log of targets that become unhealthy and healthy again, each by the name that operators see elsewhere.
+// The log names targets that become unhealthy or healthy again as the metrics and the console do.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startTargetLog } from '../../../src/upstream/targets/target-log.ts'
 import type { TargetStatus } from '../../../src/upstream/targets/target-status.ts'
@@ -48,7 +48,7 @@ routes:
       .filter(line => line.upstream === upstream)
   const patiently = { timeout: 15_000 }
 
-  it('writes one line for each with the cause', async () => {
+  it('writes one line with the cause for each target', async () => {
     await call(gateway.url, 'GET', '/breaking')
     const cases: [name: string, target: string, cause: string][] = [
       ['failing', failing.url, 'status 500'],
@@ -103,7 +103,7 @@ describe('the log of targets', () => {
     vi.useRealTimers()
   })
 
-  it('names each address of a target, and keeps the lines of each apart', async () => {
+  it('writes one line for each address of a target', async () => {
     const other = { ...ill, target: 'http://app:9000 (10.0.0.2)' }
     statuses = [ill, other]
     await vi.advanceTimersByTimeAsync(30_000)
@@ -116,7 +116,7 @@ describe('the log of targets', () => {
     )
   })
 
-  it('writes nothing for a name without address and for an address before its first check', async () => {
+  it('contains nothing for a name without addresses or for an address before its first check', async () => {
     statuses = [
       { ...ill, checks: null, problem: null },
       { ...ill, problem: null },
@@ -125,7 +125,7 @@ describe('the log of targets', () => {
     expect(lines).toEqual([])
   })
 
-  it('does not forget a target whose process does not reply for a moment', async () => {
+  it('remembers a target while its process does not reply for a moment', async () => {
     statuses = [ill]
     await vi.advanceTimersByTimeAsync(1_000)
     statuses = []
@@ -138,7 +138,7 @@ describe('the log of targets', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('names requests that failed where there are no health checks', async () => {
+  it('gives failed requests as the cause if there are no health checks', async () => {
     statuses = [{ ...well, isHealthy: false, checks: null, isEjected: true }]
     await vi.advanceTimersByTimeAsync(1_000)
     expect(lines).toMatchObject([['warn', { cause: 'requests failed' }, 'target is unhealthy']])

@@ -65,31 +65,31 @@ routes:
     two.answer = answer
   }
 
-  it('are each told their own Host', async () => {
+  it('each receive their own Host', async () => {
     await Promise.all([get(), get()])
     for (const target of [one, two]) {
       expect(target.received.map(({ headers }) => `http://${headers.host}`)).toEqual([target.url])
     }
   })
 
-  it('one of which stands twice are two, that one with both weights', async () => {
+  it('that are listed twice have the sum of both weights', async () => {
     const names: string[] = []
     for (let i = 0; i < 6; i++) names.push(await get('/twice'))
     expect(names.filter(name => name === 'one')).toHaveLength(4)
   })
 
-  it('without weight are not used, neither where all are so nor where the others are away', async () => {
+  it('without weight are never used, even if no other target is available', async () => {
     expectRefusal(await ask(gateway.url, requestBytes('GET', '/weightless')), 'upstream_unavailable')
     expectRefusal(await ask(gateway.url, requestBytes('GET', '/spare')), 'upstream_unreachable')
     expect(counts()).toEqual([0, 0])
   })
 
-  it('may be literal addresses that no name may lead to', async () =>
+  it('may be literal addresses that a name may not resolve to', async () =>
     expect(await get('/literal')).toBe('one'))
 
-  it('split by user have each user to themselves, as explain tells', async () => {
+  it('split by user serve each user with one target, which `explain` shows', async () => {
     const seen = new Set<string>()
-    // As many as tell for one at least that a target written twice has twice the users.
+    // With this many users, one of them shows that a target listed twice has twice the share.
     for (let people = 0; people < 24; people += 1) {
       const user = await newUser(gateway)
       const names = new Set<string>()
@@ -107,7 +107,7 @@ routes:
     expect(seen.size).toBe(2)
   })
 
-  it('split by user have strangers by their address, of IPv6 by the network', async () => {
+  it('split by user serve anonymous clients by their IPv4 address or IPv6 network', async () => {
     const of = async (address: string) =>
       (await call(gateway.url, 'GET', '/split', { headers: { 'x-forwarded-for': address } })).text
     const seen = new Set<string>()
@@ -121,7 +121,7 @@ routes:
     expect(seen.size).toBe(2)
   })
 
-  it('are asked on connections that are no older than may be, and what is on one goes on', async () => {
+  it('get no new requests on connections older than `connection_age`; requests in flight continue', async () => {
     const socketOf = async (path: string) => {
       await get(path)
       return one.received.at(-1)?.socket
@@ -141,14 +141,14 @@ routes:
     expect(await socketOf('/ageless')).toBe(ageless)
   })
 
-  it('have each a limit on connections: what is more waits, and goes where there is room', async () => {
+  it('each have a connection limit; further requests wait for a free connection of any target', async () => {
     both((_, response) => setTimeout(() => response.end(), 250))
     const answers = await Promise.all(Array.from({ length: 12 }, () => call(gateway.url, 'GET', '/narrow')))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
     expect([one.most, two.most]).toEqual([2, 2])
   })
 
-  it('one of which is killed under load fail no idempotent request, and get requests again when it is back', async () => {
+  it('fail no idempotent request when one is killed under load, and use it again when it is back', async () => {
     both((_, response) => setTimeout(() => response.end(), 5))
     const statuses: number[] = []
     let isOver = false
@@ -158,7 +158,7 @@ routes:
         statuses.push((await call(gateway.url, method, '/app/x')).status)
       }
     })
-    // The machine may be busy: what counts is that nothing fails, however long it takes.
+    // The machine may be busy. Only failures count, not the duration.
     const patiently = { timeout: 10_000 }
     try {
       await expect.poll(() => two.received.length, patiently).toBeGreaterThan(50)
@@ -176,7 +176,7 @@ routes:
     expect(statuses.filter(status => status !== 200)).toEqual([])
   }, 30_000)
 
-  it('are all down: a 502, never a 503, and served again at once when one is back', async () => {
+  it('that are all down cause a 502, never a 503, and are used at once when one is back', async () => {
     await Promise.all([one.kill(), two.kill()])
     for (let i = 0; i < 4; i++) {
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
@@ -191,13 +191,13 @@ routes:
   describe('a request', () => {
     const reset: MortalUpstream['answer'] = (_, response) => response.socket?.destroy()
 
-    it('that nobody answers is sent to the other target once', async () => {
+    it('without a response is sent to the other target once', async () => {
       both(reset)
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
       expect(counts()).toEqual([1, 1])
     })
 
-    it('that could not be sent at all goes to the other one, whatever its method', async () => {
+    it('of any method goes to the other target if it could not be sent at all', async () => {
       await one.kill()
       try {
         for (let i = 0; i < 4; i++) {
@@ -210,7 +210,7 @@ routes:
       }
     })
 
-    it('that is a POST is never sent twice', async () => {
+    it('with the method POST is never sent twice', async () => {
       both(reset)
       for (const body of ['', 'five!']) {
         const bytes = requestBytes('POST', '/app/x', [`Content-Length: ${body.length}`], body)
@@ -219,14 +219,14 @@ routes:
       expect(one.received.length + two.received.length).toBe(2)
     })
 
-    it('whose body was begun to be read is never sent twice', async () => {
+    it('is never sent twice once reading its body has begun', async () => {
       both(reset)
       const bytes = requestBytes('PUT', '/app/x', ['Content-Length: 5'], 'five!')
       expectRefusal(await ask(gateway.url, bytes), 'upstream_unreachable')
       expect(one.received.length + two.received.length).toBe(1)
     })
 
-    it('with a body that nobody has read is sent on whole where the first target cannot be connected to', async () => {
+    it('with an unread body is sent completely to the other target if the first does not accept', async () => {
       await one.kill()
       const bodies: string[] = []
       two.answer = async (request, response) => {
@@ -240,19 +240,19 @@ routes:
       await one.revive()
     })
 
-    it('that ran out of time is not sent twice', async () => {
+    it('is not sent again after a timeout', async () => {
       both(() => {})
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/impatient')), 'upstream_timeout')
       expect(one.received.length + two.received.length).toBe(1)
     })
 
-    it('is sent once where retries is 0', async () => {
+    it('is sent once if retries is 0', async () => {
       both(reset)
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/once')), 'upstream_unreachable')
       expect(one.received.length + two.received.length).toBe(1)
     })
 
-    it('that was tried twice is one use', async () => {
+    it('counts as one use when it is retried', async () => {
       const user = await newUser(gateway)
       one.answer = reset
       two.answer = reset
@@ -265,10 +265,10 @@ routes:
       expect((await counted()).status).toBe(429)
     })
 
-    it('whose kept connection the upstream has closed is sent on a fresh one', async () => {
+    it('is sent on a new connection if the upstream has closed the idle one', async () => {
       expect(await get('/single')).toBe('one')
       const [first] = one.received
-      // Closes just as the next request arrives, as an idle timeout would.
+      // The upstream closes just as the next request arrives, like an idle timeout.
       one.answer = (request, response) => {
         if (request.socket === first?.socket) request.socket.destroy()
         else response.end('afresh')
