@@ -1,4 +1,4 @@
-// When the change feed is fresh: decided by received heartbeats, on a clock that the test moves.
+// Received heartbeats decide whether the change feed is fresh. The test moves the clock.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type ChangeFeed,
@@ -6,11 +6,11 @@ import {
   type NotificationHandlers,
 } from '../../src/storage/change-feed.ts'
 
-describe('the feed', () => {
+describe('the change feed', () => {
   let feed: ChangeFeed
   let handlers: NotificationHandlers
   let own: string
-  /** Heartbeats sent, and not received until the test delivers them. */
+  /** The heartbeats sent. The test delivers them. */
   let beats: string[]
   let send: () => Promise<never[]>
   let reconnects: number
@@ -76,7 +76,7 @@ describe('the feed', () => {
     gaps = 0
   }
 
-  it('is not believed before a heartbeat is heard that was sent since it listens', async () => {
+  it('is not fresh before it receives a heartbeat that it sent while listening', async () => {
     expect(feed.isFresh()).toBe(false)
     await listening()
     expect(feed.isFresh()).toBe(false)
@@ -86,7 +86,7 @@ describe('the feed', () => {
     expect(feed.isFresh()).toBe(true)
   })
 
-  it('is believed for 3 s from when the last heard heartbeat was sent, whenever it was heard', async () => {
+  it('is fresh for 3 s after the last received heartbeat was sent', async () => {
     await listening()
     await pass(400)
     hear()
@@ -96,7 +96,7 @@ describe('the feed', () => {
     expect(feed.isFresh()).toBe(false)
   })
 
-  it('is not believed by a heartbeat that took longer than that', async () => {
+  it('is not fresh after a heartbeat that took 3 s or longer', async () => {
     await listening()
     handlers.onLost()
     await listening()
@@ -106,7 +106,7 @@ describe('the feed', () => {
     expect(states).toEqual(['lost'])
   })
 
-  it('goes back for no heartbeat that is heard out of order', async () => {
+  it('ignores the send time of a heartbeat that arrives out of order', async () => {
     await trusted()
     await pass(1_000)
     expect(beats).toEqual(['1', '2', '3'])
@@ -122,7 +122,7 @@ describe('the feed', () => {
     expect(feed.isFresh()).toBe(false)
   })
 
-  it('forgets before it is believed again, where it was not for a moment', async () => {
+  it('reports a gap before it is fresh again after a short interruption', async () => {
     await trusted()
     await pass(2_900)
     const last = beats.at(-1)
@@ -133,7 +133,7 @@ describe('the feed', () => {
     expect(states).toEqual([])
   })
 
-  it('forgets at a loss and again when it listens again, and believes no heartbeat of before', async () => {
+  it('reports a gap at a loss and at the reconnection, and ignores heartbeats from before', async () => {
     await trusted()
     await pass(500)
     handlers.onLost()
@@ -147,7 +147,7 @@ describe('the feed', () => {
     expect([feed.isFresh(), states]).toEqual([true, ['lost', 'trusted']])
   })
 
-  it('says once that it never heard anything, as behind a transaction pooler, and tries another connection', async () => {
+  it('reports the loss once behind a transaction pooler, and tries further connections', async () => {
     await listening()
     await pass(3_600)
     expect([states, reconnects]).toEqual([['lost'], 1])
@@ -155,7 +155,7 @@ describe('the feed', () => {
     expect([states, reconnects]).toEqual([['lost'], 2])
   })
 
-  it('goes on with the connection that it has where there is no other, as embedded', async () => {
+  it('recovers without a new connection, as in the embedded database', async () => {
     await trusted()
     time += 10_000
     await vi.advanceTimersByTimeAsync(500)
@@ -164,7 +164,7 @@ describe('the feed', () => {
     expect(feed.isFresh()).toBe(true)
   })
 
-  it('keeps no heartbeat that could not be sent, and is not trusted by one', async () => {
+  it('does not count a heartbeat that could not be sent', async () => {
     await trusted()
     send = () => Promise.reject(new Error('away'))
     await pass(2_000)
@@ -178,7 +178,7 @@ describe('the feed', () => {
     expect(feed.isFresh()).toBe(true)
   })
 
-  it('sends one heartbeat at a time, however slow the database is', async () => {
+  it('sends one heartbeat at a time to a slow database', async () => {
     await trusted()
     const before = beats.length
     let end = () => {}
@@ -204,7 +204,7 @@ describe('the feed', () => {
       return isSettled
     }
 
-    it('ends with its own heartbeat or a later one, and with no earlier one', async () => {
+    it('ends with its own heartbeat or a later heartbeat', async () => {
       await trusted()
       await pass(500)
       const [earlier, first, second] = [beats.at(-1), feed.catchUp(), feed.catchUp()]
@@ -215,7 +215,7 @@ describe('the feed', () => {
       expect(gaps).toBe(0)
     })
 
-    it('ends after a second, and then nothing that is remembered counts', async () => {
+    it('ends after a second, and the feed is then not fresh', async () => {
       await trusted()
       const waiting = feed.catchUp()
       await pass(900)
@@ -225,7 +225,7 @@ describe('the feed', () => {
       expect([feed.isFresh(), gaps]).toEqual([false, 1])
     })
 
-    it('ends at once where it cannot be sent, where the feed is lost, and where nothing is believed anyway', async () => {
+    it('ends at once if its heartbeat cannot be sent, or if the feed is lost or not fresh', async () => {
       await trusted()
       send = () => Promise.reject(new Error('away'))
       await feed.catchUp()
@@ -239,7 +239,7 @@ describe('the feed', () => {
       expect(feed.isFresh()).toBe(false)
     })
 
-    it('ends with the feed, which leaves no timer', async () => {
+    it('ends when the feed is closed, and no timer is left', async () => {
       await trusted()
       const waiting = feed.catchUp()
       await feed.close()

@@ -1,4 +1,4 @@
-// Rare entries in a long log are found by an index.
+// Queries for rare statuses in large tables use an index.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMailStore } from '../../src/mail/mail-store.ts'
@@ -6,9 +6,9 @@ import type { Database } from '../../src/storage/database.ts'
 import { createDeliveryStore } from '../../src/webhooks/delivery/delivery-store.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
-describeOverSetups('of a long log', ({ openDatabase: open }) => {
+describeOverSetups('a query on a large table', ({ openDatabase: open }) => {
   let database: Database
-  /** Answers each statement with the plan for it. */
+  /** Returns the query plan instead of running the statement. */
   let planning: Database
   beforeAll(async () => {
     database = await open()
@@ -28,12 +28,12 @@ describeOverSetups('of a long log', ({ openDatabase: open }) => {
   })
   afterAll(() => database.close())
 
-  it.each(['failed', 'dropped'] as const)('the deliveries that are %s are read by an index', async status => {
+  it.each(['failed', 'dropped'] as const)('uses an index for deliveries with the status %s', async status => {
     const plan = await createDeliveryStore(planning).list({ status, limit: 101 })
     expect(JSON.stringify(plan)).toContain(`webhook_deliveries_${status}`)
   })
 
-  it('the mails that failed are read by an index', async () => {
+  it('uses an index for failed mails', async () => {
     const plan = await createMailStore(planning).list({ status: 'failed', limit: 101 })
     expect(JSON.stringify(plan)).toContain('mails_failed')
   })

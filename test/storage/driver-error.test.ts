@@ -5,7 +5,7 @@ import { StorageError } from '../../src/storage/database.ts'
 import { toStorageError } from '../../src/storage/driver-error.ts'
 
 describe('a driver’s error', () => {
-  it('keeps its message where its class cannot hold a value', () => {
+  it('keeps its message if errors of its class contain no values', () => {
     const error = toStorageError(
       Object.assign(new Error('relation "nowhere" does not exist'), { code: '42P01' }),
     )
@@ -15,7 +15,7 @@ describe('a driver’s error', () => {
     })
   })
 
-  it('keeps only the code and the constraint where its message could hold a value', () => {
+  it('keeps only the code and the constraint if its message may contain a value', () => {
     const thrown = Object.assign(new Error('secret'), {
       code: '23505',
       constraint: 'users_email_key',
@@ -27,16 +27,13 @@ describe('a driver’s error', () => {
     expect(inspect(error, { depth: null, showHidden: true })).not.toContain('secret')
   })
 
-  it.each(['EPIPE', 'ECONNREFUSED', 'ERR_INVALID_URL'])(
-    'takes %s for Node’s code and not for a SQLSTATE',
-    code => {
-      const error = toStorageError(Object.assign(new AggregateError([]), { code }))
-      expect(error.code).toBeUndefined()
-      expect(error.message).toContain(code)
-    },
-  )
+  it.each(['EPIPE', 'ECONNREFUSED', 'ERR_INVALID_URL'])('with the code %s of Node gets no SQLSTATE', code => {
+    const error = toStorageError(Object.assign(new AggregateError([]), { code }))
+    expect(error.code).toBeUndefined()
+    expect(error.message).toContain(code)
+  })
 
-  it.each([undefined, null, 'text', 7, {}, new Error('')])('takes whatever is thrown: %s', thrown => {
+  it.each([undefined, null, 'text', 7, {}, new Error('')])('may be any thrown value: %s', thrown => {
     expect(toStorageError(thrown)).toMatchObject({ name: 'StorageError', code: undefined })
   })
 

@@ -1,4 +1,4 @@
-// The log lines about a store that is down for long.
+// The log lines about a store that is down for a long time.
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { StorageError } from '../../src/storage/database.ts'
@@ -16,7 +16,7 @@ function logged() {
 
 const away = () => new StorageError('database: connect ECONNREFUSED', undefined, undefined)
 
-it('a store that is away is told of at once, and then once a minute with how often it failed, without a stack', () => {
+it('a store failure is logged at once, then once a minute with the number of failures, without a stack', () => {
   const { failureLog, lines, clock } = logged()
   let pending = 0
   for (let second = 0; second <= 120; second += 1) {
@@ -33,7 +33,7 @@ it('a store that is away is told of at once, and then once a minute with how oft
   ])
 })
 
-it('a clock that is set back silences nothing', () => {
+it('a failure is still logged after the clock is set back', () => {
   const { failureLog, lines, clock } = logged()
   failureLog('service_unavailable', away())
   clock.at -= 3_600_000
@@ -41,7 +41,7 @@ it('a clock that is set back silences nothing', () => {
   expect(lines).toHaveLength(2)
 })
 
-it('what fails in another way, or for another reason, is told of beside it', () => {
+it('failures with another message or another reason are logged separately', () => {
   const { failureLog, lines } = logged()
   failureLog('service_unavailable', away())
   failureLog('last use of an API key not recorded', away())
@@ -54,7 +54,7 @@ it('what fails in another way, or for another reason, is told of beside it', () 
   ])
 })
 
-it('a fault of the program is told of each time, with its stack', () => {
+it('a bug of the program is logged each time, with its stack', () => {
   const { failureLog, lines } = logged()
   for (let i = 0; i < 2; i += 1) failureLog('internal_error', new TypeError('x is not a function'))
   expect(lines.map(({ err }) => (err as Error).stack)).toEqual([

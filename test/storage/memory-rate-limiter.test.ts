@@ -2,13 +2,13 @@
 import { describe, expect, it } from 'vitest'
 import { createMemoryRateLimiter } from '../../src/storage/memory-rate-limiter.ts'
 
-describe('windows in memory', () => {
+describe('the rate limiter in memory', () => {
   const create = (mostKeys: number) => {
     const clock = { time: 1_000_000, now: () => clock.time }
     return { clock, windows: createMemoryRateLimiter({ limit: 1, windowMs: 1_000 }, clock, mostKeys) }
   }
 
-  it('forgets the oldest key where there is room for no more, and no other', () => {
+  it('forgets only the oldest key when it is full', () => {
     const { windows } = create(3)
     for (const key of ['a', 'b', 'c', 'd']) windows.consume(key)
     expect(['d', 'c', 'b'].map(key => windows.consume(key).allowed)).toEqual([false, false, false])
@@ -16,7 +16,7 @@ describe('windows in memory', () => {
     expect(windows.consume('b').allowed).toBe(true)
   })
 
-  it('makes room by the windows that have ended, before it forgets one that has not', () => {
+  it('removes ended windows before it forgets an open window', () => {
     const { windows, clock } = create(2)
     windows.consume('old')
     clock.time += 900
@@ -26,7 +26,7 @@ describe('windows in memory', () => {
     expect(windows.consume('young').allowed).toBe(false)
   })
 
-  it('starts anew where the clock was set back, so that nobody waits for longer than a window', () => {
+  it('starts a new window when the clock is set back, so that no client waits longer than a window', () => {
     const { windows, clock } = create(2)
     windows.consume('key')
     clock.time -= 500_000

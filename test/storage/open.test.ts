@@ -1,4 +1,4 @@
-// The same parts are available on every storage: embedded alone, or Postgres with Redis.
+// Every storage has the same parts: embedded, or Postgres with Redis.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ beforeEach(() => {
   lines = []
 })
 
-async function isWhole(storage: Config['storage']): Promise<void> {
+async function expectComplete(storage: Config['storage']): Promise<void> {
   const backing = await openStorage(
     { storage },
     { logger, failureLog: () => {}, clock: systemClock },
@@ -53,15 +53,15 @@ async function isWhole(storage: Config['storage']): Promise<void> {
   }
 }
 
-describe('the backing, embedded', () => {
+describe('embedded storage', () => {
   let data_dir: string
   beforeEach(() => {
     data_dir = mkdtempSync(join(tmpdir(), 'peage-test-data-'))
   })
   afterEach(() => rmSync(data_dir, { recursive: true }))
 
-  it('has a database and limiters without any service, and gives its folder up when closed', async () => {
-    await isWhole({ postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir })
+  it('has a database and limiters without any service, and releases its folder when closed', async () => {
+    await expectComplete({ postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir })
     const again = await openStorage(
       { storage: { postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir } },
       { logger, failureLog: () => {}, clock: systemClock },
@@ -73,7 +73,7 @@ describe('the backing, embedded', () => {
     await again.close()
   })
 
-  it('a store that cannot be opened after the database closes the database and releases its folder', async () => {
+  it('closes the database and releases its folder if Redis cannot be opened', async () => {
     const open = (redis: string) =>
       openStorage(
         { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },
@@ -86,10 +86,10 @@ describe('the backing, embedded', () => {
   })
 })
 
-describeWithServices('the backing, in production', () => {
-  it('has a database and limiters on Postgres and Redis, and says that Redis is up', async () => {
+describeWithServices('storage on Postgres and Redis', () => {
+  it('has a database and limiters, and logs that Redis is up', async () => {
     const postgres = await createPostgresDatabase()
-    await isWhole({
+    await expectComplete({
       postgres,
       postgres_listen: '',
       pool: 2,
@@ -108,7 +108,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
   })
   afterEach(() => rmSync(data_dir, { recursive: true }))
 
-  it('refuses scripts: it is down, and counts in memory are logged at once and then once a minute', async () => {
+  it('is down if it refuses scripts; counting in memory is logged at once, then once a minute', async () => {
     const server = await startRedis(inject('redisBin'))
     const raw = new Redis(server.url)
     await raw.acl('SETUSER', 'gateway', 'reset', 'on', '>secret', '~*', '+@all', '-eval', '-evalsha')
@@ -137,7 +137,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
     await server.stop()
   })
 
-  it('does not have the database: the start fails and gives the data folder up', async () => {
+  it('makes the start fail if it lacks the configured database, and the data folder is released', async () => {
     const server = await startRedis(inject('redisBin'))
     const open = (redis: string) =>
       openStorage(

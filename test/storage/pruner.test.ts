@@ -35,7 +35,7 @@ describeOverSetups('pruning', ({ openDatabase: open }) => {
   const pruner = (onError = () => {}) =>
     createPruner({ pruneBatch: createSessionStore(database).prune, clock, onError })
 
-  it('deletes every record from its expires_at on, and none before', async () => {
+  it('deletes every record at its expires_at and none earlier', async () => {
     await add(2500, 0)
     await add(3, -1000)
     await add(2, 1)
@@ -48,7 +48,7 @@ describeOverSetups('pruning', ({ openDatabase: open }) => {
     stop()
   })
 
-  it('happens shortly after the start and every ten minutes, until it is stopped', async () => {
+  it('runs shortly after the start and every ten minutes until it is stopped', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const rounds = vi.fn(createSessionStore(database).prune)
     const { stop } = createPruner({ pruneBatch: rounds, clock, onError: () => {} })
@@ -66,7 +66,7 @@ describeOverSetups('pruning', ({ openDatabase: open }) => {
     expect(rounds).toHaveBeenCalledTimes(3)
   })
 
-  it('goes on after a round that failed', async () => {
+  it('continues after a failed round', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const failure = new StorageError('away', undefined, undefined)
     const onError = vi.fn()
@@ -79,8 +79,8 @@ describeOverSetups('pruning', ({ openDatabase: open }) => {
   })
 })
 
-describeWithServices('pruning beside another connection', () => {
-  it('holds up nobody: a record that is in use is left for the next round', async () => {
+describeWithServices('pruning next to another connection', () => {
+  it('skips a record in use until the next round, without waiting', async () => {
     const database = await postgresDatabase()
     const { prune, stop } = createPruner({
       pruneBatch: createSessionStore(database).prune,

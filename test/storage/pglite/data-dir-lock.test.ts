@@ -1,4 +1,4 @@
-// One process at a time on a data folder, however the previous one ended.
+// Only one process at a time uses a data folder, however the previous process ended.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -59,7 +59,7 @@ describe('the lock of a data folder', () => {
   }
   const lockFile = () => join(dir, 'peage.lock')
 
-  it('refuses a second process, and says which one has the folder and what to do', async () => {
+  it('refuses a second process, and the error names the first process and the remedy', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     const pid = holder.process.pid
@@ -71,7 +71,7 @@ describe('the lock of a data folder', () => {
     await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
   })
 
-  it('refuses a second opening by the same process, and is free again once released', async () => {
+  it('refuses a second lock by the same process until the first is released', async () => {
     const lock = await lockDataDir(dir)
     await expect(lockDataDir(dir)).rejects.toMatchObject({ name: 'DataDirLocked', pid: process.pid })
     await lock.release()
@@ -83,7 +83,7 @@ describe('the lock of a data folder', () => {
     expect(readdirSync(dir)).toEqual([])
   })
 
-  it('a lock file that is a broken link is an error after the time for a takeover', async () => {
+  it('fails after the time for a takeover if the lock file is a broken link', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'peage-lock-'))
     symlinkSync('/nowhere/lock', join(dir, 'peage.lock'))
     await expect(lockDataDir(dir)).rejects.toMatchObject({ code: 'EEXIST' })
@@ -98,7 +98,7 @@ describe('the lock of a data folder', () => {
     expect(readdirSync(dir)).toEqual(['peage.lock'])
   })
 
-  it('takes over where the process id now belongs to another process', async () => {
+  it('takes over if the process ID now belongs to another process', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     const owner = JSON.parse(readFileSync(lockFile(), 'utf8'))
@@ -107,13 +107,13 @@ describe('the lock of a data folder', () => {
     await (await lockDataDir(dir)).release()
   })
 
-  it('holds where only the process id is known and it is alive', async () => {
+  it('holds if the file contains only the ID of a running process', async () => {
     writeFileSync(lockFile(), JSON.stringify({ pid: process.pid }))
     await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
   })
 
   it.each(['', '{', 'null', '{"pid":"1"}', '{"pid":0}'])(
-    'takes over a file that names nobody (%j), once its writer has had the time to write',
+    'takes over a file without a process ID (%j) after the time to write it',
     async content => {
       writeFileSync(lockFile(), content)
       utimesSync(lockFile(), new Date(0), new Date(0))
@@ -121,7 +121,7 @@ describe('the lock of a data folder', () => {
     },
   )
 
-  it('takes over from a process that was killed while it took over', async () => {
+  it('takes over from a process that was killed during a takeover', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     const dead = readFileSync(lockFile(), 'utf8')
@@ -132,22 +132,25 @@ describe('the lock of a data folder', () => {
     expect(readdirSync(dir)).toEqual(['peage.lock'])
   })
 
-  it.each(['a free folder', 'a stale lock'])('lets exactly one of many win that race for %s', async what => {
-    const racers = Array.from({ length: 6 }, () => start('on-line'))
-    for (const racer of racers) expect(await racer.line()).toBe('ready')
-    if (what === 'a stale lock') {
-      const dead = start()
-      expect(await dead.line()).toBe('held')
-      await dead.kill()
-    }
-    for (const racer of racers) racer.process.stdin.write('go\n')
-    const lines = await Promise.all(racers.map(racer => racer.line()))
-    expect(lines.filter(line => line === 'held')).toHaveLength(1)
-    const winner = racers[lines.indexOf('held')]?.process.pid
-    for (const line of lines.filter(line => line !== 'held')) expect(JSON.parse(line).pid).toBe(winner)
-  })
+  it.each(['a free folder', 'a stale lock'])(
+    'goes to exactly one of many processes that race for %s',
+    async what => {
+      const racers = Array.from({ length: 6 }, () => start('on-line'))
+      for (const racer of racers) expect(await racer.line()).toBe('ready')
+      if (what === 'a stale lock') {
+        const dead = start()
+        expect(await dead.line()).toBe('held')
+        await dead.kill()
+      }
+      for (const racer of racers) racer.process.stdin.write('go\n')
+      const lines = await Promise.all(racers.map(racer => racer.line()))
+      expect(lines.filter(line => line === 'held')).toHaveLength(1)
+      const winner = racers[lines.indexOf('held')]?.process.pid
+      for (const line of lines.filter(line => line !== 'held')) expect(JSON.parse(line).pid).toBe(winner)
+    },
+  )
 
-  it('lets exactly one of many in one process win a stale lock, thirty times', async () => {
+  it('goes to exactly one of many attempts of one process at a stale lock', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     const dead = readFileSync(lockFile(), 'utf8')

@@ -1,10 +1,10 @@
-// A process that holds a data folder: prints `held` or the reason, and runs until its input ends or it is killed.
+// A process that locks a data folder, prints `held` or the reason, and runs until its input ends or it is killed.
 import { once } from 'node:events'
 import { DataDirLocked, lockDataDir } from '../../../src/storage/pglite/data-dir-lock.ts'
 
 const [dir = '', when = ''] = process.argv.slice(2)
 
-// Competing processes are started beforehand and released at the same moment.
+// Racing processes start first and then wait for their input, so that they lock at the same moment.
 if (when === 'on-line') {
   process.stdout.write('ready\n')
   await once(process.stdin, 'data')

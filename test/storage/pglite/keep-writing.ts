@@ -1,4 +1,4 @@
-// A process that writes to an embedded database, and prints each row's id once the row is stored.
+// A process that writes rows to an embedded database. It prints the ID of each row when the row is stored.
 import { openEmbedded } from '../../support/open-embedded.ts'
 
 const database = await openEmbedded({ dir: process.argv[2] })

@@ -1,4 +1,4 @@
-// The embedded database in a folder: private, held by one process, and intact after a kill at any moment.
+// The embedded database in a folder is private, used by one process, and intact after a kill at any moment.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -40,7 +40,7 @@ describe('the embedded database', () => {
     rmSync(parent, { recursive: true })
   })
 
-  it('keeps its folder from everybody else, users and processes', async () => {
+  it('keeps other users and processes out of its folder', async () => {
     const database = await openEmbedded({ dir })
     for (const folder of [dir, join(dir, 'postgres')]) expect(statSync(folder).mode & 0o777).toBe(0o700)
     await expect(openEmbedded({ dir })).rejects.toBeInstanceOf(DataDirLocked)
@@ -48,7 +48,7 @@ describe('the embedded database', () => {
     await database.close()
   })
 
-  it('a data folder that cannot be made or used is refused with its name and the reason', async () => {
+  it('refuses a data folder that it cannot create or use, with its name and the reason', async () => {
     const file = join(parent, 'file')
     const link = join(parent, 'link')
     const taken = join(parent, 'taken')
@@ -71,7 +71,7 @@ describe('the embedded database', () => {
     }
   })
 
-  it('a database that was restored without its empty folders opens with all of its rows', async () => {
+  it('opens with all of its rows after a restore without its empty folders', async () => {
     const database = await openEmbedded({ dir })
     await database.query('insert into rows values (1000)')
     await database.close()
@@ -88,7 +88,7 @@ describe('the embedded database', () => {
     for (const path of emptyOnes) expect(statSync(path).mode & 0o777).toBe(0o700)
   })
 
-  it('starts anew where a first start was cut short', async () => {
+  it('starts again after an interrupted first start', async () => {
     const fresh = join(parent, 'fresh')
     mkdirSync(join(fresh, 'postgres.new'), { recursive: true })
     writeFileSync(join(fresh, 'postgres.new', 'PG_VERSION'), 'half')
@@ -97,7 +97,7 @@ describe('the embedded database', () => {
     await database.close()
   })
 
-  it('gives the folder up where it could not be opened', async () => {
+  it('releases the folder if it cannot be opened', async () => {
     const broken = join(parent, 'broken')
     mkdirSync(join(broken, 'postgres'), { recursive: true })
     writeFileSync(join(broken, 'postgres', 'PG_VERSION'), 'not a version')
@@ -105,7 +105,7 @@ describe('the embedded database', () => {
     await (await lockDataDir(broken)).release()
   })
 
-  it('says of a folder of another Postgres whose it is, touches nothing in it, and opens one of its own', async () => {
+  it('refuses a folder of another Postgres version and leaves it unchanged', async () => {
     const version = join(dir, 'postgres', 'PG_VERSION')
     const own = readFileSync(version)
     writeFileSync(version, '17\n')
@@ -117,7 +117,7 @@ describe('the embedded database', () => {
     await (await openEmbedded({ dir })).close()
   })
 
-  it('finishes or refuses what is in flight when it is closed, and loses nothing that it answered', async () => {
+  it('finishes or refuses statements in flight when it is closed, and loses no confirmed row', async () => {
     const database = await openEmbedded({ dir })
     const writes = Array.from({ length: 50 }, (_, n) =>
       database.query('insert into rows values ($1)', [-1 - n]),
@@ -135,7 +135,7 @@ describe('the embedded database', () => {
     await again.close()
   })
 
-  it('has every row that was answered after kill -9, three times over', async () => {
+  it('has every confirmed row after kill -9, three times in a row', async () => {
     let acknowledged = 0
     for (let round = 0; round < 3; round += 1) {
       const child = spawn(process.execPath, [writer.file, dir], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -1,5 +1,5 @@
-// The data folder that the build prepares: what `initdb` and the migrations would make, whole or not there, and only for
-// the PGlite and the migrations that it was made with.
+// The build prepares a data folder equal to the result of `initdb` and the migrations. It is unpacked completely or not
+// at all, and only with the PGlite and the migrations of the build.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { openEmbedded } from '../../support/open-embedded.ts'
 
 const PREPARED = new URL('../../../dist/storage/pglite/prepared-database', import.meta.url)
 
-/** A first start, by the program's own module, as compiled. */
+/** A first start with the compiled module of the program. */
 const OPEN = `
   import { openFolder } from '${new URL('../../../build/composition/open-folder.js', import.meta.url)}'
   await openFolder(process.argv[1])
@@ -47,7 +47,7 @@ describe('the prepared data folder', () => {
     return pathToFileURL(file)
   }
 
-  it('has the catalogue of a run of initdb and all migrations, every name, type, index, trigger and right', async () => {
+  it('has the same catalogue as initdb and all migrations', async () => {
     const dir = join(parent, 'prepared')
     const prepared = await openEmbedded({ dir })
     expect(await prepared.migrate()).toEqual(NAMES)
@@ -55,7 +55,7 @@ describe('the prepared data folder', () => {
     const made = await openEmbedded()
     await made.migrate()
     const [expected, seen] = [await catalogOf(made), await catalogOf(prepared)]
-    // Patterns for other databases, which the build drops.
+    // The build drops the template databases.
     for (const table of ['pg_database', 'pg_shdescription']) {
       expected[table] = expected[table]?.filter(row => !/^\([14],/.test(row)) ?? []
     }
@@ -65,7 +65,7 @@ describe('the prepared data folder', () => {
       expect({ table, rows: seen[table] }).toEqual({ table, rows })
   })
 
-  it('brings no row but the names of its migrations, so that no two installations share a secret', async () => {
+  it('has no rows except the names of its migrations, so that installations share no secret', async () => {
     const database = await openEmbedded({ dir: join(parent, 'prepared') })
     const tables = await database.query<{ name: string }>(
       "select table_name as name from information_schema.tables where table_schema = 'public'",
@@ -81,7 +81,7 @@ describe('the prepared data folder', () => {
     await database.close()
   })
 
-  it('is readable by its owner alone', async () => {
+  it('is readable only by its owner', async () => {
     const target = join(parent, 'private')
     await unpackPrepared(target)
     for (const entry of ['.', ...readdirSync(target, { recursive: true, encoding: 'utf8' })]) {
@@ -89,13 +89,13 @@ describe('the prepared data folder', () => {
     }
   })
 
-  it('is not used by another PGlite than the one that wrote it', async () => {
+  it('is not used by another version of PGlite', async () => {
     const target = join(parent, 'other-pglite')
     expect(await unpackPrepared(target, packedWith({ pgliteDigest: '0'.repeat(64) }))).toBeUndefined()
     expect(existsSync(target)).toBe(false)
   })
 
-  it('is not used where a migration that it has was changed, is gone or stands elsewhere', async () => {
+  it('is not used if one of its migrations was changed, deleted or moved', async () => {
     const [first, second, ...others] = original.head.migrations as [
       MigrationFile,
       MigrationFile,
@@ -117,7 +117,7 @@ describe('the prepared data folder', () => {
     ])
   })
 
-  it('is an error where it is cut off, and leaves nothing that is taken for a database', async () => {
+  it('causes an error if its file is truncated, and leaves no database behind', async () => {
     const packed = readFileSync(PREPARED)
     const cut = join(parent, 'cut')
     writeFileSync(cut, packed.subarray(0, packed.length - 1_000))
@@ -125,7 +125,7 @@ describe('the prepared data folder', () => {
     expect(existsSync(join(parent, 'from-cut'))).toBe(false)
   })
 
-  it('is whole or not there after kill -9 in the middle of unpacking, and then unpacked anew', async () => {
+  it('is complete or absent after kill -9 during unpacking, and is then unpacked again', async () => {
     let cutShort = 0
     for (let round = 0; cutShort < 3 && round < 30; round += 1) {
       const dir = join(parent, `killed-${round}`)

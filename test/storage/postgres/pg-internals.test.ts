@@ -1,4 +1,4 @@
-// The private parts of pg: each test fails if pg changes the part. postgres-pool.test.ts tests the limit of the pool.
+// Each test fails if a private part of pg changes. postgres-pool.test.ts tests the limit of the pool.
 import { Client } from 'pg'
 import { expect, it } from 'vitest'
 import { withTimeout } from '../../../src/storage/postgres/pg-internals.ts'

@@ -1,4 +1,4 @@
-// The listening connection: the effect of its loss, with or without an error, and its reconnection.
+// The effect of a lost listening connection, with or without an error, and its reconnection.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,7 +10,7 @@ import { postgresDatabase } from '../../support/databases.ts'
 import { describeWithServices } from '../../support/services.ts'
 import { type StallingRelay, startStallingRelay } from '../../support/stalling-relay.ts'
 
-describeWithServices('a feed from a Postgres server', () => {
+describeWithServices('a change feed from a Postgres server', () => {
   let database: PostgresDatabase & { readonly url: string }
   let relay: StallingRelay
   let feed: ChangeFeed
@@ -59,7 +59,7 @@ describeWithServices('a feed from a Postgres server', () => {
     expect(heard).toEqual([`user ${user?.id}`])
   }
 
-  it('whose backend is terminated is not believed, and is again within 2 s', async () => {
+  it('stops being fresh when its backend is terminated, and is fresh again within 2 s', async () => {
     await database.query(`select pg_terminate_backend(pid) ${backends}`)
     await expect.poll(() => feed.isFresh(), { timeout: 200, interval: 1 }).toBe(false)
     expect([gaps, states]).toEqual([1, ['lost']])
@@ -69,7 +69,7 @@ describeWithServices('a feed from a Postgres server', () => {
     await isHeard()
   })
 
-  it('whose packets are dropped is not believed after 3.5 s, connects anew, and forgets', async () => {
+  it('stops being fresh within 3.5 s when its packets are dropped, reconnects and reports gaps', async () => {
     const { made } = relay
     relay.stall()
     const stalled = performance.now()
@@ -86,7 +86,7 @@ describeWithServices('a feed from a Postgres server', () => {
     await isHeard()
   })
 
-  it('that is closed leaves no connection behind', async () => {
+  it('leaves no connection behind when it is closed', async () => {
     expect(await listening()).toBe(1)
     await feed.close()
     await expect.poll(listening, { timeout: 2_000 }).toBe(0)
@@ -95,13 +95,13 @@ describeWithServices('a feed from a Postgres server', () => {
   })
 })
 
-describe('a listener without a server that lets it listen', () => {
+describe('a listener that cannot connect', () => {
   function listenTo(url: string) {
     let losses = 0
     const handlers = {
       onNotification() {},
       onListening() {
-        expect.unreachable('there is nothing to listen to')
+        expect.unreachable('no server accepts the connection')
       },
       onLost() {
         losses += 1
@@ -111,7 +111,7 @@ describe('a listener without a server that lets it listen', () => {
     return { notifications, losses: () => losses }
   }
 
-  it('goes on trying, and stops when it is closed', async () => {
+  it('retries until it is closed', async () => {
     let made = 0
     const server = createServer(socket => {
       made += 1
@@ -129,7 +129,7 @@ describe('a listener without a server that lets it listen', () => {
     server.close()
   })
 
-  it('survives an address that names a certificate that is not there', async () => {
+  it('survives an address with a missing certificate file', async () => {
     const { notifications, losses } = listenTo(
       'postgres://nobody@127.0.0.1:1/none?sslmode=verify-full&sslrootcert=/nonexistent/ca.pem',
     )

@@ -1,4 +1,4 @@
-// Connections that are opened few at a time, and serve all who wait.
+// A pool opens few connections at a time, and they serve all waiting queries.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openPostgres } from '../../../src/storage/postgres/postgres.ts'
@@ -6,7 +6,7 @@ import { postgresDatabase } from '../../support/databases.ts'
 import { describeWithServices } from '../../support/services.ts'
 import { startStallingRelay } from '../../support/stalling-relay.ts'
 
-describeWithServices('connections asked for by ten at once', () => {
+describeWithServices('the connections for ten concurrent queries', () => {
   let server: Awaited<ReturnType<typeof postgresDatabase>>
   beforeAll(async () => {
     server = await postgresDatabase()
@@ -16,7 +16,7 @@ describeWithServices('connections asked for by ten at once', () => {
   const ten = <T>(work: (index: number) => Promise<T>) =>
     Promise.all(Array.from({ length: 10 }, (_, index) => work(index)))
 
-  it('are two at a time while the server is late, and all are answered when it is not', async () => {
+  it('are opened two at a time while the server hangs, and all queries succeed afterwards', async () => {
     const relay = await startStallingRelay(server.url)
     const database = openPostgres({ url: relay.url, maxConnections: 10, onError: () => {} })
     try {
@@ -32,7 +32,7 @@ describeWithServices('connections asked for by ten at once', () => {
     }
   })
 
-  it('are ten where each is kept for longer than anybody waits for one', async () => {
+  it('are ten if each query takes longer than the wait for a free connection', async () => {
     const database = openPostgres({ url: server.url, maxConnections: 10, onError: () => {} })
     try {
       await ten(() => database.query('select pg_sleep(0.8)'))

@@ -1,4 +1,4 @@
-// When Postgres counts as down: nothing succeeds for a second, and the connection is what fails.
+// Postgres counts as down if its connections fail and no query succeeds for a second.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { StorageError } from '../../../src/storage/database.ts'
 import { createPostgresState, type PostgresState } from '../../../src/storage/postgres/postgres-state.ts'

@@ -6,7 +6,7 @@ import { openPostgres, type PostgresDatabase } from '../../../src/storage/postgr
 import { type Server, startPostgres } from '../../support/servers.ts'
 import { describeWithPostgresBinary } from '../../support/services.ts'
 
-describeWithPostgresBinary('connections that are opened at once', () => {
+describeWithPostgresBinary('connections that are opened in advance', () => {
   let server: Server
   const opened: PostgresDatabase[] = []
   const open = (maxConnections: number, user = 'postgres') => {
@@ -39,14 +39,14 @@ describeWithPostgresBinary('connections that are opened at once', () => {
   })
   afterAll(() => server?.stop())
 
-  it('are all that the pool may have, and idle then', async () => {
+  it('fill the pool and are idle', async () => {
     const database = open(5)
     expect(await database.warmUp()).toEqual({ open: 5, reason: undefined })
     expect(await countOnServer()).toBe(5)
     expect(database.poolState()).toEqual({ total: 5, idle: 5, waiting: 0, max: 5 })
   })
 
-  it('leave a quarter of what the server lets in to others', async () => {
+  it('leave a quarter of max_connections to others', async () => {
     const database = open(20)
     const reason = 'three quarters of max_connections are in use'
     const opening = await database.warmUp()
@@ -59,7 +59,7 @@ describeWithPostgresBinary('connections that are opened at once', () => {
     expect((await other.warmUp()).open).toBeLessThanOrEqual(3)
   })
 
-  it('are as many as the server lets its role have: it is not asked again, and what is open serves', async () => {
+  it('stop at the connection limit of the role, and the open connections work', async () => {
     await asOperator('create role narrow login connection limit 3')
     const database = open(5, 'narrow')
     const { open: count, reason } = await database.warmUp()
@@ -68,7 +68,7 @@ describeWithPostgresBinary('connections that are opened at once', () => {
     expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  it('are tried again where the server is late', async () => {
+  it('are retried while the server hangs', async () => {
     const database = open(4)
     server.pause()
     const opening = database.warmUp()
@@ -80,7 +80,7 @@ describeWithPostgresBinary('connections that are opened at once', () => {
     expect(await opening).toEqual({ open: 4, reason: undefined })
   })
 
-  it('keep nobody waiting for a server that is silent or gone', async () => {
+  it('end with a reason if the server hangs or is down', async () => {
     const database = open(20)
     server.pause()
     const begun = performance.now()

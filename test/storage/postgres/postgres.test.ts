@@ -1,4 +1,4 @@
-// Postgres down, stopped, slow or cutting connections: always a StorageError, within 2 s, and it recovers.
+// If Postgres is down, stopped or slow or cuts connections, a StorageError follows within 2 s, and the pool recovers.
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Server as TcpServer } from 'node:net'
@@ -26,7 +26,7 @@ afterEach(async () => {
   lost.length = 0
 })
 
-/** The error, and the milliseconds until it came. */
+/** Returns the error of `attempt` and the milliseconds until it was thrown. */
 async function failure(attempt: Promise<unknown>): Promise<{ error: StorageError; after: number }> {
   const started = performance.now()
   const error = await attempt.then(
@@ -44,18 +44,18 @@ describeWithServices('a Postgres connection', () => {
   })
   afterAll(() => dropPostgresDatabase(url))
 
-  it('is called peage on the server', async () => {
+  it('has the application name peage', async () => {
     expect(await open(url).query('select current_setting($1) as name', ['application_name'])).toEqual([
       { name: 'peage' },
     ])
   })
 
-  it('does not wait for a statement that takes longer than a second', async () => {
+  it('aborts a statement that takes longer than a second', async () => {
     const { after } = await failure(open(url).query('select pg_sleep(10)'))
     expect(after).toBeLessThan(2_000)
   })
 
-  it('that is ended by the server in the same breath in which it is opened is an error, and no more', async () => {
+  it('only causes an error if the server ends it as soon as it is ready', async () => {
     const { hostname, port } = new URL(url)
     const readyForQuery = Buffer.from('Z\0\0\0\x05I', 'latin1')
     const fields = 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'
@@ -78,7 +78,7 @@ describeWithServices('a Postgres connection', () => {
     relay.close()
   })
 
-  it('prepares what it is told to prepare, and does without where a pooler mixes its connections up', async () => {
+  it('prepares a statement once, and runs it unprepared if a pooler mixes connections up', async () => {
     const database = open(url, 1)
     const statement = prepared('select $1::int as n')
     const names = () => database.query('select name from pg_prepared_statements')
@@ -93,7 +93,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await other.query(statement, [4])).toEqual([{ n: 4 }])
   })
 
-  it('goes on with a prepared statement whose columns a migration has changed', async () => {
+  it('keeps working with a prepared statement after a migration changes its columns', async () => {
     const database = open(url, 1)
     await database.query('create table widened (n smallint not null)')
     await database.query('insert into widened values (1)')
@@ -103,7 +103,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await database.query(statement)).toEqual([{ n: 1 }])
   })
 
-  it('never hands a late answer to the next statement', async () => {
+  it('never returns a late result to the next statement', async () => {
     const database = open(url, 1)
     await failure(database.query("select pg_sleep(1.2), 'old' as answer"))
     expect(await database.query("select 'new' as answer")).toEqual([{ answer: 'new' }])
@@ -111,7 +111,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await database.query("select 'newer' as answer")).toEqual([{ answer: 'newer' }])
   })
 
-  it('does not wait for a free connection for longer than half a second', async () => {
+  it('waits at most half a second for a free connection', async () => {
     const database = open(url, 1)
     const holding = database.transaction(tx => tx.query('select pg_sleep(0.8)'))
     const waits = await Promise.all([1, 2, 3].map(() => failure(database.query('select 1'))))
@@ -120,7 +120,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  it('leaves no transaction open and no setting behind when the work fails', async () => {
+  it('leaves no open transaction and no setting behind when a transaction fails', async () => {
     const database = open(url, 1)
     const failed = database.transaction(async tx => {
       await tx.query("set local application_name = 'changed'")
@@ -133,7 +133,7 @@ describeWithServices('a Postgres connection', () => {
     expect(row).toEqual({ name: 'peage', open: 0 })
   })
 
-  it('survives the end of its backend while idle: says so, and opens another', async () => {
+  it('is replaced if its backend ends while idle, and the error is reported', async () => {
     const database = open(url, 1)
     const other = open(url, 1)
     const [row] = await database.query<{ pid: number }>('select pg_backend_pid() as pid')
@@ -143,7 +143,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  it('survives the end of its backend in a transaction, between and during statements', async () => {
+  it('is replaced if its backend ends between or during statements', async () => {
     const database = open(url, 1)
     const other = open(url, 1)
     const work = database.transaction(async tx => {
@@ -170,7 +170,7 @@ describeWithPostgresBinary('a Postgres server', () => {
   })
   afterAll(() => server.stop())
 
-  it('that is stopped is answered for within 2 s, on every connection and in a transaction, and found again', async () => {
+  it('causes errors within 2 s while it is paused, also in a transaction, and works when resumed', async () => {
     const database = open(server.url, 2)
     await Promise.all([database.query('select 1'), database.query('select 2')])
     const slow = failure(
@@ -194,7 +194,7 @@ describeWithPostgresBinary('a Postgres server', () => {
     )
   })
 
-  it('that is killed is answered for at once, and found again when it is back', async () => {
+  it('causes errors at once when it is killed, and works when it is back', async () => {
     const database = open(server.url, 2)
     await database.query('create table if not exists kept (id int)')
     await server.kill()
@@ -205,7 +205,7 @@ describeWithPostgresBinary('a Postgres server', () => {
     await vi.waitFor(async () => expect(await database.query('select * from kept')).toEqual([]), 10_000)
   })
 
-  it('that is a standby is none to use, not even to read, until it is promoted', async () => {
+  it('is not used as a standby, not even for reads, until it is promoted', async () => {
     const database = open(server.url, 2)
     const [{ folder } = { folder: '' }] = await database.query<{ folder: string }>(
       "select current_setting('data_directory') as folder",
@@ -224,7 +224,7 @@ describeWithPostgresBinary('a Postgres server', () => {
     await database.query('create table promoted (id int)')
   })
 
-  it('that took no writes for a while is written to as soon as it takes them again', async () => {
+  it('is written to as soon as it is no longer read-only', async () => {
     const set = async (value: 'on' | 'off') => {
       const operator = new Client({ connectionString: server.url })
       await operator.connect()
@@ -253,14 +253,14 @@ describe('a Postgres address', () => {
   })
   afterAll(() => silent.close())
 
-  it('where nobody listens is a StorageError without the password', async () => {
+  it('without a server causes a StorageError without the password', async () => {
     const { error } = await failure(open('postgres://peage:hunter2@127.0.0.1:1/peage').query('select 1'))
     expect(error.code).toBeUndefined()
     expect(error.message).toMatch(/ECONNREFUSED/)
     expect(error.message).not.toContain('hunter2')
   })
 
-  it('that is none is a StorageError without the password, in migrate too', async () => {
+  it('that is invalid causes a StorageError without the password, also in migrate', async () => {
     const database = open('postgres://peage:hunter2@127.0.0.1:no-port/peage')
     for (const attempt of [database.query('select 1'), database.migrate()]) {
       const { error } = await failure(attempt)
@@ -268,7 +268,7 @@ describe('a Postgres address', () => {
     }
   })
 
-  it('that accepts and never answers is answered for within 2 s', async () => {
+  it('of a silent server causes an error within 2 s', async () => {
     const { port } = silent.address() as { port: number }
     const { after } = await failure(open(`postgres://127.0.0.1:${port}/peage`).query('select 1'))
     expect(after).toBeLessThan(2_000)

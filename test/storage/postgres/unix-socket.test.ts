@@ -1,4 +1,4 @@
-// A Postgres server that listens at a Unix socket: the addresses that libpq takes lead there.
+// A Postgres server at a Unix socket is reached with the same addresses as libpq accepts.
 import { chmodSync } from 'node:fs'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { parsePostgres } from '../../../src/config/formats/store-addresses.ts'

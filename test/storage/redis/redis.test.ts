@@ -1,4 +1,4 @@
-// Redis as one server, Sentinel and Cluster: responds fast or fails, and reconnects by itself.
+// Redis as a single server, Sentinel or Cluster responds fast or fails, and its client reconnects.
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { Redis } from 'ioredis'
@@ -38,7 +38,7 @@ describeWithRedisBinary('Redis', () => {
   })
   afterAll(() => server.stop())
 
-  it('runs a script, also on a server that has forgotten it', async () => {
+  it('runs a script, even after the server forgets it', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)
@@ -49,7 +49,7 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  it('runs a script for many keys at once, also for one key twice and on a server that has forgotten it', async () => {
+  it('runs a script for many keys at once, even for one key twice and after the server forgets it', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)
@@ -61,7 +61,7 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  it('runs scripts of one moment together, each with its own result, also on a server that has forgotten them', async () => {
+  it('runs concurrent scripts together with separate results, even after the server forgets them', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)
@@ -78,14 +78,14 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  it('gives a ScriptError where the script fails, and stays up', async () => {
+  it('stays up after a script fails with a ScriptError', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     await expect(keyValue.run(COUNT, 'peage:test:bad', ['x'])).rejects.toBeInstanceOf(ScriptError)
     expect(keyValue.isUp()).toBe(true)
   })
 
-  it('starts where nobody listens, fails without waiting, and is up when the server comes', async () => {
+  it('may be absent at the start: scripts fail at once until the server is up', async () => {
     await server.kill()
     const heard: string[] = []
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: () => heard.push('down') })
@@ -102,7 +102,7 @@ describeWithRedisBinary('Redis', () => {
     expect(heard).toEqual(['down', 'up'])
   })
 
-  it('waits 150 ms for a server that hangs, then no more until it answers again', async () => {
+  it('is waited for 150 ms when it hangs, then scripts fail at once until it responds again', async () => {
     const heard: string[] = []
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: why => heard.push(why) })
     await isUp(keyValue)
@@ -118,7 +118,7 @@ describeWithRedisBinary('Redis', () => {
     const later: unknown[] = []
     for (let turn = 0; turn < 20; turn += 1) {
       const refused = keyValue.run(COUNT, 'peage:test', [1]).catch((error: unknown) => error)
-      // Within the turn of the event loop, whatever the machine has time for.
+      // The script must fail within one turn of the event loop. A busy machine does not change that.
       later.push(await Promise.race([refused, new Promise(resolve => setImmediate(resolve, 'waits'))]))
     }
     server.resume()
@@ -127,7 +127,7 @@ describeWithRedisBinary('Redis', () => {
     expect(heard).toEqual(['up', 'no answer within 150 ms', 'up'])
   })
 
-  it('gives up a connection that stays dumb, and makes another', async () => {
+  it('gets a new connection if one receives no bytes', async () => {
     const connections: number[] = []
     const dumb = createServer(() => connections.push(performance.now())).listen(0, '127.0.0.1')
     await once(dumb, 'listening')
@@ -136,10 +136,10 @@ describeWithRedisBinary('Redis', () => {
     dumb.close()
   })
 
-  it('is looked for again at its address where the server has become a replica, as after a fail-over', async () => {
+  it('is looked up again when the server becomes a replica, as after a failover', async () => {
     const promoted = await startRedis(inject('redisBin'))
     let target = server.port
-    // Open connections stay where they are, as behind a name that moves.
+    // Open connections keep their server, as with a DNS name that changes.
     const address = createServer(client => {
       const upstream = connect(target, '127.0.0.1')
       client.on('error', () => {}).on('close', () => upstream.destroy())
@@ -165,7 +165,7 @@ describeWithRedisBinary('Redis', () => {
     await promoted.stop()
   })
 
-  it('a server that stays a replica is down, and is not connected to again at each refusal', async () => {
+  it('that stays a replica is down, and not every refusal causes a reconnect', async () => {
     const raw = new Redis(server.url)
     const connections = async () =>
       Number(/total_connections_received:(\d+)/.exec(await raw.info('stats'))?.[1])
@@ -185,7 +185,7 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  describe('that answers PING and refuses scripts', () => {
+  describe('a server that responds to PING but refuses scripts', () => {
     let raw: Redis
     let asUser: string
     beforeAll(async () => {
@@ -197,12 +197,12 @@ describeWithRedisBinary('Redis', () => {
     const allow = (...rules: string[]) => raw.acl('SETUSER', 'gateway', 'reset', 'on', '>secret', ...rules)
 
     it.each([
-      ['a user without EVAL and EVALSHA', '~*', '+@all', '-eval', '-evalsha'],
-      ['a user without scripting commands', '~*', '+@all', '-@scripting'],
-      ['a user without the keys of the gateway', '~other:*', '+@all'],
-      ['a user who may only read keys', '%R~*', '+@all'],
-      ['a user without a command of the scripts', '~*', '+@all', '-pexpire'],
-    ])('%s makes it down until the rights are given', async (_, ...rules) => {
+      ['for a user without EVAL and EVALSHA', '~*', '+@all', '-eval', '-evalsha'],
+      ['for a user without scripting commands', '~*', '+@all', '-@scripting'],
+      ['for a user without the keys of the gateway', '~other:*', '+@all'],
+      ['for a user who may only read keys', '%R~*', '+@all'],
+      ['for a user without a command of the scripts', '~*', '+@all', '-pexpire'],
+    ])('is down %s until the rights are granted', async (_, ...rules) => {
       await allow(...rules)
       const heard: string[] = []
       const keyValue = open(asUser, { onUp: () => heard.push('up'), onDown: why => heard.push(why) })
@@ -214,7 +214,7 @@ describeWithRedisBinary('Redis', () => {
       expect(heard).toEqual([expect.anything(), 'up'])
     })
 
-    it('rights that are withdrawn later are noticed by the next script', async () => {
+    it('is down after the first script that lacks withdrawn rights', async () => {
       await allow('~*', '+@all')
       const heard: string[] = []
       const keyValue = open(asUser, { onDown: why => heard.push(why) })
@@ -225,7 +225,7 @@ describeWithRedisBinary('Redis', () => {
       expect(keyValue.isUp()).toBe(false)
     })
 
-    it('a wrong password makes it down', async () => {
+    it('is down with a wrong password', async () => {
       await allow('~*', '+@all')
       const heard: string[] = []
       const keyValue = open(`redis://gateway:wrong@127.0.0.1:${server.port}`, {
@@ -235,7 +235,7 @@ describeWithRedisBinary('Redis', () => {
       expect(keyValue.isUp()).toBe(false)
     })
 
-    it('a server without free memory is down until there is some', async () => {
+    it('is down while it has no free memory', async () => {
       const keyValue = open(server.url)
       await isUp(keyValue)
       await raw.config('SET', 'maxmemory', '1')
@@ -246,7 +246,7 @@ describeWithRedisBinary('Redis', () => {
     })
   })
 
-  it('a database that the server does not have is an error, and nothing goes to database 0', async () => {
+  it('causes an error if it lacks the configured database, and nothing is written to database 0', async () => {
     const raw = new Redis(server.url)
     await raw.flushall()
     const keyValue = open(`${server.url}/99`)
@@ -276,7 +276,7 @@ describeWithRedisBinary('Redis', () => {
     await sentinel.stop()
   })
 
-  it('is spoken to as a Cluster, and fails in time when the node hangs', async () => {
+  it('works as a Cluster, and scripts fail in time when the node hangs', async () => {
     const node = await startRedis(inject('redisBin'), 'cluster')
     const raw = new Redis(node.url)
     await raw.cluster('ADDSLOTSRANGE', 0, 16_383)
@@ -301,7 +301,7 @@ describeWithRedisBinary('Redis', () => {
 })
 
 describe('a Redis address', () => {
-  it('may be of a host that is not there: nothing is thrown, nothing hangs', async () => {
+  it('of a missing host makes scripts fail without a crash or a wait', async () => {
     for (const address of [
       'rediss://127.0.0.1:1',
       { cluster: ['redis://127.0.0.1:1', 'rediss://user:secret@127.0.0.1:1'] },
