@@ -1,4 +1,4 @@
-// A page in the browser of whoever runs a gateway must not be able to drive its admin listener, on loopback or not.
+// A web page in an operator's browser must not control the admin listener, on loopback or elsewhere.
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLoopback } from '../../src/admin/cross-site.ts'
@@ -7,7 +7,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 
 type Headers = Record<string, string | string[]>
 
-/** As browsers and probes send them; `fetch` would not let us say these. */
+/** Sends any headers. `fetch` does not allow to set all of these. */
 function send(base: string, method: string, path: string, headers: Headers, body?: string) {
   const { hostname, port } = new URL(base)
   return new Promise<{ status: number; code: unknown; cors: unknown }>((resolve, reject) => {
@@ -43,7 +43,7 @@ describe('the admin listener on loopback', () => {
 
   it.each<[string, (own: string) => Headers]>([
     ['another site', () => ({ origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' })],
-    ['another site, by Origin alone', () => ({ origin: 'https://evil.example' })],
+    ['another site, only with an Origin', () => ({ origin: 'https://evil.example' })],
     ['another site, without an Origin', () => ({ 'sec-fetch-site': 'cross-site' })],
     [
       'another port of the same machine',
@@ -51,38 +51,35 @@ describe('the admin listener on loopback', () => {
     ],
     ['a file or a sandboxed frame', () => ({ origin: 'null' })],
     [
-      'a name that was made to resolve to loopback',
+      'a name that resolves to loopback',
       own => ({
         host: `evil.example:${own}`,
         origin: `http://evil.example:${own}`,
         'sec-fetch-site': 'same-origin',
       }),
     ],
-    ['such a name, without any other field', own => ({ host: `evil.example:${own}` })],
+    ['a name that resolves to loopback, without other headers', own => ({ host: `evil.example:${own}` })],
     ['a name that only begins like loopback', own => ({ host: `127.0.0.1.evil.example:${own}` })],
     ['a name that only ends like loopback', own => ({ host: `evil-localhost:${own}` })],
-  ])(
-    'refuses a page of %s, even with the token: it changes nothing and reads no documentation',
-    async (_, headers) => {
-      const answer = await patch(headers(new URL(gateway.admin).port))
-      expect(answer).toEqual({ status: 403, code: 'admin_unauthorized', cors: undefined })
-      expect(await plan()).toEqual({ plan: 'free' })
-      const read = { authorization, ...headers(new URL(gateway.admin).port) }
-      expect(await send(gateway.admin, 'GET', '/openapi.json', read)).toEqual({
-        status: 403,
-        code: 'admin_unauthorized',
-        cors: undefined,
-      })
-    },
-  )
+  ])('refuses changes and reads from a page of %s, even with the token', async (_, headers) => {
+    const answer = await patch(headers(new URL(gateway.admin).port))
+    expect(answer).toEqual({ status: 403, code: 'admin_unauthorized', cors: undefined })
+    expect(await plan()).toEqual({ plan: 'free' })
+    const read = { authorization, ...headers(new URL(gateway.admin).port) }
+    expect(await send(gateway.admin, 'GET', '/openapi.json', read)).toEqual({
+      status: 403,
+      code: 'admin_unauthorized',
+      cors: undefined,
+    })
+  })
 
-  it('grants no preflight', async () => {
+  it('refuses a preflight request', async () => {
     const preflight = { origin: 'https://evil.example', 'access-control-request-method': 'PATCH' }
     const answer = await send(gateway.admin, 'OPTIONS', `/admin/v1/users/${user.id}`, preflight)
     expect(answer).toEqual({ status: 403, code: 'admin_unauthorized', cors: undefined })
   })
 
-  it('answers programs, whatever name of loopback they use', async () => {
+  it('accepts programs under any name of loopback', async () => {
     const { port } = new URL(gateway.admin)
     for (const host of [
       `127.0.0.1:${port}`,
@@ -102,7 +99,7 @@ describe('the admin listener on loopback', () => {
     expect((await send(gateway.admin, 'GET', '/admin/v1/users', { authorization, ...own })).status).toBe(200)
   })
 
-  it('answers probes and scrapers under any name, or none', async () => {
+  it('accepts health checks and scrapers under any name', async () => {
     for (const host of ['10.1.2.3:8081', 'peage-0.peage.svc', 'evil.example'])
       for (const path of ['/healthz', '/readyz', '/metrics'])
         expect((await send(gateway.admin, 'GET', path, { host })).status).toBe(200)
@@ -110,7 +107,7 @@ describe('the admin listener on loopback', () => {
 })
 
 describe('an admin listener on every address', () => {
-  it('answers under any name, and refuses pages of other sites all the same', async () => {
+  it('accepts requests under any name, and refuses pages of other sites', async () => {
     const gateway = await startGateway('', undefined, { adminListen: '0.0.0.0:0' })
     const base = gateway.admin.replace('0.0.0.0', '127.0.0.1')
     const authorization = `Bearer ${gateway.adminToken}`
@@ -122,7 +119,7 @@ describe('an admin listener on every address', () => {
   })
 })
 
-describe('what is loopback', () => {
+describe('isLoopback', () => {
   it.each([
     '127.0.0.1',
     '127.1.2.3',
@@ -133,7 +130,7 @@ describe('what is loopback', () => {
     'localhost',
     'a.localhost',
     'localhost.',
-  ])('%s', name => expect(isLoopback(name)).toBe(true))
+  ])('accepts %s', name => expect(isLoopback(name)).toBe(true))
   it.each([
     '',
     '0.0.0.0',
@@ -145,5 +142,5 @@ describe('what is loopback', () => {
     'localhost.a',
     'alocalhost',
     '.localhost',
-  ])('not %j', name => expect(isLoopback(name)).toBe(false))
+  ])('rejects %j', name => expect(isLoopback(name)).toBe(false))
 })

@@ -1,4 +1,4 @@
-// `allow_in_path` on a public catch-all beside a guarded prefix: it opens what it says, and no way around the guards.
+// `allow_in_path` on a public catch-all route allows only what it lists, and never bypasses the guards of another route.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { alone } from '../support/setups.ts'
@@ -8,7 +8,7 @@ import { expectRefusal } from './invariants.ts'
 import { ask, type RawAnswer, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
-describe('beside a guarded prefix of the same upstream', () => {
+describe('a catch-all route with every allowance, next to a guarded prefix', () => {
   const at = stage(alone, {
     more: `  - { name: rest, path: /*, upstream: app, auth: none, allow_in_path: [semicolon, trailing_dot, double_encoding, double_slash] }
 `,
@@ -16,12 +16,12 @@ describe('beside a guarded prefix of the same upstream', () => {
 
   async function send(target: string): Promise<RawAnswer> {
     const answer = await ask(at.gateway.url, requestBytes('GET', target), 'GET')
-    if (answer === undefined) throw new Error('no answer')
+    if (answer === undefined) throw new Error('no response')
     expect([target, answer.body.toString().startsWith('secret')]).toEqual([target, false])
     return answer
   }
 
-  it('nothing of the corpus opens it', async () => {
+  it('serves no path of the corpus from the guarded prefix', async () => {
     at.upstream.reading = 'lax'
     const answers: RawAnswer[] = []
     for (const attack of corpus.paths) {
@@ -31,16 +31,13 @@ describe('beside a guarded prefix of the same upstream', () => {
     await at.holds(answers)
   })
 
-  it.each(['/public/x;y', '/api/v1/auth/log%2569n', '/.well-known/jwks.json;x'])(
-    '%s is refused',
-    async path => {
-      expectRefusal(await send(path), 'path_invalid')
-      expect(at.upstream.seen).toEqual([])
-    },
-  )
+  it.each(['/public/x;y', '/api/v1/auth/log%2569n', '/.well-known/jwks.json;x'])('refuses %s', async path => {
+    expectRefusal(await send(path), 'path_invalid')
+    expect(at.upstream.seen).toEqual([])
+  })
 })
 
-describe('each allowance', () => {
+describe('the allowances', () => {
   let upstream: Upstream
   let gateway: TestGateway
   const names = ['encoded_slash', 'semicolon', 'trailing_dot', 'double_encoding', 'double_slash']
@@ -73,24 +70,21 @@ ${names.map(route).join('\n')}
     double_encoding: ['a%2541', '%252f', '%25252541'],
   }
 
-  it.each(names)(
-    '%s lets through what it names, byte for byte, and nothing that another names',
-    async name => {
-      for (const [needs, segments] of Object.entries(needing)) {
-        for (const segment of segments) {
-          upstream.received.length = 0
-          const target = `/${name}/${segment}`
-          const answer = await send(target)
-          if (needs === name) {
-            expect([target, answer?.status, upstream.received[0]?.url]).toEqual([target, 200, target])
-          } else {
-            expectRefusal(answer, 'path_invalid')
-            expect(upstream.received).toEqual([])
-          }
+  it.each(names)('%s allows its own paths unchanged and no path of another allowance', async name => {
+    for (const [needs, segments] of Object.entries(needing)) {
+      for (const segment of segments) {
+        upstream.received.length = 0
+        const target = `/${name}/${segment}`
+        const answer = await send(target)
+        if (needs === name) {
+          expect([target, answer?.status, upstream.received[0]?.url]).toEqual([target, 200, target])
+        } else {
+          expectRefusal(answer, 'path_invalid')
+          expect(upstream.received).toEqual([])
         }
       }
-    },
-  )
+    }
+  })
 
   it('double_slash sends duplicate slashes as written and matches without them; other routes merge them', async () => {
     for (const target of ['//double_slash//x//', '/double_slash///x', '//double_slash/x?y=//z']) {
@@ -103,13 +97,13 @@ ${names.map(route).join('\n')}
     expect(upstream.received.map(({ url }) => url)).toEqual(['/semicolon/x', '/double_slash/shut/x'])
   })
 
-  it('an encoded slash parts no segments', async () => {
+  it('encoded_slash does not make an encoded slash split segments', async () => {
     expectRefusal(await send('/encoded_slash%2fx'), 'path_invalid')
     expect((await send('/encoded_slash/a%2fb%2fc'))?.status).toBe(200)
     expectRefusal(await send('/encoded_slash/a%2fb/c'), 'path_invalid')
   })
 
-  it('a method that the route does not declare is told so only where its path is allowed', async () => {
+  it('paths are checked before the method of the route', async () => {
     expectRefusal(await send('/semicolon/a;b', 'POST'), 'method_not_allowed')
     expectRefusal(await send('/semicolon/a.', 'POST'), 'path_invalid')
     expectRefusal(await send('/nowhere/a;b'), 'path_invalid')

@@ -1,4 +1,4 @@
-// Bodies in the spirit of the corpus: other shapes, other types, other places for what no string should hold.
+// More bodies like those of the corpus: other shapes, other types, and invalid characters in other places.
 import { type BodyAttack, corpus, type Expectation } from './corpus.ts'
 
 export const password = '12345678'
@@ -19,7 +19,7 @@ const pair = {
   token_type: 'Bearer',
 }
 
-/** What each endpoint says to an empty object. */
+/** The response of each endpoint to an empty object. */
 const toNothing: Record<string, Expectation> = {
   register: emailInvalid,
   login: missing,
@@ -209,13 +209,13 @@ const more: BodyAttack[] = [
   })),
 ]
 
-/** Unlike in the corpus, 100,000 brackets are too large: a body may have 64 KiB. */
+/** The corpus expects other responses to 100,000 brackets, but a body may have only 64 KiB. */
 const overruled = new Map<string, Expectation>([
   ['body-49', tooLarge],
   ['body-107', tooLarge],
 ])
 
-/** The corpus's and ours. */
+/** The attacks of the corpus and of this file. */
 export const attacks: BodyAttack[] = [...corpus.bodies, ...more].map(attack => ({
   ...attack,
   expect: overruled.get(attack.id) ?? attack.expect,

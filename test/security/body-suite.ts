@@ -1,4 +1,4 @@
-// Sends the corpus's bodies as it says, tokens filled in, and judges the answers as it does.
+// Sends the bodies of the corpus with real tokens and checks the responses against the corpus.
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import { call, newUser } from '../support/client.ts'
@@ -10,7 +10,7 @@ import type { Stage } from './stage.ts'
 
 export class BodySuite {
   readonly #at: Stage
-  /** A session from before the store was taken away. */
+  /** The refresh token of a session that was opened before the store stopped. */
   #spare = ''
 
   constructor(at: Stage) {
@@ -33,7 +33,7 @@ export class BodySuite {
   async run(attack: BodyAttack, { storeIsGone = false } = {}): Promise<void> {
     if (attack.body?.startsWith('@parallel') === true) return this.#inParallel(attack)
     const answer = await this.send(attack, { storeIsGone })
-    // One of them is a conflict: an inactive account keeps its email.
+    // The corpus expects a 500 for a few bodies.
     const isExpectedFault = attack.expect.status === 500
     await this.#at.holds([answer], { mayFail: isExpectedFault, method: attack.method })
     expect(this.#at.upstream.seen).toEqual([])
@@ -58,7 +58,7 @@ export class BodySuite {
     try {
       await connection.writeAll(framedRequest(attack.method, attack.endpoint, lines, framed))
       const answer = await connection.answer(attack.method, 10_000)
-      if (answer === undefined) throw new Error('no answer')
+      if (answer === undefined) throw new Error('no response')
       return answer
     } finally {
       connection.close()
@@ -75,7 +75,7 @@ export class BodySuite {
     expect(statuses).toEqual([201, ...Array(count - 1).fill(409)])
   }
 
-  /** Made anew for every case that names one: most are good only once. */
+  /** Creates the tokens that a case uses. Most tokens work only once. */
   async #tokensFor(attack: BodyAttack): Promise<Record<string, string>> {
     const text = JSON.stringify([attack.body, attack.headers])
     const wanted = new Set([...text.matchAll(/\$([A-Z][A-Z0-9_]+)/g)].map(([, name]) => name as string))

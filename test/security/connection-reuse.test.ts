@@ -1,4 +1,4 @@
-// Connections that live on after an answer that came before the body's end: no byte of that body is a request.
+// After a response before the end of a body, no byte of that body becomes a request of the same connection.
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
@@ -16,7 +16,7 @@ describe('connection reuse', () => {
 `,
   })
 
-  /** The refused request with requests for a body, then one more: what the answers are, and what went upstream. */
+  /** Sends a refused request whose body looks like requests, then one more request. */
   async function afterRefusal(target: string, lines: string[], inPieces: boolean) {
     const body = smuggled.repeat(50)
     const connection = new RawConnection(at.gateway.url)
@@ -33,18 +33,18 @@ describe('connection reuse', () => {
   }
 
   describe.each([
-    ['the body sent after the refusal', true],
-    ['the body sent with the head', false],
+    ['a body sent after the refusal', true],
+    ['a body sent with the head', false],
   ])('%s', (_, inPieces) => {
     it.each([
       ['401', guarded, [], 401],
       ['404', '/nothing', [], 404],
       ['405', '/read-only', [], 405],
-      ['400 of a path', '/public/%2e%2e/', [], 400],
-      ['400 of credentials', guarded, ['Authorization: Bearer a', 'Authorization: Bearer b'], 400],
-      ['404 below our own paths', '/api/v1/auth/nothing', [], 404],
+      ['400 for a path', '/public/%2e%2e/', [], 400],
+      ['400 for credentials', guarded, ['Authorization: Bearer a', 'Authorization: Bearer b'], 400],
+      ['404 of the gateway’s own paths', '/api/v1/auth/nothing', [], 404],
       ['413', '/limited', [], 413],
-    ])('after a %s the next request is the next request', async (_, target, lines, status) => {
+    ])('contains no request after a %s', async (_, target, lines, status) => {
       const { connection, answers } = await afterRefusal(target, lines, inPieces)
       expect(answers.map(answer => answer?.status)).toEqual([status, 200])
       expect(at.upstream.seen.map(seen => seen.url)).toEqual(['/public/after'])
@@ -53,7 +53,7 @@ describe('connection reuse', () => {
     })
   })
 
-  it('a chunked body that nobody read is read to its end before the next request', async () => {
+  it('a chunked body that was not read is read to its end before the next request', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', guarded, ['Transfer-Encoding: chunked']))
     expect((await connection.answer())?.status).toBe(401)
@@ -65,7 +65,7 @@ describe('connection reuse', () => {
   })
 
   it.each(['declared', 'chunked'])(
-    'an upstream that answers early ends the exchange, and the connection goes on behind the body (%s)',
+    'the connection stays usable after the body if the upstream responds early (%s)',
     async framing => {
       at.upstream.answer = (_, response) => {
         response.writeHead(403, { 'x-upstream': 'yes', 'content-length': '2' }).end('no')
@@ -87,11 +87,11 @@ describe('connection reuse', () => {
   )
 
   it.each([
-    ['as it reads', (request: IncomingMessage, answer: () => void) => request.once('data', answer)],
-    // By then every buffer on the way is full, and nobody reads from the client any more.
+    ['while it reads', (request: IncomingMessage, answer: () => void) => request.once('data', answer)],
+    // After 500 ms every buffer on the way is full, and nothing is read from the client.
     ['without reading', (_: IncomingMessage, answer: () => void) => setTimeout(answer, 500)],
   ])(
-    'an upstream that answers in the middle of a body %s is heard, and so is what comes next',
+    'the client gets the response of an upstream that responds %s, and can send its next request',
     async (_, when) => {
       at.upstream.answer = (request, response) => {
         when(request, () => response.writeHead(409, { 'x-upstream': 'yes', 'content-length': '2' }).end('no'))
@@ -110,7 +110,7 @@ describe('connection reuse', () => {
     },
   )
 
-  it('a hundred requests of mixed fates on one connection are each answered, in order', async () => {
+  it('a hundred accepted and refused requests on one connection get their responses in order', async () => {
     const connection = new RawConnection(at.gateway.url)
     const kinds = [
       [requestBytes('GET', '/public/x'), 200],

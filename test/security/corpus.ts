@@ -1,4 +1,4 @@
-// The attack corpus, as the gateway parses it; its unwritten half is what the tables beside it try to think of.
+// The attack corpus. The tables in the files next to it add more attacks.
 import { readFileSync } from 'node:fs'
 
 export interface PathAttack {
@@ -53,7 +53,7 @@ export interface WebhookAttack {
   id: string
   url: unknown
   expect: 'accept' | 'reject'
-  /** Where it is refused: when it is registered, or when something is sent to it. */
+  /** The step that refuses the URL: saving it, or a delivery to it. */
   stage: 'save' | 'delivery'
   why: string
 }
@@ -71,10 +71,10 @@ export const corpus = JSON.parse(
   readFileSync(new URL('corpus/attacks.json', import.meta.url), 'utf8'),
 ) as Corpus
 
-/** The prefix that nobody may reach without a credential. */
+/** The prefix that needs a credential. */
 export const guarded = corpus.protected_prefix
 
-/** `@x65536@` stands for so many `A`; `AAAA…(×100)` for a hundred times as many. */
+/** Replaces `@x65536@` by 65,536 times `A`, and `AAAA…(×100)` by a hundred times `AAAA`. */
 export function expand(text: string): string {
   return text
     .replace(/@x(\d+)@/g, (_, count: string) => 'A'.repeat(Number(count)))

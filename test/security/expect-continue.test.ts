@@ -1,4 +1,4 @@
-// Guards decide before the gateway sends 100, and no client waits in vain (RFC 9110 §10.1.1).
+// Guards decide before the gateway sends a 100, and every client gets a response (RFC 9110 §10.1.1).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -8,7 +8,7 @@ import { stage } from './stage.ts'
 
 const expects = 'Expect: 100-continue'
 
-describe('expectations', () => {
+describe('Expect: 100-continue', () => {
   const at = stage(alone, {
     more: `  - { name: limited, path: /limited, upstream: app, auth: none, max_body: 1KiB }
   - { name: read-only, path: /read-only, upstream: app, auth: none, methods: [GET] }
@@ -24,10 +24,10 @@ describe('expectations', () => {
 
   it.each([
     ['no credential', guarded, [], 'token_invalid'],
-    ['a plan that is not enough', '/pro', ['credential'], 'plan_insufficient'],
+    ['an insufficient plan', '/pro', ['credential'], 'plan_insufficient'],
     ['an unknown route', '/nothing', [], 'route_unknown'],
-    ['a method not declared', '/read-only', [], 'method_not_allowed'],
-    ['a path that is refused', '/public/%2e%2e/x', [], 'path_invalid'],
+    ['an undeclared method', '/read-only', [], 'method_not_allowed'],
+    ['an invalid path', '/public/%2e%2e/x', [], 'path_invalid'],
     [
       'two credentials',
       guarded,
@@ -43,7 +43,7 @@ describe('expectations', () => {
     const length = lines.some(line => line.startsWith('Content-Length')) ? [] : ['Content-Length: 5']
     const connection = await opened('POST', target, [...lines, ...length, expects])
     expectRefusal(await connection.answer(), code)
-    // The body may follow or not: the connection is no longer any use.
+    // The connection cannot be reused, because the body may or may not follow.
     expect(await connection.endsWithin(2_000)).toBe(true)
     connection.close()
     expect(at.upstream.seen).toEqual([])
@@ -52,7 +52,7 @@ describe('expectations', () => {
   it.each([
     ['declared', ['Content-Length: 5'], Buffer.from('five!')],
     ['chunked', ['Transfer-Encoding: chunked'], chunked('fi', 've!')],
-  ])('a proxied request that passes gets its 100, then its answer (%s)', async (_, framing, body) => {
+  ])('an accepted request gets a 100, then its response (%s)', async (_, framing, body) => {
     const connection = await opened('POST', '/public/x', [...framing, expects])
     expect((await connection.answer())?.status).toBe(100)
     connection.write(body)
@@ -62,7 +62,7 @@ describe('expectations', () => {
     connection.close()
   })
 
-  it('an endpoint of ours that succeeds does so on a connection that lives on', async () => {
+  it('a request to an endpoint of the gateway keeps its connection', async () => {
     const connection = await opened('POST', '/api/v1/auth/logout', [
       'Content-Length: 2',
       expects.toUpperCase(),
@@ -75,7 +75,7 @@ describe('expectations', () => {
     connection.close()
   })
 
-  it('a client that does not wait for the 100 is answered all the same', async () => {
+  it('a client that does not wait for the 100 gets its response', async () => {
     const connection = await opened('POST', '/public/x', ['Content-Length: 5', expects])
     connection.write('five!')
     const statuses = (await connection.answers()).map(answer => answer.status)
@@ -83,14 +83,14 @@ describe('expectations', () => {
     connection.close()
   })
 
-  it('HTTP/1.0 clients know no 100 and are sent none', async () => {
+  it('an HTTP/1.0 client gets no 100', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(`POST /public/x HTTP/1.0\r\n${expects}\r\nContent-Length: 5\r\n\r\nfive!`)
     expect((await connection.answers()).map(answer => answer.status)).toEqual([200])
     connection.close()
   })
 
-  it('a 413 met while streaming follows its 100', async () => {
+  it('a 413 for a streamed body follows the 100', async () => {
     const connection = await opened('POST', '/limited', ['Transfer-Encoding: chunked', expects])
     expect((await connection.answer())?.status).toBe(100)
     connection.write(chunked('x'.repeat(2_000)))
@@ -99,7 +99,7 @@ describe('expectations', () => {
   })
 
   it.each(['banana', '100-continue, banana', '200-ok', '100-continue;q=1'])(
-    'Expect: %s is nothing that we can meet: 4xx, nothing forwarded',
+    'a request with Expect: %s is refused and not forwarded',
     async expectation => {
       const connection = await opened('POST', '/public/x', ['Content-Length: 5', `Expect: ${expectation}`])
       expectRefusal(await connection.answer(), 'request_invalid')
@@ -109,7 +109,7 @@ describe('expectations', () => {
     },
   )
 
-  it('an upstream that breaks off is a 502, after the 100 that went out', async () => {
+  it('a broken connection to the upstream becomes a 502 after the 100', async () => {
     at.upstream.answer = request => request.socket.destroy()
     const connection = await opened('POST', '/public/x', ['Content-Length: 5', expects])
     expect((await connection.answer())?.status).toBe(100)

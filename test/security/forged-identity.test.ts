@@ -1,4 +1,4 @@
-// Headers that claim an identity, move one, or remove the gateway's headers (corpus `headers`).
+// Headers that forge or move an identity, or remove the gateway's headers (corpus `headers`).
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { describeOverSetups } from '../support/setups.ts'
@@ -8,7 +8,7 @@ import { expectRefusal } from './invariants.ts'
 import { ask, chunked, type RawAnswer, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
-describeOverSetups('header fields', setup => {
+describeOverSetups('forged headers', setup => {
   const at = stage(setup)
 
   it.each(attacks)('$id: $desc is $expect', async attack => {
@@ -29,7 +29,7 @@ describeOverSetups('header fields', setup => {
     for (const mode of modes) await run(attack, lines, mode)
   })
 
-  /** A stored key of the user's, where the case asks for one: `<VALID>` stands for it in an `X-API-Key`. */
+  /** Creates an API key of the user if the case uses one. In `X-API-Key`, `<VALID>` stands for the key. */
   async function keyOf({ lines }: HeaderAttack): Promise<string | undefined> {
     if (!lines.some(line => /api.key/i.test(line))) return undefined
     const key = `peage_${'k'.repeat(36)}`
@@ -53,7 +53,7 @@ describeOverSetups('header fields', setup => {
       at.gateway.url,
       requestBytes(body === '' ? 'GET' : 'POST', target, [...credential, ...lines, ...length], body),
     )
-    if (answer === undefined) throw new Error('no answer')
+    if (answer === undefined) throw new Error('no response')
     await at.holds([answer])
     judge(attack, lines, answer)
     if (mode === 'valid' && answer.status === 200) {
@@ -72,7 +72,7 @@ describeOverSetups('header fields', setup => {
 
   function judge(attack: HeaderAttack, lines: string[], answer: RawAnswer): void {
     const judged = judges.find(([expectation]) => attack.expect.startsWith(expectation))
-    if (judged === undefined) throw new Error(`nothing judges "${attack.expect}"`)
+    if (judged === undefined) throw new Error(`no check for the expectation "${attack.expect}"`)
     judged[1](answer, lines)
   }
 
@@ -85,7 +85,7 @@ describeOverSetups('header fields', setup => {
     expect(at.upstream.seen).toEqual([])
   }
 
-  /** What is expected, by how the corpus says it. Identity and framing are the invariants' to hold. */
+  /** The check for each expectation in the corpus. The invariants cover identity and framing. */
   const judges: [string, (answer: RawAnswer, lines: string[]) => void][] = [
     ['dropped', forwardedOnce],
     ['rejected_400 or upstream Host', refusedWith('request_invalid')],
@@ -130,7 +130,7 @@ describeOverSetups('header fields', setup => {
         forwardedOnce(answer)
         const sent = lines.map(line => line.replace(/^[^:]+: /, ''))
         const told = at.upstream.seen.flatMap(seen => seen.fields.map(([, text]) => text))
-        // The address that the gateway itself saw is the same as the one that is claimed.
+        // The claimed address is also the real address of the client.
         expect(told.filter(text => sent.includes(text))).toEqual(sent.filter(text => text === '127.0.0.1'))
         expect(received('x-forwarded-for')).toEqual(['127.0.0.1'])
         expect(received('x-forwarded-host')).toEqual(['gw.test'])
@@ -151,7 +151,7 @@ describeOverSetups('header fields', setup => {
     expect(at.upstream.seen).toEqual([])
   }
 
-  it('more fields than Node keeps by default hide nothing: not the body, not a second credential', async () => {
+  it('more headers than Node keeps by default hide neither the body nor a second credential', async () => {
     const padding = Array.from({ length: 1_500 }, () => 'a:')
     const answer = await ask(
       at.gateway.url,
@@ -169,7 +169,7 @@ describeOverSetups('header fields', setup => {
     expectRefusal(ambiguous, 'credentials_ambiguous')
   })
 
-  it('more fields than an upstream keeps do not push the identity out', async () => {
+  it('more headers than an upstream keeps do not displace the identity', async () => {
     const padding = Array.from({ length: 1_500 }, () => 'a:')
     const answer = await ask(
       at.gateway.url,
@@ -185,6 +185,6 @@ const trailed = Buffer.concat([
   Buffer.from('X-User-Id: 999999\r\nX_User_Plan: pro\r\nX-Foo: bar\r\n\r\n'),
 ])
 
-it('the corpus is all here', () => {
+it('the corpus is complete', () => {
   expect(corpus.headers).toHaveLength(59)
 })

@@ -1,15 +1,15 @@
-// The bodies that the corpus names by a generator call, and how each is put on the wire.
+// The bodies that the corpus describes by a generator call, and their framing.
 import { chunked, requestBytes } from './raw-client.ts'
 
-/** A request's bytes after its head, and the field that frames them. */
+/** The body of a request and the header that frames it. */
 export interface Framed {
   framing: string[]
   body: Buffer
-  /** More bytes are announced than are sent. */
+  /** True if more bytes are declared than sent. */
   withheld: boolean
 }
 
-/** What a generator call stands for; `undefined` where it says how requests are sent rather than what. */
+/** Returns the body of a generator call, or `undefined` for a call that says how to send requests. */
 export function generated(call: string): Framed | undefined {
   const [, name = '', list = ''] = /^@(\w+)\((.*)\)$/s.exec(call) ?? []
   const argument = Number(list.split(',', 1)[0])
@@ -46,19 +46,19 @@ export function framedRequest(method: string, target: string, lines: string[], f
   return requestBytes(method, target, [...lines, ...framed.framing], framed.body)
 }
 
-/** A JSON object of so many bytes. */
+/** Returns a JSON object of `bytes` bytes. */
 export function jsonPad(bytes: number): Buffer {
   const frame = '{"pad":""}'
   return Buffer.from(`{"pad":"${'a'.repeat(bytes - frame.length)}"}`)
 }
 
-/** An email of so many characters. */
+/** Returns an email address of `length` characters. */
 function emailOf(length: number): string {
   const domain = '@example.com'
   return `${'a'.repeat(length - domain.length)}${domain}`
 }
 
-/** `repeat("[",50000)+repeat("]",50000)` */
+/** Evaluates calls like `repeat("[",50000)+repeat("]",50000)`. */
 function repeated(call: string): string {
   return [...call.matchAll(/repeat\("([^"]*)",(\d+)\)/g)]
     .map(([, text = '', times = '0']) => text.repeat(Number(times)))

@@ -1,4 +1,4 @@
-// The inputs that guided fuzzing has kept hold what its targets promise; and what it is guided by leads it somewhere.
+// The kept inputs of guided fuzzing violate no promise of their targets, and coverage guides the search.
 import { describe, expect, it } from 'vitest'
 import type { Coverage } from './fuzz/guided/coverage.ts'
 import { explore, tryOut } from './fuzz/guided/explore.ts'
@@ -6,8 +6,8 @@ import { readKept } from './fuzz/guided/kept.ts'
 import { type Target, Violation } from './fuzz/guided/target.ts'
 import { targets } from './fuzz/guided/targets.ts'
 
-describe('what guided fuzzing has kept', () => {
-  it.each(Object.keys(targets))('holds the promises of %s', async name => {
+describe('the kept inputs of guided fuzzing', () => {
+  it.each(Object.keys(targets))('violate no promise of %s', async name => {
     const target = await (targets[name] as (typeof targets)[string])()
     const inputs = readKept(name)
     try {
@@ -18,7 +18,7 @@ describe('what guided fuzzing has kept', () => {
         expect(violation, JSON.stringify(input)).toBeUndefined()
         outcomes.add(outcome)
       }
-      // They are not all refused alike.
+      // The inputs must not all have the same outcome.
       expect(outcomes.size).toBeGreaterThan(3)
     } finally {
       await target.close?.()
@@ -26,7 +26,7 @@ describe('what guided fuzzing has kept', () => {
   })
 })
 
-/** Fails for one word of six letters, which is reached letter by letter. */
+/** A target that fails for one word of six letters. Each correct letter is new coverage. */
 function planted(): { target: Target; coverage: Coverage } {
   const word = 'zebras'
   let ran = new Set<number>()
@@ -59,21 +59,21 @@ function planted(): { target: Target; coverage: Coverage } {
 describe('guided fuzzing', () => {
   const plan = { seed: 7, kept: [], within: 60_000, cases: 200_000 }
 
-  it('goes on from what reached something new, and shrinks what it finds', async () => {
+  it('continues from inputs with new coverage, and shrinks the finding', async () => {
     const { finding, cases } = await explore({ ...planted(), ...plan })
     expect(finding).toMatchObject({ input: 'zebras' })
     expect(finding?.message).toContain('the word is said')
     expect(cases).toBeLessThan(plan.cases)
   })
 
-  it('finds none of it where nothing tells it what is new', async () => {
+  it('finds nothing without coverage', async () => {
     const { target } = planted()
     const blind: Coverage = { take: () => ({ isNew: () => false, learn() {} }) }
     const { finding, cases } = await explore({ target, coverage: blind, ...plan, cases: 20_000 })
     expect([finding, cases]).toEqual([undefined, 20_000])
   })
 
-  it('takes a throw of any kind, and what takes too long, for a finding', async () => {
+  it('reports any thrown error and any slow run as a finding', async () => {
     const { target } = planted()
     const slow = (): string => {
       const before = process.cpuUsage()
@@ -82,6 +82,6 @@ describe('guided fuzzing', () => {
     }
     const thrown = await tryOut({ ...target, run: () => JSON.parse('{') as string }, '')
     expect(thrown.violation).toContain('SyntaxError')
-    expect((await tryOut({ ...target, maxMs: 5, run: slow }, '')).violation).toContain('and may take 5')
+    expect((await tryOut({ ...target, maxMs: 5, run: slow }, '')).violation).toContain('the limit is 5 ms')
   })
 })

@@ -1,4 +1,4 @@
-// h2c smuggling: a proxy that passes `Upgrade: h2c` on becomes a blind tunnel, past every guard.
+// h2c smuggling: a proxy that passes on `Upgrade: h2c` becomes a tunnel that bypasses every guard.
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -17,10 +17,10 @@ const upgrades = [
   ['Connection: upgrade', 'Upgrade: TLS/1.0, HTTP/1.1'],
 ]
 
-describe('upgrades to HTTP/2', () => {
+describe('an upgrade to HTTP/2', () => {
   const at = stage(alone, { catchAll: true })
 
-  it.each(upgrades)('%s, %s: is no tunnel, and the upstream is not asked for one', async (...lines) => {
+  it.each(upgrades)('opens no tunnel and is not passed on: %s, %s', async (...lines) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/public/x', lines))
     const answer = await connection.answer()
@@ -31,7 +31,7 @@ describe('upgrades to HTTP/2', () => {
     )
     expect(passed).toEqual([])
 
-    // What follows is HTTP/1.1 and guarded, or the connection is over.
+    // Requests that follow are HTTP/1.1 and guarded, or the connection has ended.
     connection.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${requestBytes('GET', guarded)}`)
     const after = await connection.answer('GET', 1_000)
     if (after !== undefined) expectRefusal(after, 'request_invalid')
@@ -39,7 +39,7 @@ describe('upgrades to HTTP/2', () => {
     connection.close()
   })
 
-  it('a guarded route asks for a credential first', async () => {
+  it('needs a credential on a guarded route', async () => {
     for (const lines of upgrades) {
       const connection = new RawConnection(at.gateway.url)
       connection.write(requestBytes('GET', guarded, lines))

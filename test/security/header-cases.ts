@@ -1,4 +1,4 @@
-// Header fields in the spirit of the corpus: other aliases, other Connection options, other malformed lines.
+// More headers like those of the corpus: other aliases, other Connection options, other malformed lines.
 import { corpus, type HeaderAttack } from './corpus.ts'
 import { separators } from './spellings.ts'
 
@@ -103,19 +103,19 @@ const more: HeaderAttack[] = [
   unauthorized('X-API-Key: \xa0<KEY>'),
   attack(
     '400',
-    'two Authorization, the second empty',
+    'two Authorization headers, the second empty',
     'special',
     'Authorization: Bearer <VALID>',
     'Authorization:',
   ),
   attack(
     '400',
-    'two Authorization, the same',
+    'two equal Authorization headers',
     'special',
     'Authorization: Bearer <VALID>',
     'AUTHORIZATION: Bearer <VALID>',
   ),
-  attack('400', 'two X-API-Key, the same', 'special', 'X-API-Key: <KEY>', 'x-api-key: <KEY>'),
+  attack('400', 'two equal X-API-Key headers', 'special', 'X-API-Key: <KEY>', 'x-api-key: <KEY>'),
   ...[
     'X-Real-IP',
     'True-Client-IP',
@@ -134,7 +134,7 @@ const more: HeaderAttack[] = [
   untrusted('X_HTTP_Method_Override: DELETE'),
   untrusted('Proxy: http://evil.example'),
   attack('no change of upstream', 'Host of another site', 'both', 'Host: 127.0.0.1:6379'),
-  attack('no change of upstream', 'Host in other letters', 'both', 'Host: GW.TEST.:8080'),
+  attack('no change of upstream', 'Host in capital letters', 'both', 'Host: GW.TEST.:8080'),
   rejected('Host: gw.test/x'),
   rejected('Host: gw.test#'),
   rejected('Host: gw.test evil.example'),
@@ -143,12 +143,12 @@ const more: HeaderAttack[] = [
   rejected('Host: \xe9vil.example'),
   attack(
     'rejected_431',
-    '17 KiB of small fields',
+    '17 KiB of small headers',
     'both',
     ...Array.from({ length: 900 }, (_, i) => `X-Small-${i}: 1234`),
   ),
-  attack('rejected_431', 'a name of 20 KiB', 'both', `${'x'.repeat(20_000)}: 1`),
+  attack('rejected_431', 'a header name of 20 KiB', 'both', `${'x'.repeat(20_000)}: 1`),
 ]
 
-/** The corpus's and ours. */
+/** The attacks of the corpus and of this file. */
 export const attacks: HeaderAttack[] = [...corpus.headers, ...more]

@@ -10,21 +10,21 @@ import { value } from './raw-client.ts'
 import { throughRelay } from './relay.ts'
 import { stage } from './stage.ts'
 
-/** These take their store away, so they come last. */
+/** Attacks that need a stopped store. They run last. */
 const isStoreStopped = ({ precondition }: BodyAttack) => precondition === 'Postgres stopped'
 
-describeOverSetups('bodies', setup => {
+describeOverSetups('hostile bodies', setup => {
   const relayed = throughRelay(setup)
   const at = stage(relayed.setup)
   const suite = new BodySuite(at)
 
-  it('their preconditions: the accounts that the corpus speaks of', () => suite.prepare())
+  it('have their preconditions: the accounts of the corpus are registered', () => suite.prepare())
 
   describe.each(groups(attacks.filter(attack => !isStoreStopped(attack))))('%s', (_, attacks) => {
     it.each(attacks)('$id: $desc', attack => suite.run(attack))
   })
 
-  it('what was registered is free and active, with an id of the store’s, whatever the body claimed', async () => {
+  it('register only free and active users with IDs of the store', async () => {
     const rows = await at.gateway.sql<{ id: number; plan: string; is_active: number; daily_usage: number }>(
       "select id, plan, is_active, daily_usage from users where email like 'm%@example.com' or email like 'ct%'",
     )
@@ -34,7 +34,7 @@ describeOverSetups('bodies', setup => {
     expect(rows.map(row => row.id)).not.toContain(1)
   })
 
-  it('no prototype was polluted', () => {
+  it('pollute no prototype', () => {
     const empty = {} as Record<string, unknown>
     expect([empty.plan, empty.isAdmin, empty.email, empty.password, empty.refresh_token]).toEqual(
       Array(5).fill(undefined),
@@ -42,19 +42,19 @@ describeOverSetups('bodies', setup => {
   })
 
   it.each([
-    ['a NUL at the end of a password', 'p46@example.com', '12345678\u0000', '12345678'],
+    ['a NUL at its end', 'p46@example.com', '12345678\u0000', '12345678'],
     ['a line feed at its end', 'p48@example.com', '12345678\n', '12345678'],
-    ['the 73rd byte of it', 'p44@example.com', 'a'.repeat(73), 'a'.repeat(74)],
+    ['a 73rd byte', 'p44@example.com', 'a'.repeat(73), 'a'.repeat(74)],
     ['eight spaces', 'p38@example.com', ' '.repeat(8), ' '.repeat(9)],
-  ])('%s counts: only the whole password logs in', async (_, email, right, nearly) => {
+  ])('log in only with the whole password, including %s', async (_, email, right, nearly) => {
     const login = (given: string) =>
       call(at.gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password: given } })
     expect((await login(nearly)).status).toBe(401)
     expect((await login(right)).status).toBe(200)
   })
 
-  describe('with the store gone', () => {
-    it('Postgres stops', () =>
+  describe('without the store', () => {
+    it('Postgres is stopped first', () =>
       relayed.relay === undefined ? at.gateway.backing.database.close() : relayed.relay.stop())
 
     it.each(attacks.filter(isStoreStopped))('$id: $desc', attack => suite.run(attack, { storeIsGone: true }))
@@ -66,7 +66,7 @@ describeOverSetups('bodies', setup => {
       ['register', { email: 'no-at' }, 400, 'email_invalid'],
       ['login', {}, 400, 'credentials_missing'],
       ['refresh', { refresh_token: 'x' }, 401, 'refresh_token_invalid'],
-    ] as const)('%s %j answers %i within 2 s', async (endpoint, sent, status, code) => {
+    ] as const)('%s %j gets a %i within 2 s', async (endpoint, sent, status, code) => {
       const start = performance.now()
       const answer = await suite.send(body(endpoint, sent, {}), { storeIsGone: true })
       expect(performance.now() - start).toBeLessThan(2_000)
@@ -76,11 +76,11 @@ describeOverSetups('bodies', setup => {
   })
 })
 
-it('the corpus is all here', () => {
+it('the corpus is complete', () => {
   expect(corpus.bodies).toHaveLength(166)
 })
 
-/** One group an endpoint, so that a report can be read. */
+/** Groups the attacks by endpoint, so that the report is readable. */
 function groups(attacks: BodyAttack[]): [string, BodyAttack[]][] {
   const endpoints = new Set(attacks.map(attack => attack.endpoint))
   return [...endpoints].map(endpoint => [endpoint, attacks.filter(attack => attack.endpoint === endpoint)])

@@ -1,4 +1,4 @@
-// The corpus's invariants I1–I5, held over whatever was sent: what upstreams saw, what clients heard.
+// The invariants I1 to I5 of the corpus, checked for all requests that upstreams received and all responses.
 import { expect } from 'vitest'
 import type { TestGateway } from '../support/gateway.ts'
 import { canonical, identityNames } from './identity-names.ts'
@@ -7,10 +7,10 @@ import { type RawAnswer, value } from './raw-client.ts'
 import { isUnder, readings } from './readings.ts'
 import { sentences } from './sentences.ts'
 
-/** I5: a refusal of the gateway's own is French JSON with its code, not to be stored. Returns the code. */
+/** I5: a refusal of the gateway is French JSON with its code and `no-store`. Returns the code. */
 export function expectRefusal(answer: RawAnswer | undefined, code?: string, method = 'GET'): string {
-  if (answer === undefined) throw new Error('no answer')
-  const said = value(answer, 'x-peage-error') ?? `an answer ${answer.status} without X-Peage-Error`
+  if (answer === undefined) throw new Error('no response')
+  const said = value(answer, 'x-peage-error') ?? `a ${answer.status} response without X-Peage-Error`
   const [status, error] = sentences[said] ?? [0, said]
   const body = method === 'HEAD' ? error : (JSON.parse(answer.body.toString()) as { error: unknown }).error
   expect({
@@ -37,15 +37,15 @@ export const closing = new Set(['request_invalid', 'headers_too_large'])
 export interface Watched {
   gateway: TestGateway
   upstream: ObservedUpstream
-  /** The plan of every user that may be named to the upstream, by id. */
+  /** The plan of every user whose identity may reach the upstream, by ID. */
   plans: Map<string, string>
-  /** How many failures (500 `internal`) were expected so far. */
+  /** The number of failures (500 `internal`) expected so far. */
   expectedFailures: number
 }
 
 /**
- * I1–I3 for what the upstream saw since it was last forgotten, I4 and I5 for what was heard. `guarded` is the
- * prefix that nobody may reach without a credential.
+ * Checks I1 to I3 for the requests in `upstream.seen`, and I4 and I5 for the responses.
+ * @param guarded the prefix that needs a credential
  */
 export async function expectInvariants(
   watched: Watched,
@@ -66,16 +66,16 @@ export async function expectInvariants(
       expectRefusal(answer, undefined, method)
     if (value(answer, 'x-upstream') !== undefined) expect(value(answer, 'x-peage-error')).toBeUndefined()
   }
-  // I3: whatever the upstream took for a request, the gateway forwarded as one.
+  // I3: the gateway forwarded every request that the upstream received.
   await expect.poll(() => count(gateway.log, '"decision":"forwarded"')).toBeGreaterThanOrEqual(upstream.count)
-  // I4: no fault behind a refusal that looks expected.
+  // I4: no internal error is hidden behind an expected refusal.
   if (mayFail) watched.expectedFailures += 1
   expect(count(gateway.log, '"decision":"internal"')).toBeLessThanOrEqual(watched.expectedFailures)
 }
 
 const count = (log: readonly string[], text: string) => log.filter(line => line.includes(text)).length
 
-/** I1: no field, and no trailer, that any upstream could take for an identity, but the pair that the gateway set. */
+/** I1: only the gateway's own two headers contain an identity for any upstream, and there are no trailers. */
 function expectOwnIdentityOnly(seen: Seen, plans: Map<string, string>): void {
   const identity = seen.fields.filter(([name]) => identityNames.has(canonical(name)))
   const [id] = identity.filter(([name]) => name === 'x-user-id').map(([, text]) => text)
@@ -84,7 +84,7 @@ function expectOwnIdentityOnly(seen: Seen, plans: Map<string, string>): void {
       ? []
       : [
           ['x-user-id', id],
-          ['x-user-plan', plans.get(id) ?? 'a plan of nobody we know'],
+          ['x-user-plan', plans.get(id) ?? 'a plan of an unknown user'],
         ],
   )
   expect(seen.trailers).toEqual([])

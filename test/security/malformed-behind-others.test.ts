@@ -1,4 +1,5 @@
-// Malformed requests right behind others: those are answered first, whole and in order; then it is, and the connection ends.
+// A malformed request behind other requests: first their responses arrive complete and in order. Then it is refused, and
+// the connection ends.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { first as certificate, tlsSettings } from '../support/certificates.ts'
 import { newUser } from '../support/client.ts'
@@ -13,30 +14,30 @@ const coding = 'Transfer-Encoding: chunked'
 const post = (lines: string[], body: string | Buffer = 'World', target = '/public/bad') =>
   requestBytes('POST', target, lines, body)
 
-/** Of llhttp's own cases (test/request/transfer-encoding.md) those that it refuses, and what else its parser refuses. */
+/** The cases that llhttp refuses, from its own tests (test/request/transfer-encoding.md) and others. */
 const malformed: [string, Buffer, code?: string][] = [
   ['chunked before another coding', post(['Transfer-Encoding: chunked, deflate'])],
   ['a second Transfer-Encoding', post([coding, 'Transfer-Encoding: deflate'])],
-  ['a coding that is none', post(['Transfer-Encoding: pigeons'])],
-  ['a coding that is none beside a length', post(['Content-Length: 1', 'Transfer-Encoding: pigeons'])],
-  ['chunked beside a length', post(['Content-Length: 1', coding])],
-  ['an empty coding', post(['Content-Length: 1', 'Transfer-Encoding:'])],
+  ['an unknown coding', post(['Transfer-Encoding: pigeons'])],
+  ['an unknown coding and a length', post(['Content-Length: 1', 'Transfer-Encoding: pigeons'])],
+  ['chunked and a length', post(['Content-Length: 1', coding])],
+  ['an empty coding and a length', post(['Content-Length: 1', 'Transfer-Encoding:'])],
   ['a folded coding', post(['Transfer-Encoding: chunked', '  abc'], '5\r\nWorld\r\n0\r\n\r\n')],
-  ['a space behind a chunk’s size', post([coding], '5 \r\nWorld\r\n0\r\n\r\n')],
-  ['a chunk’s size that is none', post([coding], '12345678901234567890\r\nWorld\r\n')],
-  ['a chunk’s size in no digits', post([coding], 'zz\r\n')],
-  ['no semicolon before a chunk’s extension', post([coding], '2 erfrferferf\r\naa\r\n0\r\n\r\n')],
-  ['a chunk’s extension with a control character', post([coding], '5;a=\0\r\nWorld\r\n0\r\n\r\n')],
+  ['a space after a chunk size', post([coding], '5 \r\nWorld\r\n0\r\n\r\n')],
+  ['a chunk size that is too large', post([coding], '12345678901234567890\r\nWorld\r\n')],
+  ['a chunk size without digits', post([coding], 'zz\r\n')],
+  ['a chunk extension without a semicolon', post([coding], '2 erfrferferf\r\naa\r\n0\r\n\r\n')],
+  ['a chunk extension with a control character', post([coding], '5;a=\0\r\nWorld\r\n0\r\n\r\n')],
   ['a chunk that is longer than its size', post([coding], '5\r\nWorld!\r\n0\r\n\r\n')],
-  ['a bad chunk behind a good one', post([coding], '5\r\nWorld\r\nzz\r\n')],
-  ['a trailer that is none', post([coding], '5\r\nWorld\r\n0\r\nX\r\n\r\n')],
-  ['a length that is none', post(['Content-Length: x'])],
-  ['a name with a space', requestBytes('GET', '/public/bad', ['X Y: 1'])],
-  ['what is no request', Buffer.from('\0garbage\r\n\r\n')],
+  ['a bad chunk after a good chunk', post([coding], '5\r\nWorld\r\nzz\r\n')],
+  ['an invalid trailer', post([coding], '5\r\nWorld\r\n0\r\nX\r\n\r\n')],
+  ['an invalid length', post(['Content-Length: x'])],
+  ['a header name with a space', requestBytes('GET', '/public/bad', ['X Y: 1'])],
+  ['bytes that are not a request', Buffer.from('\0garbage\r\n\r\n')],
   ['a bad chunk to a guarded route', post([coding], 'zz\r\n', '/guarded')],
-  ['a bad chunk to an endpoint of the gateway’s own', post([coding], 'zz\r\n', '/api/v1/auth/login')],
+  ['a bad chunk to an endpoint of the gateway', post([coding], 'zz\r\n', '/api/v1/auth/login')],
   [
-    'fields that are too large',
+    'headers that are too large',
     requestBytes('GET', '/public/bad', [`X-Big: ${'x'.repeat(17_000)}`]),
     'headers_too_large',
   ],
@@ -51,14 +52,14 @@ const get = requestBytes('GET', '/public/1')
 const before: [string, Buffer, statuses: number[]][] = [
   ['a request', get, [200]],
   ['two requests', Buffer.concat([get, get]), [200, 200]],
-  ['one with a body', post(['Content-Length: 5'], 'hello', '/public/1'), [200]],
-  ['one with a chunked body', post([coding], chunked('hello'), '/public/1'), [200]],
-  ['one that is refused', requestBytes('GET', '/nowhere'), [404]],
-  ['one with a body that is refused', post(['Content-Length: 5'], 'hello', '/guarded'), [401]],
-  ['one to an endpoint of the gateway’s own', requestBytes('GET', '/.well-known/jwks.json'), [200]],
+  ['a request with a body', post(['Content-Length: 5'], 'hello', '/public/1'), [200]],
+  ['a request with a chunked body', post([coding], chunked('hello'), '/public/1'), [200]],
+  ['a refused request', requestBytes('GET', '/nowhere'), [404]],
+  ['a refused request with a body', post(['Content-Length: 5'], 'hello', '/guarded'), [401]],
+  ['a request to an endpoint of the gateway', requestBytes('GET', '/.well-known/jwks.json'), [200]],
 ]
 
-/** The refusal, and then nothing but the end of the connection. */
+/** Expects the refusal and then only the end of the connection. */
 async function expectLast(connection: RawConnection, code = 'request_invalid'): Promise<void> {
   const answer = await connection.answer()
   expectRefusal(answer, code)
@@ -85,7 +86,7 @@ routes:
     at.upstream.answer = undefined
   })
 
-  /** The upstream begins to answer the first request, and goes on when it is told to. */
+  /** The upstream begins its response to the first request. The returned function completes it. */
   function begun(part: string): Promise<() => void> {
     return new Promise(resolve => {
       at.upstream.answer = (_request, response) => {
@@ -97,7 +98,7 @@ routes:
   }
 
   describe.each(malformed)('%s', (_, bytes, code) => {
-    // At once, as the gateway waits before it ends a connection.
+    // The tests run concurrently because the gateway waits before it ends a connection.
     it.concurrent.each(before)('is refused behind %s', async (_, ahead, statuses) => {
       const connection = new RawConnection(at.gateway.url)
       connection.write(Buffer.concat([ahead, bytes]))
@@ -106,14 +107,14 @@ routes:
         expect([answer?.status, answer?.complete]).toEqual([status, true])
       }
       await expectLast(connection, code)
-      // Nothing of it went on, nor of one before it.
+      // The malformed request and the refused requests before it did not reach the upstream.
       expect(at.upstream.received.filter(({ url }) => url !== '/public/1')).toEqual([])
     })
 
     it.each([
-      ['on its way', ''],
-      ['half said', 'fi'],
-    ])('is refused behind an answer that is %s', async (_, part) => {
+      ['pending', ''],
+      ['half sent', 'fi'],
+    ])('is refused after a response that is %s', async (_, part) => {
       const going = begun(part)
       const connection = new RawConnection(at.gateway.url)
       connection.write(Buffer.concat([get, bytes]))
@@ -125,7 +126,7 @@ routes:
     })
   })
 
-  it('half a head behind an answer that is on its way is refused when its time is over', async () => {
+  it('half a head behind a pending response is refused after its timeout', async () => {
     const going = begun('fi')
     const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, Buffer.from('GET /public/bad HTTP/1.1\r\nHo')]))
@@ -135,7 +136,7 @@ routes:
     await expectLast(connection)
   })
 
-  it('a request that is under way when its body turns out malformed is refused, and its upstream left', async () => {
+  it('a request is refused and its upstream connection closed if its body turns out malformed', async () => {
     let left = false
     const arrived = new Promise<void>(resolve => {
       at.upstream.answer = (request, response) => {
@@ -175,12 +176,12 @@ routes:
     ['by a guard', post([coding], '5\r\nWorld\r\n', '/guarded'), 401],
     ['by the upstream', post([coding], '5\r\nWorld\r\n', '/public/early'), 200],
     [
-      'by an endpoint of the gateway’s own',
+      'by an endpoint of the gateway',
       requestBytes('GET', '/.well-known/jwks.json', [coding], '5\r\nWorld\r\n'),
       200,
     ],
   ])(
-    'one that was answered before its body turned out malformed is not answered again: %s',
+    'a request gets no second response if its body turns out malformed after a response %s',
     async (_, bytes, status) => {
       at.upstream.answer = (_request, response) => response.end('early')
       const connection = new RawConnection(at.gateway.url)
@@ -195,13 +196,13 @@ routes:
     },
   )
 
-  it('a client that sends on for a while before it reads hears both answers whole', async () => {
+  it('a client that keeps sending before it reads gets both responses completely', async () => {
     const large = Buffer.alloc(4 * 1024 * 1024, 'x')
     at.upstream.answer = (_request, response) => response.end(large)
     const connection = new RawConnection(at.gateway.url)
     connection.socket.pause()
     connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
-    // For longer than a connection is read on where nothing comes.
+    // The client sends for longer than the gateway reads from a silent connection.
     for (let sent = 0; sent < 20; sent += 1) {
       connection.write(Buffer.alloc(65_536, 'x'))
       await new Promise(resolve => setTimeout(resolve, 50))
@@ -212,7 +213,7 @@ routes:
     await expectLast(connection)
   })
 
-  it('a client that reads nothing is cut off, and the upstream of the answer before left', async () => {
+  it('a client that reads nothing is cut off, and the upstream connection is closed', async () => {
     let left = false
     at.upstream.answer = (_request, response) => {
       response.on('close', () => (left = true))
@@ -225,7 +226,7 @@ routes:
     connection.close()
   })
 
-  it('a client that sends on is cut off after its refusal', async () => {
+  it('a client that keeps sending is cut off after its refusal', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
     const closed = new Promise<boolean>(resolve => connection.socket.once('close', () => resolve(true)))
@@ -236,7 +237,7 @@ routes:
     clearInterval(sending)
   })
 
-  it('what stands behind a request with Connection: close is not looked at', async () => {
+  it('bytes behind a request with Connection: close are ignored', async () => {
     const connection = new RawConnection(at.gateway.url)
     const last = requestBytes('GET', '/public/1', ['Connection: close'])
     connection.write(Buffer.concat([last, post([coding], 'zz\r\n')]))
@@ -247,10 +248,10 @@ routes:
   })
 })
 
-describe('a request that counts as the day’s use', () => {
+describe('a request that counts against the daily limit', () => {
   const at = stage(alone, { more: '  - { path: /counted, upstream: app, free_daily: true }\n' })
 
-  it('spends none where its body was malformed before its turn', async () => {
+  it('spends no use if its body was malformed before its turn', async () => {
     const user = await newUser(at.gateway)
     const lines = [`Authorization: Bearer ${user.access}`]
     let goOn = () => {}
@@ -271,13 +272,13 @@ describe('a request that counts as the day’s use', () => {
   })
   it.each([
     ['a bad chunk', [coding], 'zz\r\n'],
-    ['a bad chunk behind a good one', [coding], '5\r\nWorld\r\nzz\r\n'],
+    ['a bad chunk after a good chunk', [coding], '5\r\nWorld\r\nzz\r\n'],
     ['a coding that Node’s parser trims and refuses', ['Transfer-Encoding: chunked\t'], chunked('hello')],
-  ])('spends none where it comes in one piece with %s', async (_, framing, body) => {
+  ])('spends no use if it arrives in one piece with %s', async (_, framing, body) => {
     const user = await newUser(at.gateway)
     const lines = [`Authorization: Bearer ${user.access}`]
     const { status } = (await ask(at.gateway.url, post([...lines, ...framing], body, '/counted'))) ?? {}
-    // Node 24 and later take the tab for what it is.
+    // Node 24 and later accept the tab.
     expect([200, 400]).toContain(status)
     const next = await ask(at.gateway.url, requestBytes('GET', '/counted', lines))
     expect(next?.status).toBe(status === 400 ? 200 : 429)

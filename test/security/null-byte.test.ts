@@ -1,14 +1,14 @@
-// NUL: C ends a string there, and others do not; whatever stands behind it is seen by one of two readers.
+// NUL ends a string in C but not in other languages. Two servers can therefore read different values.
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, RawConnection, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
-describe('NUL', () => {
+describe('a NUL byte', () => {
   const at = stage(alone, { catchAll: true })
 
-  it('raw, at any byte of a request, it is refused and the connection closed', async () => {
+  it('is refused at any place of a request head, and the connection is closed', async () => {
     const text = 'GET /public/x HTTP/1.1\r\nHost: gw.test\r\nX-Foo: bar\r\n\r\n'
     const refused = Array.from({ length: text.length }, async (_, i) => {
       const connection = new RawConnection(at.gateway.url)
@@ -22,14 +22,14 @@ describe('NUL', () => {
     expect(at.upstream.seen).toEqual([])
   })
 
-  it('encoded in a query it is the upstream’s business, byte for byte', async () => {
+  it('is passed on unchanged if it is encoded in a query', async () => {
     const answer = await ask(at.gateway.url, requestBytes('GET', '/public/x?a=%00&b=%2500'))
     expect(answer?.status).toBe(200)
     expect(at.upstream.seen.map(({ url }) => url)).toEqual(['/public/x?a=%00&b=%2500'])
     await at.holds([])
   })
 
-  it('in a body it is a byte like any other', async () => {
+  it('is passed on in a body', async () => {
     const answer = await ask(
       at.gateway.url,
       requestBytes('POST', '/public/x', ['Content-Length: 5'], 'a\0b\0c'),

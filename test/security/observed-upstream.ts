@@ -1,4 +1,4 @@
-// An upstream that records every request that it receives, in a strict or in a lenient way.
+// An upstream that parses strictly or leniently and records every request that it receives.
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { listen } from '../support/upstream.ts'
 import { isUnder, worstCase } from './readings.ts'
@@ -9,27 +9,27 @@ export interface Seen {
   fields: [name: string, value: string][]
   trailers: string[]
   body: Buffer
-  /** It came to its end: one that was cut off is nobody's request. */
+  /** Whether the request was received completely. */
   complete: boolean
-  /** Whether it was taken for the guarded place: by this upstream, or by the nginx in front of it. */
+  /** Whether this upstream, or the nginx in front of it, took the path for the guarded prefix. */
   isSecret: boolean
 }
 
 export interface ObservedUpstream {
   readonly url: string
   readonly seen: Seen[]
-  /** How many requests it ever took, whole or cut off. */
+  /** The number of all requests received, complete or cut off. */
   readonly count: number
-  /** How it reads paths: as they are, or with every leniency at once. */
+  /** How the upstream reads paths: unchanged, or with all lenient rules. */
   reading: 'plain' | 'lax'
-  /** Answers instead. */
+  /** Handles the requests in place of the upstream. */
   answer: RequestListener | undefined
   close(): Promise<void>
 }
 
 /**
- * @param guarded the prefix behind which it keeps its secret
- * @param parsing `lax` accepts what RFC 9112 §11 says to refuse, so that what is smuggled becomes a request
+ * @param guarded the prefix of the secret responses
+ * @param parsing `lax` accepts framing that RFC 9112 §11 refuses, so that smuggled bytes become requests
  */
 export async function startObservedUpstream(
   guarded: string,
@@ -87,12 +87,12 @@ export async function startObservedUpstream(
   return upstream
 }
 
-/** Where an nginx in front took the request to (see nginx.ts). */
+/** The location that nginx in front of the upstream chose (see nginx.ts). */
 const locationField = 'X-Nginx-Location'
 
 function serve(request: IncomingMessage, response: ServerResponse, secret: boolean): void {
   const caller = request.headers['x-user-id'] ?? 'nobody'
-  // Whoever gets this answer must be the one who is named here: an answer to another is a queue gone wrong.
+  // Only the client named here may receive this response. Otherwise the queue of responses is out of order.
   const from = request.headers['x-forwarded-for'] ?? 'nowhere'
   response.writeHead(200, { 'content-type': 'text/plain', 'x-upstream': 'yes', 'x-heard-from': from })
   response.end(`${secret ? 'secret' : 'public'} for ${caller}`)

@@ -1,4 +1,4 @@
-// Requests that name another server. The gateway sends requests to its declared upstreams only.
+// The gateway sends requests only to its declared upstreams, even if a request names another server.
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
@@ -6,14 +6,14 @@ import { expectRefusal } from './invariants.ts'
 import { ask, RawConnection, requestBytes, value } from './raw-client.ts'
 import { stage } from './stage.ts'
 
-describe('a gateway is no open proxy', () => {
+describe('the gateway as a proxy', () => {
   const at = stage(alone, {
     catchAll: true,
   })
   const asked = (target: string, ...lines: string[]) =>
     ask(at.gateway.url, requestBytes('GET', target, lines))
 
-  it('CONNECT is refused in French, and its connection closed', async () => {
+  it('refuses CONNECT in French and closes the connection', async () => {
     let connections = 0
     const elsewhere = createServer(socket => {
       connections += 1
@@ -34,7 +34,7 @@ describe('a gateway is no open proxy', () => {
     elsewhere.close()
   })
 
-  it('an absolute-form target of our own goes where its path says, with a Host of the gateway’s making', async () => {
+  it('routes an absolute-form target by its path, and sets its own Host', async () => {
     const answer = await asked('http://gw.test/public/x?y=1')
     expect(answer?.status).toBe(200)
     const [seen] = at.upstream.seen
@@ -48,7 +48,7 @@ describe('a gateway is no open proxy', () => {
   })
 
   it.each(['evil.example', '127.0.0.1:6379', 'localhost', '169.254.169.254', '[::1]:80', 'GW.TEST.'])(
-    'Host: %s changes nothing about where a request goes',
+    'sends a request with Host: %s to the same upstream',
     async host => {
       expect((await asked('/public/x', `Host: ${host}`))?.status).toBe(200)
       expect(at.upstream.seen.map(seen => seen.fields.find(([name]) => name === 'host'))).toEqual([

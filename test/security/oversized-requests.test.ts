@@ -32,23 +32,26 @@ describe('oversized requests', () => {
   const paths = [...endpoints, '/limited']
 
   describe.each(bodies)('2 MiB, %s', (_, bytes) => {
-    it.each(paths)('%s: a client that reads only when all is sent hears 413, and can go on', async path => {
-      const connection = new RawConnection(at.gateway.url)
-      connection.socket.pause()
-      expect(await connection.writeAll(bytes(path))).toBe(true)
-      connection.socket.resume()
-      expectRefusal(await connection.answer(), 'body_too_large')
-      connection.write(requestBytes('POST', '/api/v1/auth/logout', ['Content-Length: 2'], '{}'))
-      const next = await connection.answer()
-      expect([next?.status, next?.body.toString()]).toEqual([200, '{"message":"Déconnexion réussie"}'])
-      connection.close()
-    })
+    it.each(paths)(
+      '%s refuses a client that reads after sending with a 413, and keeps the connection',
+      async path => {
+        const connection = new RawConnection(at.gateway.url)
+        connection.socket.pause()
+        expect(await connection.writeAll(bytes(path))).toBe(true)
+        connection.socket.resume()
+        expectRefusal(await connection.answer(), 'body_too_large')
+        connection.write(requestBytes('POST', '/api/v1/auth/logout', ['Content-Length: 2'], '{}'))
+        const next = await connection.answer()
+        expect([next?.status, next?.body.toString()]).toEqual([200, '{"message":"Déconnexion réussie"}'])
+        connection.close()
+      },
+    )
 
     it.each([
       ['Connection: close', ['Connection: close']],
       ['Expect', ['Expect: 100-continue']],
       ['Expect and close', ['Expect: 100-continue', 'Connection: close']],
-    ])('with %s the client still hears 413 before the connection ends', async (_, lines) => {
+    ])('the client receives a 413 before the connection ends, with %s', async (_, lines) => {
       for (let round = 0; round < 5; round++) {
         for (const path of ['/api/v1/auth/login', '/limited']) {
           const connection = new RawConnection(at.gateway.url)
@@ -57,7 +60,7 @@ describe('oversized requests', () => {
           )
           connection.socket.pause()
           const sent = await Promise.race([connection.writeAll(bytes(path, lines)), broken])
-          // All of it was taken: a reset in between would have thrown the answer away.
+          // Everything was accepted. A reset would have discarded the response.
           expect(sent).toBe(true)
           connection.socket.resume()
           expectRefusal(await connection.finalAnswer(), 'body_too_large')
@@ -68,7 +71,7 @@ describe('oversized requests', () => {
     })
   })
 
-  it('HTTP/1.0, where there is no other way to frame the end: 413 all the same', async () => {
+  it('an HTTP/1.0 client receives a 413', async () => {
     const bytes = declared('/api/v1/auth/login').toString('latin1').replace('HTTP/1.1', 'HTTP/1.0')
     const connection = new RawConnection(at.gateway.url)
     connection.socket.pause()
@@ -78,65 +81,65 @@ describe('oversized requests', () => {
     connection.close()
   })
 
-  it.each(['declared', 'chunked'])('a client library that is still sending (%s) hears 413', async framing => {
-    for (const keepAlive of [true, false]) {
-      const heard = await new Promise<number | undefined>((resolve, reject) => {
-        const request = httpRequest(`${at.gateway.url}/api/v1/auth/login`, {
-          method: 'POST',
-          headers: {
-            ...(framing === 'declared' ? { 'content-length': 2 * mebibyte } : {}),
-            ...(keepAlive ? {} : { connection: 'close' }),
-          },
+  it.each(['declared', 'chunked'])(
+    'a client library that is still sending (%s) receives a 413',
+    async framing => {
+      for (const keepAlive of [true, false]) {
+        const heard = await new Promise<number | undefined>((resolve, reject) => {
+          const request = httpRequest(`${at.gateway.url}/api/v1/auth/login`, {
+            method: 'POST',
+            headers: {
+              ...(framing === 'declared' ? { 'content-length': 2 * mebibyte } : {}),
+              ...(keepAlive ? {} : { connection: 'close' }),
+            },
+          })
+          request.on('response', response => {
+            resolve(response.statusCode)
+            response.resume()
+            request.destroy()
+          })
+          request.on('error', reject)
+          const chunk = Buffer.alloc(65_536, 0x20)
+          let left = (2 * mebibyte) / chunk.length
+          const send = () => {
+            if (request.destroyed) return
+            left -= 1
+            if (left < 0) request.end()
+            else request.write(chunk, () => setImmediate(send))
+          }
+          send()
         })
-        request.on('response', response => {
-          resolve(response.statusCode)
-          response.resume()
-          request.destroy()
-        })
-        request.on('error', reject)
-        const chunk = Buffer.alloc(65_536, 0x20)
-        let left = (2 * mebibyte) / chunk.length
-        const send = () => {
-          if (request.destroyed) return
-          left -= 1
-          if (left < 0) request.end()
-          else request.write(chunk, () => setImmediate(send))
-        }
-        send()
-      })
-      expect(heard).toBe(413)
-    }
-  })
+        expect(heard).toBe(413)
+      }
+    },
+  )
 
   it.each([
     { lines: [] },
     { lines: ['Connection: close'] },
     { lines: [expects] },
     { lines: [expects, 'Connection: close'] },
-  ])(
-    'after the answer the rest can still be sent, with $lines: no reset overtakes what was said',
-    async ({ lines }) => {
-      const body = Buffer.alloc(8 * mebibyte, 0x20)
-      const connection = new RawConnection(at.gateway.url)
-      const broken = new Promise<string>(resolve =>
-        connection.socket.once('error', error => resolve(error.message)),
-      )
-      const length = `Content-Length: ${body.length}`
-      connection.write(requestBytes('POST', '/api/v1/auth/login', [...lines, length]))
-      expectRefusal(await connection.answer(), 'body_too_large')
-      const sent = (async () => {
-        for (let at = 0; at < body.length; at += 65_536) {
-          connection.write(body.subarray(at, at + 65_536))
-          await new Promise(resolve => setImmediate(resolve))
-        }
-        return 'all of it'
-      })()
-      expect(await Promise.race([sent, broken])).toBe('all of it')
-      connection.close()
-    },
-  )
+  ])('the client can send the rest after the response without a reset, with $lines', async ({ lines }) => {
+    const body = Buffer.alloc(8 * mebibyte, 0x20)
+    const connection = new RawConnection(at.gateway.url)
+    const broken = new Promise<string>(resolve =>
+      connection.socket.once('error', error => resolve(error.message)),
+    )
+    const length = `Content-Length: ${body.length}`
+    connection.write(requestBytes('POST', '/api/v1/auth/login', [...lines, length]))
+    expectRefusal(await connection.answer(), 'body_too_large')
+    const sent = (async () => {
+      for (let at = 0; at < body.length; at += 65_536) {
+        connection.write(body.subarray(at, at + 65_536))
+        await new Promise(resolve => setImmediate(resolve))
+      }
+      return 'all of it'
+    })()
+    expect(await Promise.race([sent, broken])).toBe('all of it')
+    connection.close()
+  })
 
-  it('who goes on sending for ever is cut off', async () => {
+  it('a client that sends without end is cut off', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/api/v1/auth/login', [...fields, 'Content-Length: 10737418240']))
     expectRefusal(await connection.answer(), 'body_too_large')
@@ -147,7 +150,7 @@ describe('oversized requests', () => {
     connection.close()
   })
 
-  it('a body is measured as it streams: over max_body it is 413, and the upstream never has a whole request', async () => {
+  it('a streamed body over max_body gets a 413, and the upstream never receives a complete request', async () => {
     const request = framedRequest('POST', '/limited', fields, inChunks(Buffer.alloc(1025), 400))
     const answer = await ask(at.gateway.url, request)
     expectRefusal(answer, 'body_too_large')
@@ -157,14 +160,14 @@ describe('oversized requests', () => {
   })
 
   it.each([
-    ['one field of 16 KiB', [`X-Big: ${'A'.repeat(16_384)}`]],
-    ['one field of 100 KiB', [`X-Big: ${'A'.repeat(102_400)}`]],
-    ['a thousand small ones', Array.from({ length: 1_000 }, (_, i) => `X-${i}: 123456789`)],
-    ['five thousand empty ones', Array.from({ length: 5_000 }, () => 'a:')],
-    ['a name of 17 KiB', [`${'x'.repeat(17_408)}: 1`]],
+    ['one header of 16 KiB', [`X-Big: ${'A'.repeat(16_384)}`]],
+    ['one header of 100 KiB', [`X-Big: ${'A'.repeat(102_400)}`]],
+    ['a thousand small headers', Array.from({ length: 1_000 }, (_, i) => `X-${i}: 123456789`)],
+    ['five thousand empty headers', Array.from({ length: 5_000 }, () => 'a:')],
+    ['a header name of 17 KiB', [`${'x'.repeat(17_408)}: 1`]],
     ['a credential of 17 KiB', [`Authorization: Bearer ${'x'.repeat(17_408)}`]],
     ['a cookie of 17 KiB', [`Cookie: ${'x'.repeat(17_408)}`]],
-  ])('%s is 431, and the connection is closed', async (_, lines) => {
+  ])('a request with %s gets a 431, and the connection is closed', async (_, lines) => {
     for (const path of ['/public/x', '/api/v1/private', '/api/v1/auth/login']) {
       const connection = new RawConnection(at.gateway.url)
       connection.write(requestBytes('GET', path, lines))
@@ -177,7 +180,7 @@ describe('oversized requests', () => {
     expect(at.upstream.seen).toEqual([])
   })
 
-  it('fields of 15 KiB are no trouble, neither for us nor for the upstream', async () => {
+  it('a header of 15 KiB is accepted and forwarded', async () => {
     const answer = await ask(
       at.gateway.url,
       requestBytes('GET', '/public/x', [`X-Big: ${'A'.repeat(15_000)}`]),
@@ -185,7 +188,7 @@ describe('oversized requests', () => {
     expect(answer?.status).toBe(200)
   })
 
-  it('a target of 20 KiB is refused in our words', async () => {
+  it('a target of 20 KiB is refused in French', async () => {
     expectRefusal(
       await ask(at.gateway.url, requestBytes('GET', `/public/${'x'.repeat(20_000)}`)),
       'headers_too_large',

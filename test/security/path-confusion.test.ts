@@ -1,17 +1,17 @@
-// Paths that a guard and an upstream could interpret differently (corpus `paths`, and more of its kinds).
+// Paths that a guard and an upstream could interpret differently (corpus `paths` and more).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { corpus, guarded, type PathAttack } from './corpus.ts'
 import { ask, type RawAnswer, requestBytes, value } from './raw-client.ts'
 import { stage } from './stage.ts'
 
-/** Targets of one status each, parted by white space. */
+/** Targets that all get one status code. `targets` are separated by white space. */
 const all = (status: number, targets: string, ...others: string[]) =>
   [...targets.trim().split(/\s+/), ...others].map((target): [string, number[]] => [target, [status]])
 
-/** Kinds that the corpus has, in other spellings. */
+/** The kinds of the corpus in other spellings. */
 const more: [target: string, statuses: number[]][] = [
-  // Guarded however it is spelled.
+  // The guarded prefix in every spelling.
   ...all(
     401,
     `
@@ -37,7 +37,7 @@ const more: [target: string, statuses: number[]][] = [
     `,
     '/public/.. /api/v1/private',
   ),
-  // Separators that some server takes for a slash or an end.
+  // Characters that some servers treat as a slash or as the end of the path.
   ...all(
     400,
     `
@@ -63,7 +63,7 @@ const more: [target: string, statuses: number[]][] = [
     '/public/\xe9',
     '/public/\xc3\xa9',
   ),
-  // No path at all, or another scheme's.
+  // Targets without a path, or with another scheme.
   ...all(
     400,
     `
@@ -75,7 +75,7 @@ const more: [target: string, statuses: number[]][] = [
     `,
     'http://gw.test\\@evil.example/public',
   ),
-  // What is public stays so: the rules refuse nothing that is unambiguous.
+  // Unambiguous public paths. They must not be refused.
   ...all(
     200,
     `
@@ -98,16 +98,16 @@ const attacks: PathAttack[] = [
   })),
 ]
 
-/** Accepted unlike in the corpus: duplicate slashes are merged, and the path that results is public. */
+/** The corpus refuses these. Péage merges duplicate slashes, and the resulting path is public. */
 const acceptedAnyway = new Map([['rewrite-escape-10', 200]])
 
 describe.each([
-  ['with nothing else declared', false],
-  ['beside a public catch-all', true],
-])('a guarded prefix, %s', (_, catchAll) => {
+  ['without other routes', false],
+  ['next to a public catch-all route', true],
+])('a guarded prefix %s', (_, catchAll) => {
   const at = stage(alone, { catchAll })
 
-  /** Everything but what is guarded may be served by the catch-all; where it leads to is for I2 to say. */
+  /** The catch-all route may serve everything except the guarded prefix. I2 checks the resulting path. */
   const allowed = (attack: PathAttack) => [
     ...attack.allowed_status,
     ...(catchAll && attack.allowed_status.includes(404) ? [200] : []),
@@ -118,12 +118,12 @@ describe.each([
     const encoding = attack.raw_target_note === undefined ? 'latin1' : 'utf8'
     const target = Buffer.from(attack.raw_target, encoding).toString('latin1')
     const answer = await ask(at.gateway.url, requestBytes(method, target, lines), method)
-    if (answer === undefined) throw new Error('no answer')
+    if (answer === undefined) throw new Error('no response')
     return answer
   }
 
-  describe.each(['plain', 'lax'] as const)('before an upstream with %s rules', reading => {
-    it.each(attacks)('$id: without a credential $raw_target opens nothing', async attack => {
+  describe.each(['plain', 'lax'] as const)('of an upstream with %s rules', reading => {
+    it.each(attacks)('$id: is not reached by $raw_target without a credential', async attack => {
       at.upstream.reading = reading
       const answer = await send('GET', attack)
       expect(allowed(attack)).toContain(answer.status)
@@ -131,7 +131,7 @@ describe.each([
       await at.holds([answer])
     })
 
-    it('no method but GET opens more', async () => {
+    it('is not reached by methods other than GET', async () => {
       at.upstream.reading = reading
       const heard: RawAnswer[] = []
       for (const [index, attack] of attacks.entries()) {
@@ -145,7 +145,7 @@ describe.each([
     })
   })
 
-  it('with a credential the guarded prefix is reached as its user, by every spelling that is not refused', async () => {
+  it('is reached with a credential in every spelling that is not refused', async () => {
     at.upstream.reading = 'lax'
     const credential = [`Authorization: Bearer ${at.user.access}`]
     const spellings = attacks.filter(attack => attack.allowed_status.join() === '401')
@@ -163,7 +163,7 @@ describe.each([
   })
 })
 
-it('the corpus is all here', () => {
+it('the corpus is complete', () => {
   expect(corpus.paths).toHaveLength(94)
   expect(corpus.paths.every(attack => attack.raw_target !== '' && guarded.startsWith('/'))).toBe(true)
 })

@@ -1,4 +1,4 @@
-// Upgrades and CONNECT behind unanswered requests: the earlier requests are answered, then comes a 400.
+// Upgrades and CONNECT behind pending requests: the earlier requests get their responses, then a 400 follows.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { first, tlsSettings } from '../support/certificates.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -7,9 +7,9 @@ import { accepted, handshake } from '../support/web-sockets.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from '../upstream/scripted-upstream.ts'
 import { RawConnection, requestBytes, value } from './raw-client.ts'
 
-/** More than is written at once, or may wait. */
+/** More bytes than one write accepts or a queue holds. */
 const large = Buffer.alloc(4 * 1024 * 1024, 'x')
-/** More than the sockets in between take in. */
+/** More bytes than the sockets on the way buffer. */
 const huge = Buffer.alloc(32 * 1024 * 1024, 'x')
 
 const behind: [string, Buffer][] = [
@@ -18,7 +18,7 @@ const behind: [string, Buffer][] = [
   ['a CONNECT', Buffer.from('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n')],
 ]
 
-/** The refusal is a response of its own, and the connection ends with it. */
+/** Expects a separate refusal and the end of the connection. */
 async function expectRefusedLast(connection: RawConnection): Promise<void> {
   const refusal = await connection.answer()
   expect([refusal?.status, refusal && value(refusal, 'x-peage-error')]).toEqual([400, 'request_invalid'])
@@ -65,7 +65,7 @@ routes:
     await sockets?.close()
   })
 
-  /** The upstream begins to answer the first request, and goes on when it is told to. */
+  /** The upstream begins its response to the first request. The returned function completes it. */
   function begun(): Promise<() => void> {
     return new Promise(resolve => {
       upstream.answer = (_request, response) => {
@@ -79,8 +79,8 @@ routes:
     })
   }
 
-  describe.each(behind)('%s behind an unanswered request', (_, bytes) => {
-    it('is refused after a large response, which arrives whole', async () => {
+  describe.each(behind)('%s behind a pending request', (_, bytes) => {
+    it('is refused after a large response, which arrives completely', async () => {
       upstream.answer = (_request, response) => {
         upstream.answer = undefined
         response.end(large)
@@ -110,7 +110,7 @@ routes:
     it.each([
       ['ends', (connection: RawConnection) => connection.socket.end()],
       ['breaks', (connection: RawConnection) => connection.close()],
-    ])('that waits: a client that %s its connection leaves the upstream at once', async (_, leave) => {
+    ])('is dropped with the upstream connection when the client %s its connection', async (_, leave) => {
       const going = begun()
       const connection = new RawConnection(gateway.url)
       connection.write(Buffer.concat([requestBytes('GET', '/public/1'), bytes, Buffer.from('early')]))
@@ -122,10 +122,10 @@ routes:
     })
   })
 
-  it('a client that reads nothing is cut off, with an upgrade behind its request too', async () => {
+  it('a client that reads nothing is cut off, even with an upgrade behind its request', async () => {
     upstream.answer = (_request, response) => {
       upstream.answer = undefined
-      // It cannot be whole: there is no room for it on the way.
+      // The response cannot be complete, because the buffers on the way are too small.
       response.on('close', () => {
         left += 1
       })
@@ -138,7 +138,7 @@ routes:
     connection.close()
   })
 
-  it('the refusal of an upgrade reaches a client that goes on sending the body', async () => {
+  it('the refusal of an upgrade reaches a client that is still sending the body', async () => {
     const going = begun()
     const lines = ['Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${large.length}`]
     const connection = new RawConnection(gateway.url)
@@ -155,7 +155,7 @@ routes:
     connection.close()
   })
 
-  it('twenty upgrades to h2c on one connection add no listeners for good', async () => {
+  it('twenty upgrades to h2c on one connection leak no listeners', async () => {
     const warnings: Error[] = []
     const onWarning = (warning: Error) => warnings.push(warning)
     process.on('warning', onWarning)
@@ -169,8 +169,8 @@ routes:
     connection.close()
   })
 
-  describe('bytes behind a handshake', () => {
-    it('do not hide that their sender leaves while the upstream is dialled', async () => {
+  describe('bytes after a handshake', () => {
+    it('do not hide that the client leaves before the upstream responds', async () => {
       let ended = false
       sockets.script = socket =>
         socket.on('end', () => {
@@ -185,7 +185,7 @@ routes:
       connection.close()
     })
 
-    it('arrive in order with those that come later', async () => {
+    it('arrive before later bytes', async () => {
       let heard = ''
       let goOn = () => {}
       sockets.script = socket => {
@@ -212,7 +212,7 @@ routes:
       connection.close()
     })
 
-    it('do not keep a refusal from their sender, however many they are', async () => {
+    it('do not keep the refusal from the client, however many they are', async () => {
       const connection = new RawConnection(gateway.url)
       connection.write(requestBytes('GET', '/guarded', handshake, large.subarray(0, 1024 * 1024)))
       const sent = connection.writeAll(large)
@@ -223,7 +223,7 @@ routes:
       connection.close()
     })
 
-    it('do not keep a refusal from who goes on sending them', async () => {
+    it('do not keep the refusal from a client that keeps sending', async () => {
       const body = 'x'.repeat(3_000_000)
       sockets.script = socket =>
         socket.write(`HTTP/1.1 418 Teapot\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
@@ -241,7 +241,7 @@ routes:
 })
 
 describe('a drain', () => {
-  it.each(behind)('cuts %s off that still waits when its time is over', async (_, bytes) => {
+  it.each(behind)('cuts off %s that is still waiting at the end of the drain timeout', async (_, bytes) => {
     const upstream = await startUpstream()
     upstream.answer = (_request, response) => response.writeHead(200).write('without end')
     const gateway = await startGateway(

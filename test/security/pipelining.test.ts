@@ -1,4 +1,4 @@
-// Requests that pile up behind each other on one connection (RFC 9112 §9.3.2), to fill the memory or stop the clock.
+// Many pipelined requests on one connection (RFC 9112 §9.3.2) must not fill the memory or block the event loop.
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
@@ -8,19 +8,25 @@ import { stage } from './stage.ts'
 describe('pipelined requests', () => {
   const at = stage(alone)
 
-  // In one write, so that what stands behind the request is read before anything has been answered.
+  // All bytes are in one write, so that the later bytes are read before the first response.
   it.each([
-    ['a chunk that is none', requestBytes('POST', '/nowhere', ['Transfer-Encoding: chunked'], 'zz\r\n')],
-    ['what is no request', Buffer.concat([requestBytes('GET', '/nowhere'), Buffer.from('?\r\n\r\n')])],
-    ['too many others', Buffer.concat(Array.from({ length: 150 }, () => requestBytes('GET', '/nowhere')))],
-  ])('a refusal is heard whatever ends the connection behind it: %s', async (_, bytes) => {
+    ['an invalid chunk', requestBytes('POST', '/nowhere', ['Transfer-Encoding: chunked'], 'zz\r\n')],
+    [
+      'bytes that are not a request',
+      Buffer.concat([requestBytes('GET', '/nowhere'), Buffer.from('?\r\n\r\n')]),
+    ],
+    [
+      'too many other requests',
+      Buffer.concat(Array.from({ length: 150 }, () => requestBytes('GET', '/nowhere'))),
+    ],
+  ])('do not keep a refusal from the client when the connection ends because of %s', async (_, bytes) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(bytes)
     expect((await connection.answer())?.status).toBe(404)
     connection.close()
   })
 
-  it('thousands of them end the connection, and nobody else waits meanwhile or as it ends', async () => {
+  it('by the thousands end the connection without delaying other clients', async () => {
     const { port } = new URL(at.gateway.url)
     const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
     socket.pause()

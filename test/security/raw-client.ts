@@ -1,4 +1,4 @@
-// A client that sends exactly the bytes it is told to: a library would tidy an attack up.
+// A client that sends exactly the given bytes. A library would correct the attacks.
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
@@ -9,26 +9,26 @@ export interface RawAnswer {
   fields: [name: string, value: string][]
   body: Buffer
   trailers: [name: string, value: string][]
-  /** False where the connection ended before the answer did. */
+  /** False if the connection ended before the response did. */
   complete: boolean
 }
 
 /** One connection to a gateway. Strings are latin1: one character, one byte. */
 export class RawConnection {
   readonly socket: Socket
-  /** Doubled when it is full: joining all that was received at each chunk takes seconds for a large answer. */
+  /** Grows by doubling. Joining all received bytes at each chunk would take seconds for a large response. */
   #buffer = Buffer.alloc(0)
   #start = 0
   #end = 0
   #ended = false
   #wake: (() => void)[] = []
 
-  /** @param from the loopback address to call from, where many callers must be told apart */
+  /** @param from the loopback address of the client, to distinguish many clients */
   constructor(base: string, from?: string) {
     const { protocol, hostname, port } = new URL(base)
     const local = from === undefined ? {} : { localAddress: from }
     const to = { host: hostname, port: Number(port), allowHalfOpen: true, ...local }
-    // Whose certificate it is, is no matter of these tests.
+    // These tests do not check the certificate.
     this.socket = protocol === 'https:' ? connectTls({ ...to, rejectUnauthorized: false }) : connect(to)
     this.socket.on('data', chunk => {
       this.#append(chunk)
@@ -40,7 +40,7 @@ export class RawConnection {
         this.#notify()
       })
     }
-    // A reset is an end; what was received before it counts.
+    // A reset counts as an end. The bytes received before it are kept.
     this.socket.on('error', () => {})
   }
 
@@ -62,7 +62,7 @@ export class RawConnection {
     for (const wake of this.#wake.splice(0)) wake()
   }
 
-  /** The server has half-closed, closed or reset the connection. */
+  /** Whether the server has half-closed, closed or reset the connection. */
   get ended(): boolean {
     return this.#ended
   }
@@ -71,7 +71,7 @@ export class RawConnection {
     return this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   }
 
-  /** Sends it all, waiting where the server does not read; false where the connection ended before. */
+  /** Sends all bytes and waits while the server does not read. @returns false if the connection ends earlier */
   async writeAll(bytes: Buffer, chunk = 65_536): Promise<boolean> {
     for (let at = 0; at < bytes.length; at += chunk) {
       if (this.#ended || this.socket.destroyed) return false
@@ -93,9 +93,10 @@ export class RawConnection {
   }
 
   /**
-   * The next answer, interim ones (1xx) included; `undefined` where none comes within the limit.
-   * @param method of the request: an answer to HEAD has no body whatever it declares
-   * @param within milliseconds
+   * Reads the next response, including interim responses (1xx).
+   * @param method the method of the request; a response to HEAD has no body
+   * @param within the timeout in milliseconds
+   * @returns `undefined` after the timeout
    */
   async answer(method = 'GET', within = 5_000): Promise<RawAnswer | undefined> {
     const deadline = performance.now() + within
@@ -109,15 +110,15 @@ export class RawConnection {
     }
   }
 
-  /** The next answer that is no interim one. */
+  /** Reads the next response that is not an interim response. */
   async finalAnswer(method = 'GET'): Promise<RawAnswer | undefined> {
     const answer = await this.answer(method)
     return answer !== undefined && answer.status < 200 ? this.finalAnswer(method) : answer
   }
 
   /**
-   * All answers until the server ends the connection or nothing comes for a while.
-   * @param method of the first request; those behind it are taken for GET
+   * Reads all responses until the server ends the connection or is silent for a while.
+   * @param method the method of the first request; later requests count as GET
    */
   async answers(method = 'GET'): Promise<RawAnswer[]> {
     const answers: RawAnswer[] = []
@@ -129,7 +130,7 @@ export class RawConnection {
     }
   }
 
-  /** Whether the server ends the connection within so many milliseconds. */
+  /** Whether the server ends the connection within `limit` milliseconds. */
   async endsWithin(limit: number): Promise<boolean> {
     const deadline = performance.now() + limit
     while (!this.#ended && (await this.#news(deadline))) {}
@@ -149,7 +150,7 @@ export class RawConnection {
     return came
   }
 
-  /** All that was received and not yet read as an answer. */
+  /** The received bytes that were not yet read as a response. */
   get unread(): Buffer {
     return this.#received
   }
@@ -159,7 +160,7 @@ export class RawConnection {
   }
 }
 
-/** Sends bytes on a connection of their own and waits for one answer. */
+/** Sends bytes on a new connection and waits for one response. */
 export async function ask(
   base: string,
   bytes: string | Buffer,
@@ -174,7 +175,7 @@ export async function ask(
   }
 }
 
-/** A request's bytes: line, fields and body, and the Host that most requests have. */
+/** The bytes of a request: request line, headers and body. A default Host is added if `lines` has none. */
 export function requestBytes(
   method: string,
   target: string,
@@ -189,7 +190,7 @@ export function requestBytes(
   ])
 }
 
-/** A body in chunks of the chunked coding, with its end. */
+/** A complete body in the chunked coding. */
 export function chunked(...chunks: (string | Buffer)[]): Buffer {
   const coded = chunks.map(chunk => {
     const bytes = Buffer.from(chunk as string, 'latin1')
@@ -198,7 +199,7 @@ export function chunked(...chunks: (string | Buffer)[]): Buffer {
   return Buffer.concat([...coded, Buffer.from('0\r\n\r\n')])
 }
 
-/** The values of a field, in order. */
+/** The values of a header, in order. */
 export function values(answer: Pick<RawAnswer, 'fields'>, name: string): string[] {
   return answer.fields.filter(([other]) => other === name).map(([, value]) => value)
 }
@@ -207,7 +208,7 @@ export function value(answer: Pick<RawAnswer, 'fields'>, name: string): string |
   return values(answer, name)[0]
 }
 
-/** One answer at the start of what was received; `undefined` where it is not all there and may still come. */
+/** Parses the response at the start of `bytes`. @returns `undefined` while it is incomplete */
 export function readAnswer(
   bytes: Buffer,
   ended: boolean,

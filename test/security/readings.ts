@@ -1,13 +1,13 @@
-// The ways in which upstreams interpret a request target, from exact to very lenient.
+// How upstreams interpret a request target, from exact to very lenient.
 
-/** Where the laxest upstream would take a request target: decoded three times, lower-cased, parameters cut, resolved. */
+/** The path for the most lenient upstream: decoded three times, in lower case, without parameters, resolved. */
 export function worstCase(target: string): string {
   return resolve(decode(pathOf(target), 3))
 }
 
 /**
- * Every path that some upstream may take a target for: decoded never, once, twice or three times, before its
- * segments are resolved. One that decodes less may well be the one that arrives at the guarded place.
+ * Returns the paths that upstreams may read: decoded zero to three times, then resolved. Decoding less can also lead to
+ * the guarded prefix.
  */
 export function readings(target: string): string[] {
   const path = pathOf(target)
@@ -29,7 +29,7 @@ function decode(path: string, times: number): string {
       String.fromCharCode(Number.parseInt(hex, 16)),
     )
   }
-  // Overlong UTF-8: two bytes for what one says.
+  // Overlong UTF-8 uses two bytes for a character of one byte.
   return decoded.replace(/[\xc0\xc1][\x80-\xbf]/g, ([lead = '', rest = '']) =>
     String.fromCharCode(((lead.charCodeAt(0) & 0x1f) << 6) | (rest.charCodeAt(0) & 0x3f)),
   )
@@ -43,7 +43,7 @@ function resolve(path: string): string {
     .split(/[/\\]/)) {
     const segment = part.replace(/;.*$/s, '').trimEnd()
     if (segment === '..') resolved.pop()
-    // Windows drops the dots and spaces that a name ends in.
+    // Windows drops dots and spaces at the end of a name.
     const name = segment.replace(/[. ]+$/, '')
     if (name !== '') resolved.push(name)
   }

@@ -1,10 +1,10 @@
-// A TCP relay in front of a server that others use too: stopping it is that server stopped, for one client.
+// A TCP relay in front of a shared server. Stopping the relay stops the server for one client only.
 import { connect, createServer, type Socket } from 'node:net'
 import type { Stores } from '../support/gateway.ts'
 import type { Setup } from '../support/setups.ts'
 
 export interface Relay {
-  /** The server's URL, through the relay. */
+  /** The URL of the server through the relay. */
   readonly url: string
   /** Cuts every connection and refuses new ones. */
   stop(): Promise<void>
@@ -39,7 +39,7 @@ async function startRelay(target: string): Promise<Relay> {
   }
 }
 
-/** On a real Postgres the gateway speaks to it through a relay, which can stop; the run's server must not. */
+/** Puts a relay in front of a real Postgres. The relay can stop; the shared server must not. */
 export function throughRelay(setup: Setup) {
   const relayed: { relay: Relay | undefined; setup: Setup } = {
     relay: undefined,

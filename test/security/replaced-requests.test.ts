@@ -1,5 +1,5 @@
-// Fields by which frameworks replace the method or the path that the guards saw: Rails, Symfony, Express, ASP.NET, IIS
-// (CVE-2018-14773 and its kin).
+// With these headers, frameworks replace the method or the path that the guards checked: Rails, Symfony, Express,
+// ASP.NET, IIS (for example CVE-2018-14773).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -19,7 +19,7 @@ const pathNames = [
   ...['X-Original-Anything', 'X-Rewrite-Anything'],
 ]
 
-describe('fields that replace the method or the path', () => {
+describe('headers that replace the method or the path', () => {
   const at = stage(alone, {
     catchAll: true,
     settings: { server: ", trusted_proxies: ['127.0.0.0/8']" },
@@ -35,7 +35,7 @@ describe('fields that replace the method or the path', () => {
     ['/api/v1/optional/x', false],
     ['/api/v1/optional/x', true],
   ])(
-    'on %s (with a credential: %s) none in any spelling reaches the upstream, not even from a trusted proxy',
+    'never reach the upstream, even from a trusted proxy: %s (with a credential: %s)',
     async (target, authorized) => {
       const credential = authorized ? [`Authorization: Bearer ${at.user.access}`] : []
       const fields = [
@@ -60,7 +60,7 @@ describe('fields that replace the method or the path', () => {
     },
   )
 
-  it('the method that a route is asked for is the one in the request line', async () => {
+  it('do not change the method that a route checks', async () => {
     for (const name of methodNames) {
       const lines = [`${name}: GET`, 'Content-Length: 0']
       expectRefusal(
@@ -73,7 +73,7 @@ describe('fields that replace the method or the path', () => {
     expect(at.upstream.seen).toEqual([])
   })
 
-  it('none of them opens what is guarded, or moves the guard elsewhere', async () => {
+  it('do not open a guarded path', async () => {
     for (const name of pathNames) {
       const answer = await ask(at.gateway.url, requestBytes('GET', `${guarded}/x`, [`${name}: /public/x`]))
       expect(answer?.status).toBe(401)

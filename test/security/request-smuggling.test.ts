@@ -1,4 +1,4 @@
-// Bytes that two servers could cut into different requests (RFC 9112 §11.2; corpus `raw_requests`, and more).
+// Bytes that two servers could split into different requests (RFC 9112 §11.2; corpus `raw_requests` and more).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { corpus, expand, guarded, type RawAttack } from './corpus.ts'
@@ -49,11 +49,11 @@ const odd = [
 
 const more: RawAttack[] = [
   ...odd.map(line =>
-    rejected(`${line} beside a length`, post(`${line}\r\nContent-Length: 4`, `0\r\n\r\n${smuggled}`)),
+    rejected(`${line} and a length`, post(`${line}\r\nContent-Length: 4`, `0\r\n\r\n${smuggled}`)),
   ),
   ...odd
     .filter(line => !line.startsWith('\0'))
-    .map(line => rejected(`${line} alone`, post(line, `0\r\n\r\n${smuggled}`))),
+    .map(line => rejected(`${line} without a length`, post(line, `0\r\n\r\n${smuggled}`))),
   ...[
     '+5',
     '0x5',
@@ -87,25 +87,25 @@ const more: RawAttack[] = [
     ['no end of line after the data', '5\r\nAAAAA0\r\n\r\n'],
     ['a bare CR in an extension', '5;a\rb\r\nAAAAA\r\n0\r\n\r\n'],
     ['a NUL in an extension', '5;a=\0\r\nAAAAA\r\n0\r\n\r\n'],
-    ['letters that are no digits', 'g\r\nAAAAA\r\n0\r\n\r\n'],
+    ['an invalid digit', 'g\r\nAAAAA\r\n0\r\n\r\n'],
     ['a leading space', ' 5\r\nAAAAA\r\n0\r\n\r\n'],
     ['too little data', '6\r\nAAAAA\r\n0\r\n\r\n'],
   ].map(([name, body]) =>
     rejected(`a chunk with ${name}`, post('Transfer-Encoding: chunked', body as string)),
   ),
   rejected('a trailer without a colon', post('Transfer-Encoding: chunked', '0\r\nX\r\n\r\n')),
-  rejected('a trailer folded', post('Transfer-Encoding: chunked', '0\r\nX: 1\r\n y\r\n\r\n')),
+  rejected('a folded trailer', post('Transfer-Encoding: chunked', '0\r\nX: 1\r\n y\r\n\r\n')),
   rejected('an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
   rejected('HTTP/1.2', 'GET /public/x HTTP/1.2\r\nHost: gw.test\r\n\r\n'),
   rejected('HTTP/0.9 by number', 'GET /public/x HTTP/0.9\r\n\r\n'),
   rejected('HTTP/2.0 by number', 'GET /public/x HTTP/2.0\r\nHost: gw.test\r\n\r\n'),
   rejected('http in small letters', 'GET /public/x http/1.1\r\nHost: gw.test\r\n\r\n'),
   rejected('no Host', 'GET /public/x HTTP/1.1\r\n\r\n'),
-  rejected('a tab for a space', 'GET\t/public/x\tHTTP/1.1\r\nHost: gw.test\r\n\r\n'),
-  rejected('a method nobody knows', 'BANANA /public/x HTTP/1.1\r\nHost: gw.test\r\n\r\n'),
+  rejected('a tab instead of a space', 'GET\t/public/x\tHTTP/1.1\r\nHost: gw.test\r\n\r\n'),
+  rejected('an unknown method', 'BANANA /public/x HTTP/1.1\r\nHost: gw.test\r\n\r\n'),
   rejected('a method in small letters', 'get /public/x HTTP/1.1\r\nHost: gw.test\r\n\r\n'),
   rejected('a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'),
-  rejected('a bare LF for every line', 'GET /public/x HTTP/1.1\nHost: gw.test\n\n'),
+  rejected('a bare LF after every line', 'GET /public/x HTTP/1.1\nHost: gw.test\n\n'),
   rejected('a bare LF at the end of the head', 'GET /public/x HTTP/1.1\r\nHost: gw.test\r\n\n'),
   rejected('a bare CR at the end of a field', 'GET /public/x HTTP/1.1\r\nHost: gw.test\rX: y\r\n\r\n'),
   rejected('a folded first field', 'GET /public/x HTTP/1.1\r\n Host: gw.test\r\n\r\n'),
@@ -114,11 +114,11 @@ const more: RawAttack[] = [
   forwarded('a request in the body', post(`Content-Length: ${smuggled.length}`, smuggled)),
   forwarded('Content-Length 0 and another request', post('Content-Length: 0', smuggled)),
   forwarded(
-    'Content_Length beside Content-Length',
+    'Content_Length and Content-Length',
     post('Content_Length: 0\r\nContent-Length: 5', `AAAAA${smuggled}`),
   ),
   forwarded(
-    'Transfer_Encoding beside Content-Length',
+    'Transfer_Encoding and Content-Length',
     post('Transfer_Encoding: chunked\r\nContent-Length: 5', `0\r\n\r\n${smuggled}`),
   ),
   forwarded('HTTP/1.0 without Host', 'GET /public/x HTTP/1.0\r\n\r\n'),
@@ -127,7 +127,7 @@ const more: RawAttack[] = [
     `DELETE /public/x HTTP/1.1\r\nHost: gw.test\r\nContent-Length: ${smuggled.length}\r\n\r\n${smuggled}`,
   ),
   forwarded(
-    'five pipelined, the third guarded',
+    'five pipelined requests, the third guarded',
     [1, 2, 3, 4, 5]
       .map(n => `GET ${n === 3 ? guarded : '/public'}/${n} HTTP/1.1\r\nHost: gw.test\r\n\r\n`)
       .join(''),
@@ -135,8 +135,8 @@ const more: RawAttack[] = [
 ]
 
 /**
- * Accepted unlike in the corpus: a request with `Upgrade` is a plain request without its hop-by-hop headers, and is
- * forwarded on a public route.
+ * Unlike in the corpus, a request with `Upgrade` is accepted: it is forwarded on a public route without its hop-by-hop
+ * headers.
  */
 const attacks = [...corpus.raw_requests, ...more]
 
@@ -148,20 +148,20 @@ describe('requests as bytes', () => {
     await connection.writeAll(Buffer.from(expand(attack.raw), 'latin1'))
     const answers = await connection.answers(attack.raw.split(' ', 1)[0])
     const [first] = answers
-    if (first === undefined) throw new Error('no answer')
+    if (first === undefined) throw new Error('no response')
     await at.holds(answers)
 
     const outcome = first.status < 400 ? 'forwarded_safely' : 'rejected_4xx'
     expect(attack.expect).toContain(outcome)
     if (outcome === 'rejected_4xx') {
       const code = expectRefusal(first)
-      // What could not be read ends the connection, and what comes after it is nobody's request.
+      // A malformed request ends the connection, and later bytes are not read as requests.
       if (closing.has(code)) {
         expect([answers.length, await connection.endsWithin(1_000)]).toEqual([1, true])
         expect(value(first, 'connection')).toBe('close')
       }
     }
-    // Nothing that the guard refused, and nothing out of a body, became a request of the upstream's.
+    // No refused request and no part of a body reached the upstream as a request.
     expect(at.upstream.seen.filter(seen => seen.complete)).toHaveLength(answers.filter(isForwarded).length)
     for (const answer of answers.filter(answer => !isForwarded(answer))) expectRefusal(answer)
     connection.close()
@@ -170,6 +170,6 @@ describe('requests as bytes', () => {
 
 const isForwarded = (answer: RawAnswer) => value(answer, 'x-upstream') !== undefined
 
-it('the corpus is all here', () => {
+it('the corpus is complete', () => {
   expect(corpus.raw_requests).toHaveLength(71)
 })

@@ -1,6 +1,6 @@
-// What the gateway says with each of its codes.
+// The status code and the message of each error code.
 
-/** The French sentences of the refusals. The tests have their own copy, so that a change in the program fails them. */
+/** The tests have their own copy of the French messages, so that a change in the program fails them. */
 export const sentences: Record<string, [status: number, error: string]> = {
   email_invalid: [400, 'Email invalide'],
   password_too_short: [400, 'Mot de passe trop court (min 8 caractères)'],

@@ -1,4 +1,4 @@
-// Slow clients cannot keep what other clients need (`server.timeouts`).
+// Slow clients cannot hold resources that other clients need (`server.timeouts`).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -15,7 +15,7 @@ describe('slow clients', () => {
     ['nothing', ''],
     ['half a request line', 'GET /pub'],
     ['half a head', 'GET /public/x HTTP/1.1\r\nHost: gw.test\r\nX: '],
-  ])('who sends %s is refused and let go', async (_, bytes) => {
+  ])('that send %s are refused and disconnected', async (_, bytes) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(bytes)
     expectRefusal(await connection.answer(), 'request_invalid')
@@ -23,7 +23,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('who sends a head byte by byte is refused when the time for all of it is over', async () => {
+  it('that send a head byte by byte are refused after the timeout for the head', async () => {
     const connection = new RawConnection(at.gateway.url)
     const bytes = requestBytes('GET', '/public/x', [`X-Slow: ${'x'.repeat(10_000)}`])
     let sent = 0
@@ -35,9 +35,9 @@ describe('slow clients', () => {
   })
 
   it.each([
-    ['an endpoint of ours', '/api/v1/auth/login'],
+    ['an endpoint of the gateway', '/api/v1/auth/login'],
     ['a proxied route', '/public/x'],
-  ])('a body to %s that stands still is given up, in French', async (_, target) => {
+  ])('that stall in a body to %s are refused in French', async (_, target) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', target, ['Content-Length: 100'], 'a beginning'))
     expectRefusal(await connection.answer(), 'request_invalid')
@@ -46,7 +46,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('a body to an endpoint of ours that dribbles is given up when the time for all of it is over', async () => {
+  it('that send a body byte by byte to an endpoint of the gateway are refused after a total timeout', async () => {
     const connection = new RawConnection(at.gateway.url)
     const begun = performance.now()
     connection.write(requestBytes('POST', '/api/v1/auth/login', ['Content-Length: 5000']))
@@ -57,7 +57,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('a slow upstream is no slow client: its body may wait', async () => {
+  it('are not confused with a slow upstream, which may delay the body', async () => {
     at.upstream.answer = (request, response) => {
       setTimeout(() => {
         let received = 0
@@ -73,7 +73,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('who reads nothing of a long answer is let go, and so is the upstream', async () => {
+  it('that do not read a long response are disconnected, and the upstream too', async () => {
     let left = () => {}
     const upstreamWasLeft = new Promise<void>(resolve => {
       left = resolve
@@ -94,7 +94,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('a body to a refused request holds the connection for seconds, not for ever', async () => {
+  it('that stall in the body of a refused request are disconnected after seconds', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', guarded, ['Content-Length: 100000'], 'a beginning'))
     expectRefusal(await connection.answer(), 'token_invalid')
@@ -102,7 +102,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('an idle connection is closed when the keep-alive time is over', async () => {
+  it('with an idle connection are disconnected after the keep-alive time', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/public/x'))
     expect((await connection.answer())?.status).toBe(200)

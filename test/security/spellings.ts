@@ -1,9 +1,9 @@
-// One field name in the spellings that some upstream folds into it.
+// One header name in the spellings that some upstream treats as equal.
 
-/** What a field name may hold between its words. */
+/** The characters that a header name may have between its words. */
 export const separators = "- _ . -- -_ ! ~ * | ' ^ ` + % # $ &".split(' ')
 
-/** In small, capital and mixed letters, with every separator. */
+/** Returns the name in lower, upper and mixed case, with every separator. */
 export function spellingsOf(...words: string[]): string[] {
   const titled = words.map(word => word.charAt(0).toUpperCase() + word.slice(1))
   return separators.flatMap(separator => [

@@ -1,4 +1,4 @@
-// The corpus's layout: a guarded prefix and a public one before an upstream that keeps what it saw.
+// The layout of the corpus: a guarded prefix and a public prefix of an upstream that records its requests.
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
@@ -13,15 +13,15 @@ export interface Stage extends Watched {
   upstream: ObservedUpstream
   user: TestUser
   other: TestUser
-  /** Holds I1–I5 over what was sent since the test began; a refusal that is a fault may be allowed for. */
+  /** Checks I1 to I5 for the requests of this test. `mayFail` allows an internal error. */
   holds(answers: readonly RawAnswer[], allow?: { mayFail?: boolean; method?: string }): Promise<void>
 }
 
 interface Layout {
-  /** A public `/*` beside the guarded prefix: the bypass that this all is about. */
+  /** Whether a public `/*` exists next to the guarded prefix. It could become a bypass. */
   catchAll?: boolean
   settings?: Parameters<typeof startGateway>[2]
-  /** More routes, in YAML. */
+  /** More routes in YAML. */
   more?: string
 }
 

@@ -1,4 +1,4 @@
-// Trailers: a server that merges them into the header (RFC 9110 §6.5.1) would take an identity from behind the body.
+// A server that merges trailers into the headers (RFC 9110 §6.5.1) would accept an identity from after the body.
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -7,7 +7,7 @@ import { ask, requestBytes } from './raw-client.ts'
 import { spellingsOf } from './spellings.ts'
 import { stage } from './stage.ts'
 
-describe('trailers of a request', () => {
+describe('the trailers of a request', () => {
   const at = stage(alone, {
     more: '  - { name: optional, path: /optional/*, upstream: app, auth: optional }\n',
   })
@@ -32,7 +32,7 @@ describe('trailers of a request', () => {
     ['/optional/x', false, 'public for nobody'],
     ['/optional/x', true, 'public for'],
     [`${guarded}/x`, true, 'secret for'],
-  ])('on %s (with a credential: %s) an identity in them reaches nobody', async (target, authorized, said) => {
+  ])('never pass on an identity: %s (with a credential: %s)', async (target, authorized, said) => {
     const credential = authorized ? [`Authorization: Bearer ${at.user.access}`] : []
     for (let i = 0; i < forged.length; i += 40) {
       const answer = await send(target, forged.slice(i, i + 40), [
@@ -54,7 +54,7 @@ describe('trailers of a request', () => {
     'Transfer-Encoding: chunked',
     'Host: evil.example',
     'X-Forwarded-For: 6.6.6.6',
-  ])('%s in them frames and names nothing', async line => {
+  ])('never frame a body or name a host or client: %s', async line => {
     const answer = await send('/public/x', [line])
     await at.holds(answer === undefined ? [] : [answer])
     expect(at.upstream.seen.flatMap(({ trailers }) => trailers)).toEqual([])
@@ -62,7 +62,7 @@ describe('trailers of a request', () => {
     expect(values.filter(value => /evil|6\.6\.6\.6|^100$/.test(value))).toEqual([])
   })
 
-  it('a credential in them is none', async () => {
+  it('never authenticate the request', async () => {
     expectRefusal(await send(`${guarded}/x`, [`Authorization: Bearer ${at.user.access}`]), 'token_invalid')
     expect(at.upstream.seen).toEqual([])
   })

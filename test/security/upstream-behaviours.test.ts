@@ -1,4 +1,4 @@
-// The whole corpus before three kinds of upstream: node, a real nginx, and one with every leniency at once.
+// The whole corpus against three kinds of upstream: Node, a real nginx, and an upstream with all lenient rules.
 import { describe, expect, inject, it } from 'vitest'
 import { startNginx } from '../support/nginx.ts'
 import { describeWithNginx, isFullMatrix } from '../support/services.ts'
@@ -21,7 +21,7 @@ const paths = corpus.paths.flatMap(({ raw_target, raw_target_note }) => {
     one('path', request('GET', target)),
     one('path, POST', request('POST', target, ['Content-Length: 5'], 'five!')),
     one('path, with a credential', request('GET', target, [bearer])),
-    one('path, with a wrong one', request('GET', target, ['Authorization: Bearer <TAMPERED>'])),
+    one('path, with a wrong credential', request('GET', target, ['Authorization: Bearer <TAMPERED>'])),
   ]
 })
 
@@ -34,7 +34,7 @@ const fields = headerAttacks.flatMap(attack => {
   )
   const places = [`${secretPrefix}/x`, '/public/x', '/api/v1/optional/x']
   return places.flatMap((place, i) => [
-    // A Host of their own stands beside ours: two are an attack as well.
+    // Attacks with a Host have two Host headers, which is also an attack.
     one('fields, with a credential', request('GET', place, [bearer, ...lines])),
     ...(i < 2 ? [one('fields', request('GET', place, lines))] : []),
     ...(i < 1 ? [one('fields, counted', request('GET', '/api/v1/daily/x', [free, ...lines]))] : []),
@@ -54,7 +54,7 @@ const everything = [...paths, ...fields, ...raw]
 type Behaviour = Parameters<typeof openArena>[2]
 
 function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behaviour): void {
-  it('nothing is forged, let in, smuggled, failed or spent', async () => {
+  it('violates no invariant', async () => {
     const stores = await setup.open()
     const arena = await openArena(stores, reading, before)
     try {
@@ -80,17 +80,17 @@ function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behaviour): void
   }, 120_000)
 }
 
-// The upstream's reading of a request does not depend on the store: on a second set-up the laxest upstream is enough.
+// How the upstream reads a request does not depend on the store. For a second store, the most lenient upstream suffices.
 if (isFullMatrix)
-  describe('the whole corpus before the laxest upstream (embedded)', () => suite(alone, 'lax'))
+  describe('the whole corpus against the most lenient upstream (embedded)', () => suite(alone, 'lax'))
 
-describe('the whole corpus before node', () => suite(eitherSetup(), 'plain'))
-describe('the whole corpus before the laxest upstream', () => suite(eitherSetup(), 'lax'))
-describeWithNginx('the whole corpus before nginx', () =>
+describe('the whole corpus against Node', () => suite(eitherSetup(), 'plain'))
+describe('the whole corpus against the most lenient upstream', () => suite(eitherSetup(), 'lax'))
+describeWithNginx('the whole corpus against nginx', () =>
   suite(eitherSetup(), 'plain', upstream => startNginx(inject('nginxBin'), upstream, secretPrefix)),
 )
 
-it('the corpus is all here', () => {
+it('the corpus is complete', () => {
   expect([corpus.paths.length, corpus.headers.length, corpus.raw_requests.length]).toEqual([94, 59, 71])
   expect(everything.length).toBeGreaterThan(1_500)
 })

@@ -1,4 +1,5 @@
-// WebSocket handshakes as a way around the guards (h2c smuggling, CVE-2021-21295's kin; "websocket smuggling" by a refused upgrade).
+// WebSocket handshakes must not bypass the guards (h2c smuggling, CVE-2021-21295, "websocket smuggling" with a refused
+// upgrade).
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { newUser, type TestUser } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
@@ -10,7 +11,7 @@ const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const switching = `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`
 const inner = 'GET /private HTTP/1.1\r\nHost: x\r\n\r\n'
 
-describe('a handshake', () => {
+describe('a WebSocket handshake', () => {
   let user: TestUser
   let heads: string[]
   const at = gatewayBefore(
@@ -50,7 +51,7 @@ routes:
     ['two versions', [...handshake, 'Sec-WebSocket-Version: 8']],
     ['a length', [...handshake, 'Content-Length: 37']],
     ['a chunked body', [...handshake, 'Transfer-Encoding: chunked']],
-  ])('with %s is refused and its connection ended: nothing reaches the upstream', async (_, lines) => {
+  ])('with %s is refused, its connection is closed, and nothing reaches the upstream', async (_, lines) => {
     const { answers, hasEnded } = await send(requestBytes('GET', '/open', lines, inner))
     expect(answers.map(answer => [answer.status, value(answer, 'x-peage-error')])).toEqual([
       [400, 'request_invalid'],
@@ -60,9 +61,9 @@ routes:
     expect(heads).toEqual([])
   })
 
-  // Whether Node's parser takes such a field for an upgrade depends on its version.
+  // Whether Node's parser treats this header as an upgrade depends on its version.
   it.each(['Upgrade\t', 'Upgrade\t, keep-alive', 'keep-alive, Upgrade\t', 'Upgrade\xa0'])(
-    'with Connection: %j is refused, or opens a WebSocket: never a 101 without one',
+    'with Connection: %j is refused or opens a WebSocket, and never gets a 101 without a WebSocket',
     async field => {
       const received: string[] = []
       at.upstream.script = socket => {
@@ -84,7 +85,7 @@ routes:
     },
   )
 
-  it('bytes behind it reach no upstream that has not accepted it, on no connection', async () => {
+  it('passes on no bytes after it if the upstream refuses it', async () => {
     at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno')
@@ -92,7 +93,7 @@ routes:
     const { answers, hasEnded } = await send(requestBytes('GET', '/open', handshake, inner))
     expect(answers.map(answer => answer.status)).toEqual([426])
     expect(hasEnded).toBe(true)
-    // The next request may go over the same connection to the at.upstream.
+    // The next request may use the same connection to the upstream.
     at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write(ok)
@@ -101,7 +102,7 @@ routes:
     expect(heads.map(head => head.split(' ', 2)[1])).toEqual(['/open', '/plain'])
   })
 
-  it('that is refused by a guard ends the connection: what stands behind it is no request', async () => {
+  it('ends the connection if a guard refuses it, and later bytes are not read as a request', async () => {
     const { answers, hasEnded } = await send(requestBytes('GET', '/guarded', handshake, inner))
     expect(answers.map(answer => answer.status)).toEqual([401])
     expect(hasEnded).toBe(true)
@@ -110,10 +111,10 @@ routes:
 
   it.each([
     ['h2c on a route with WebSockets', '/open', 'Upgrade: h2c'],
-    ['h2c on another', '/plain', 'Upgrade: h2c'],
-    ['a WebSocket on a route without', '/plain', 'Upgrade: websocket'],
+    ['h2c on a route without WebSockets', '/plain', 'Upgrade: h2c'],
+    ['a WebSocket on a route without WebSockets', '/plain', 'Upgrade: websocket'],
     ['an unknown protocol', '/open', 'Upgrade: foo/2'],
-  ])('for %s is a plain request, and those behind it are guarded', async (_, path, upgrade) => {
+  ])('for %s is a plain request, and the requests after it are guarded', async (_, path, upgrade) => {
     const lines = [...without('Upgrade'), upgrade]
     const { answers } = await send(Buffer.concat([requestBytes('GET', path, lines), Buffer.from(inner)]))
     expect(answers.map(answer => answer.status)).toEqual([200, 401])
@@ -121,31 +122,34 @@ routes:
     expect(heads[0]).not.toMatch(/\r\n(?:upgrade|http2-settings):/i)
   })
 
-  it.each(['Trailer: X-Checksum', 'Content-Length: 5'])('is accepted by a 101 that says %s', async field => {
-    at.upstream.script = socket => socket.write(switching.replace(/\r\n$/, `${field}\r\n\r\n`))
-    const { answers } = await send(requestBytes('GET', '/open', handshake))
-    expect(answers.map(answer => answer.status)).toEqual([101])
-    expect(answers[0]?.fields.map(([name]) => name)).not.toContain(field.split(':')[0]?.toLowerCase())
-  })
+  it.each(['Trailer: X-Checksum', 'Content-Length: 5'])(
+    'is accepted with a 101 that contains %s',
+    async field => {
+      at.upstream.script = socket => socket.write(switching.replace(/\r\n$/, `${field}\r\n\r\n`))
+      const { answers } = await send(requestBytes('GET', '/open', handshake))
+      expect(answers.map(answer => answer.status)).toEqual([101])
+      expect(answers[0]?.fields.map(([name]) => name)).not.toContain(field.split(':')[0]?.toLowerCase())
+    },
+  )
 
-  describe('with a token among its sub-protocols', () => {
+  describe('with a token among its subprotocols', () => {
     const ask = (...lines: string[]) => send(requestBytes('GET', '/guarded', [...handshake, ...lines]))
     const protocol = (...protocols: string[]) => `Sec-WebSocket-Protocol: ${protocols.join(', ')}`
 
-    it('is good with one, whose owner the upstream is told', async () => {
+    it('is accepted with one token, and the upstream receives the user', async () => {
       await ask(protocol('chat', `peage.bearer.${user.access}`))
       expect(heads[0]).toContain(`\r\nx-user-id: ${user.id}\r\n`)
       expect(heads[0]).toContain('\r\nSec-WebSocket-Protocol: chat\r\n')
       expect(heads[0]).not.toContain(user.access)
     })
 
-    it('is ambiguous with two, each in a field of its own', async () => {
+    it('is ambiguous with two tokens in separate headers', async () => {
       const { answers } = await ask(...Array(2).fill(protocol(`peage.bearer.${user.access}`)))
       expect(answers.map(answer => value(answer, 'x-peage-error'))).toEqual(['credentials_ambiguous'])
       expect(heads).toEqual([])
     })
 
-    it('is refused with a bad one, an empty one, or one in another spelling', async () => {
+    it('is refused with a bad token, an empty token or another spelling', async () => {
       for (const entry of ['peage.bearer.no.such.token', 'peage.bearer.', `Peage.Bearer.${user.access}`]) {
         const { answers } = await ask(protocol(entry))
         expect(answers.map(answer => answer.status)).toEqual([401])
@@ -153,7 +157,7 @@ routes:
       expect(heads).toEqual([])
     })
 
-    it('no spelling and no route lets the token through to an upstream', async () => {
+    it('never passes the token on to an upstream', async () => {
       for (const [path, ...lines] of [
         ['/open', protocol(`peage.bearer.${user.access}`)],
         ['/open', protocol('chat', `PEAGE.bearer.${user.access}`)],
@@ -169,7 +173,7 @@ routes:
     })
   })
 
-  it('says nobody’s identity but its own', async () => {
+  it('contains only the identity of its own user', async () => {
     const forged = [
       'X-User-Id: 1',
       'x_user_id: 1',

@@ -1,4 +1,4 @@
-// Where mutations are fired: a gateway with every kind of guard, an upstream as lax as any, users with credentials.
+// The place to send mutations to: a gateway with every kind of guard, a lenient upstream, and users with credentials.
 import { giveKey, newUser, type TestUser } from '../../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../../support/gateway.ts'
 import { type ObservedUpstream, startObservedUpstream } from '../observed-upstream.ts'
@@ -6,9 +6,9 @@ import { type ObservedUpstream, startObservedUpstream } from '../observed-upstre
 export interface Arena {
   readonly gateway: TestGateway
   readonly upstream: ObservedUpstream
-  /** What the names in angle brackets of an attack stand for. */
+  /** The values of the names in angle brackets in an attack. */
   readonly placeholders: ReadonlyMap<string, string>
-  /** Those that are valid, and whose they are. */
+  /** The owners of the valid credentials, by name. */
   readonly owners: ReadonlyMap<string, Caller>
   /** The user whose uses are counted. */
   readonly free: Caller
@@ -20,7 +20,7 @@ export interface Caller {
   readonly plan: string
 }
 
-/** What nobody reaches without a credential, and the only plan that does, where there is one. */
+/** The prefixes that need a credential, and the plan that they need, if any. */
 export const guardedPrefixes: readonly (readonly [prefix: string, plan?: string])[] = [
   ['/api/v1/private'],
   ['/api/v1/daily'],
@@ -28,7 +28,7 @@ export const guardedPrefixes: readonly (readonly [prefix: string, plan?: string]
   ['/api/v1/pro', 'pro'],
 ]
 
-/** Where the upstream, or the nginx in front of it, keeps its secret. */
+/** The prefix of the secret responses of the upstream, or of nginx in front of it. */
 export const secretPrefix = '/api/v1/private'
 
 const routes = (upstream: string) => `upstreams:
@@ -44,8 +44,8 @@ routes:
 `
 
 /**
- * @param before what stands between the gateway and the upstream: its URL, given the upstream's
- * @param reading how the upstream reads what it gets: as node does, or with every leniency at once
+ * @param reading how the upstream parses requests: like Node, or with all lenient rules
+ * @param before starts a server between the gateway and the upstream
  */
 export async function openArena(
   stores: Stores,
@@ -59,7 +59,7 @@ export async function openArena(
   upstream.reading = reading
   const front = await before(upstream.url)
   const gateway = await startGateway(routes(front.url), stores, {
-    // Short, so that a request which never ends does not hold its lane.
+    // Short timeouts, so that a request that never ends does not block its lane.
     server: ', timeouts: { headers: 1s, body_idle: 250ms }',
     limits: 'free_daily: 1000000',
   })
@@ -96,17 +96,17 @@ export async function openArena(
   }
 }
 
-/** The bytes of an attack with its names filled in. @param text latin1 */
+/** Replaces the names in an attack by their values. @param text latin1 */
 export function filledIn(arena: Arena, text: string): string {
   return text.replace(/<([A-Z]+)>/g, (name, inner: string) => arena.placeholders.get(inner) ?? name)
 }
 
-/** Who may be told of to the upstream: the owners of the credentials that the attack carries. */
+/** The owners of the credentials in an attack. Only their identity may reach the upstream. */
 export function callersOf(arena: Arena, text: string): Caller[] {
   return [...text.matchAll(/<([A-Z]+)>/g)].flatMap(([, name = '']) => arena.owners.get(name) ?? [])
 }
 
-/** The first character of the signature is another one: its last may hold bits that nobody reads. */
+/** Changes the first character of the signature. The last character may contain unused bits. */
 function tampered(token: string): string {
   const at = token.lastIndexOf('.') + 1
   return token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1)

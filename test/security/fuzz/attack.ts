@@ -1,4 +1,4 @@
-// One attack: a mutated request as bytes, and what kinds of mutation made it.
+// One attack: the bytes of a mutated request, and the kinds of its mutations.
 import fc from 'fast-check'
 import { credentialLines, fieldLines } from './field-mutations.ts'
 import { corpusBytes, framing, noBody, smuggled } from './framing-mutations.ts'
@@ -6,11 +6,11 @@ import { mutateBytes, operations } from './operations.ts'
 import { place, target } from './path-mutations.ts'
 
 export interface Attack {
-  /** What was mutated: `path`, `fields`, `framing`, `bytes`, `corpus`, or several of them. */
+  /** The mutated parts: `path`, `fields`, `framing`, `bytes`, `corpus`, or several of them. */
   readonly kind: string
-  /** latin1; names in angle brackets stand for credentials (see arena.ts). */
+  /** The request in latin1. Names in angle brackets stand for credentials (see arena.ts). */
   readonly text: string
-  /** Where the bytes are cut into two writes; 0 for one. */
+  /** The offset at which the bytes are split into two writes; 0 for one write. */
   readonly cut: number
 }
 
@@ -28,7 +28,7 @@ const methods = [
   'TRACE',
   'PROPFIND',
 ]
-/** On a route that takes WebSockets or not: an upstream that answers plainly must leave no tunnel open. */
+/** WebSocket handshakes for any route. A plain response of the upstream must not leave a tunnel open. */
 const handshakes = [
   [],
   [],
@@ -66,7 +66,7 @@ const followers = [
   'x',
 ]
 
-/** Which parts of a request are mutated, as bits: mostly one, sometimes two, now and then all. */
+/** The mutated parts of a request as bits: mostly one, sometimes two, rarely all. */
 const parts = fc.constantFrom(1, 1, 1, 2, 2, 2, 4, 4, 4, 8, 3, 5, 6, 7, 10, 12, 15)
 const [inPath, inFields, inFraming, inBytes] = [1, 2, 4, 8]
 

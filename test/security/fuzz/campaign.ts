@@ -1,4 +1,4 @@
-// Many mutations in many lanes at once; the first breach is shrunk and ends the run.
+// Runs many mutations in concurrent lanes. The first breach is shrunk and ends the run.
 import fc from 'fast-check'
 import type { Arena } from './arena.ts'
 import { type Attack, attack } from './attack.ts'
@@ -7,10 +7,10 @@ import { type Breach, type Counts, openRange } from './range.ts'
 export interface Plan {
   readonly seed: number
   readonly cases: number
-  /** Milliseconds; whatever comes first ends it. */
+  /** The time limit in milliseconds. The run ends at this limit or after `cases`. */
   readonly within?: number
   readonly lanes?: number
-  /** Called every thousand cases. */
+  /** Called after every thousand cases. */
   onProgress?(cases: number): void
 }
 
@@ -19,10 +19,10 @@ export interface Report extends Counts {
   readonly breaches: readonly Breach[]
 }
 
-/** How many cases a lane takes from one seed of fast-check's. */
+/** The number of cases that a lane generates from one seed of fast-check. */
 const perRound = 100
 
-/** The cases depend on the seed and the numbers of cases and lanes, never on time. */
+/** The cases depend only on the seed and on the numbers of cases and lanes. */
 export async function runCampaign(arena: Arena, plan: Plan): Promise<Report> {
   const { seed, lanes = 64, onProgress } = plan
   const end = performance.now() + (plan.within ?? Number.POSITIVE_INFINITY)
@@ -38,7 +38,7 @@ export async function runCampaign(arena: Arena, plan: Plan): Promise<Report> {
 
   async function round(numRuns: number): Promise<void> {
     let violations: string[] = []
-    // The lane that finds a breach goes on to shrink it; the others stop.
+    // The lane that finds a breach continues to shrink it. The other lanes stop.
     let isShrinking = false
     const property = fc.asyncProperty(attack, async one => {
       if (!isShrinking) {

@@ -1,4 +1,4 @@
-// Field lines that forge an identity, move one, take the gateway's away, or hide a field from one of two readers.
+// Header lines that forge or move an identity, remove the gateway's headers, or hide a header from one of two parsers.
 import fc from 'fast-check'
 import { corpus } from '../corpus.ts'
 import { separators } from '../spellings.ts'
@@ -106,7 +106,7 @@ const notable = [
   ],
 ]
 
-/** Long values are what oversized-requests.test.ts is for: here they would only cost time. */
+/** Long values are left out to save time. oversized-requests.test.ts covers them. */
 const fromCorpus = corpus.headers
   .flatMap(attack => attack.lines)
   .filter(line => !/@x|…/.test(line))
@@ -119,13 +119,13 @@ const line = fc
     fc.oneof(spelled, spelled, fc.constantFrom(...notable), fc.constantFrom(...fromCorpus)),
     operations(1),
   )
-  // Three of four as they are: two faults in a request hide each other.
+  // Three of four lines stay unchanged, because two faults in a request hide each other.
   .chain(([text, steps]) => fc.nat(3).map(n => (n === 0 ? mutateBytes(text, steps) : text)))
 
-/** Field lines without their ends; latin1. */
+/** Header lines in latin1, without line ends. */
 export const fieldLines: fc.Arbitrary<string[]> = fc.array(line, { minLength: 1, maxLength: 4 })
 
-/** Credentials in every combination; names in angle brackets are filled in when the shot is fired. */
+/** Credentials in every combination. Names in angle brackets are replaced when the attack is sent. */
 export const credentialLines: fc.Arbitrary<readonly string[]> = fc.oneof(
   { weight: 5, arbitrary: fc.constant([]) },
   {

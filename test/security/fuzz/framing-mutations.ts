@@ -1,10 +1,10 @@
-// Bodies and what frames them: lengths, codings, chunks, trailers, and requests hidden where a body should be.
+// Bodies and their framing: lengths, codings, chunks, trailers, and requests hidden in a body.
 import fc from 'fast-check'
 import { corpus } from '../corpus.ts'
 import { type Operation, operations, pickFrom } from './operations.ts'
 
 export interface Framing {
-  /** Field lines without their ends. */
+  /** Header lines without line ends. */
   readonly lines: readonly string[]
   readonly body: string
 }
@@ -111,7 +111,7 @@ const trailers = [
   ],
 ]
 
-/** Every pick is right more often than wrong: one fault at a time gets deeper than five. */
+/** Each pick is mostly correct, because one fault at a time gets further than five. */
 function chunks(content: string, steps: readonly Operation[]): string {
   const cut = content.length > 2 ? [content.slice(0, 2), content.slice(2)] : [content]
   const [first, second, last] = steps
@@ -127,7 +127,7 @@ function chunks(content: string, steps: readonly Operation[]): string {
   return coded.join('') + end
 }
 
-/** A body with one length, one coding, or both; right or wrong. */
+/** A body with one length, one coding, or both, correct or not. */
 export const framing: fc.Arbitrary<Framing> = fc
   .record({
     content: fc.constantFrom(...contents),
@@ -152,7 +152,7 @@ export const framing: fc.Arbitrary<Framing> = fc
 
 export const noBody: Framing = { lines: [], body: '' }
 
-/** The corpus's own requests, byte for byte; the huge ones have tests of their own. */
+/** The unchanged requests of the corpus. Separate tests cover the huge requests. */
 export const corpusBytes: fc.Arbitrary<string> = fc.constantFrom(
   ...corpus.raw_requests.map(attack => attack.raw).filter(raw => !/@x|…/.test(raw)),
 )

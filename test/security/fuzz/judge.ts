@@ -1,4 +1,4 @@
-// The invariants I1–I5 over one shot, without a word of vitest: what the upstream saw, and what the client heard.
+// Checks the invariants I1 to I5 for one attack, without Vitest.
 import { canonical, identityNames } from '../identity-names.ts'
 import type { Seen } from '../observed-upstream.ts'
 import { type RawAnswer, value, values } from '../raw-client.ts'
@@ -8,14 +8,14 @@ import { type Caller, guardedPrefixes, secretPrefix } from './arena.ts'
 import { isForwarded, type Shot } from './shot.ts'
 
 export interface Known {
-  /** Who the request may come from. */
+  /** The users whose credentials the request contains. */
   readonly callers: readonly Caller[]
-  /** Access tokens and API keys that are valid here. */
+  /** The valid access tokens and API keys. */
   readonly secrets: ReadonlySet<string>
   readonly upstreamHost: string
 }
 
-/** What is wrong with a request that reached the upstream. */
+/** Returns the violations by a request that reached the upstream. */
 export function violationsOfSeen(seen: Seen, { callers, secrets, upstreamHost }: Known): string[] {
   const violations: string[] = []
   const all = (name: string) =>
@@ -39,27 +39,27 @@ export function violationsOfSeen(seen: Seen, { callers, secrets, upstreamHost }:
     const isThere = paths.some(path => isUnder(path, prefix))
     if (!isThere && !(seen.isSecret && prefix === secretPrefix)) continue
     if (caller === undefined || (plan !== undefined && caller.plan !== plan)) {
-      violations.push(`I2 ${seen.url} as ${caller?.plan ?? 'nobody'}`)
+      violations.push(`I2 ${seen.url} as ${caller?.plan ?? 'anonymous'}`)
     }
   }
   if (isUnder(seen.url.toLowerCase().split('?', 1)[0] as string, '/public') && id !== undefined) {
-    violations.push('I1 an identity where no credential is read')
+    violations.push('I1 an identity on a route without authentication')
   }
   const wrong = seen.fields.filter(([name, text]) => !fieldName.test(name) || controls.test(text))
-  if (wrong.length > 0) violations.push(`fields ${JSON.stringify(wrong)}`)
+  if (wrong.length > 0) violations.push(`invalid headers ${JSON.stringify(wrong)}`)
   const leftOver = seen.fields.filter(([name]) => removed.test(canonical(name)))
   if (leftOver.length > 0) violations.push(`not removed ${JSON.stringify(leftOver)}`)
   if (all('host').join() !== upstreamHost) violations.push(`Host ${all('host')}`)
   if (all('sec-websocket-protocol').some(text => /peage\.bearer\./i.test(text)))
-    violations.push('a bearer told')
-  // No route of the arena's forwards credentials; those that are not ours pass where no credential is read.
+    violations.push('a forwarded bearer token')
+  // No route of the arena forwards valid credentials. Routes without authentication forward unknown credentials.
   const told = seen.fields.filter(
     ([name, text]) =>
       credentialNames.has(canonical(name)) && text.split(/[\s,]+/).some(part => secrets.has(part)),
   )
-  if (told.length > 0) violations.push(`a credential of ours told ${JSON.stringify(told)}`)
+  if (told.length > 0) violations.push(`a forwarded credential ${JSON.stringify(told)}`)
   const framed = all('content-length').length + all('transfer-encoding').length
-  if (framed > 1) violations.push('framed twice')
+  if (framed > 1) violations.push('a request with two framings')
   for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'via', 'x-request-id']) {
     if (all(name).length !== 1) violations.push(`${name} ${all(name).length} times`)
   }
@@ -68,25 +68,25 @@ export function violationsOfSeen(seen: Seen, { callers, secrets, upstreamHost }:
 
 const credentialNames = new Set(['authorization', 'x-api-key'])
 const fieldName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for control characters
 const controls = /[\0-\x08\x0a-\x1f\x7f]/
 const removed =
   /^(?:proxy.*|x-original-.*|x-rewrite-.*|x-http-method(?:-override)?|x-method-override|forwarded|x-real-ip|te|trailer|keep-alive|http2-settings|expect|x-peage-error)$/
 
-/** What is wrong with what the client heard. */
+/** Returns the violations by the responses to one attack. */
 export function violationsOfShot(
   { answers, unreadable, sentinel, from }: Shot,
   seen: readonly Seen[],
 ): string[] {
   const violations = answers.flatMap(answer => violationsOfAnswer(answer, from))
-  if (unreadable !== undefined) violations.push(`unreadable ${JSON.stringify(unreadable)}`)
+  if (unreadable !== undefined) violations.push(`unreadable bytes ${JSON.stringify(unreadable)}`)
   const forwarded = answers.filter(answer => value(answer, 'x-heard-from') !== undefined).length
   if (forwarded > seen.length)
-    violations.push(`${forwarded} answers of the upstream to ${seen.length} requests`)
+    violations.push(`${forwarded} responses of the upstream to ${seen.length} requests`)
   const ends = seen.filter(({ url }) => url === sentinel)
   if (ends.length > 1) violations.push('the last request arrived twice')
   if (ends.some(({ fields }) => fields.some(([name]) => name.toLowerCase() === 'x-user-id'))) {
-    violations.push('I1 the last request has another’s identity')
+    violations.push('I1 the last request has the identity of another user')
   }
   return violations
 }
@@ -95,18 +95,18 @@ function violationsOfAnswer(answer: RawAnswer, from: string): string[] {
   const violations: string[] = []
   const said = value(answer, 'x-peage-error')
   if (answer.status >= 500) violations.push(`I4 ${answer.status} ${said}`)
-  if (answer.status < 200) violations.push(`an answer ${answer.status}`)
-  if (values(answer, 'content-length').length > 1) violations.push('an answer framed twice')
+  if (answer.status < 200) violations.push(`a response with the status code ${answer.status}`)
+  if (values(answer, 'content-length').length > 1) violations.push('a response with two framings')
   if (isForwarded(answer)) {
-    if (said !== undefined) violations.push(`I5 an upstream’s answer with ${said}`)
+    if (said !== undefined) violations.push(`I5 a response of the upstream with ${said}`)
     const isNginxOwn = value(answer, 'server')?.startsWith('nginx') && answer.status >= 400
     if (value(answer, 'x-heard-from') !== from && !isNginxOwn)
-      violations.push(`an answer to ${value(answer, 'x-heard-from')}`)
+      violations.push(`a response for ${value(answer, 'x-heard-from')}`)
   } else if (answer.status >= 400) violations.push(...violationsOfRefusal(answer, said))
   return violations
 }
 
-/** I5. An answer to HEAD has no body to look into. */
+/** I5. A response to HEAD has no body to check. */
 function violationsOfRefusal(answer: RawAnswer, code = 'none'): string[] {
   const [status, error] = sentences[code] ?? []
   const body = answer.body.length === 0 ? { error } : parsed(answer.body.toString())

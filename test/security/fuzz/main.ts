@@ -1,4 +1,4 @@
-// `npm run fuzz -- [TARGET …] [--minutes N] [--seed S] [--cases N] [--lanes N] [--keep]`; exit status 1 on a finding.
+// `npm run fuzz -- [TARGET …] [--minutes N] [--seed S] [--cases N] [--lanes N] [--keep]`. A finding makes it exit with 1.
 import { parseArgs } from 'node:util'
 import { runTarget } from './guided/run.ts'
 import { targets } from './guided/targets.ts'
@@ -21,12 +21,12 @@ const lanes = Number(values.lanes ?? 64)
 const all = ['attacks', ...Object.keys(targets)]
 const asked = positionals.length === 0 ? all : positionals
 if (![minutes, seed, cases, lanes].every(number => Number.isFinite(number) && number >= 0) || lanes < 1) {
-  console.error('--minutes, --seed, --cases and --lanes take numbers')
+  console.error('--minutes, --seed, --cases and --lanes must be numbers')
   process.exit(2)
 }
 const unknown = asked.find(name => !all.includes(name))
 if (unknown !== undefined) {
-  console.error(`${unknown} is no target; there are ${all.join(', ')}`)
+  console.error(`unknown target: ${unknown}. Choose one of ${all.join(', ')}`)
   process.exit(2)
 }
 
@@ -41,5 +41,5 @@ for (const name of asked) {
       : await runTarget(name, { seed, within, cases, keeps: values.keep })
   isSound &&= held
 }
-for (const reason of rejections) console.log('unhandled rejection', reason)
+for (const reason of rejections) console.log('unhandled rejection:', reason)
 process.exit(isSound && rejections.length === 0 ? 0 : 1)

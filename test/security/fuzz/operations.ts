@@ -1,16 +1,16 @@
-// Small steps of a mutation, as numbers: fast-check shrinks numbers and lists of them well.
+// Small mutation steps as numbers, because fast-check shrinks lists of numbers well.
 import fc from 'fast-check'
 
 export interface Operation {
-  /** Which step of a table. */
+  /** Selects the step of a table. */
   readonly kind: number
-  /** Where, modulo the length. */
+  /** The position, modulo the length of the text. */
   readonly at: number
-  /** With what, modulo a list's length. */
+  /** The index of the piece, modulo the length of its list. */
   readonly pick: number
 }
 
-/** None to `most` steps. */
+/** Generates up to `most` steps. */
 export function operations(most: number): fc.Arbitrary<Operation[]> {
   return fc.array(fc.record({ kind: fc.nat(999), at: fc.nat(999), pick: fc.nat(999) }), { maxLength: most })
 }
@@ -37,7 +37,7 @@ const bytes = [
   '_',
 ]
 
-/** Bytes put in, taken out, doubled, swapped, line ends changed: what no grammar would think of. */
+/** Insertions, deletions, duplications and changed line ends that no grammar would generate. */
 const byteKinds: ((text: string, at: number, pick: number) => string)[] = [
   (text, at, pick) => text.slice(0, at) + pickFrom(bytes, pick) + text.slice(at),
   (text, at, pick) => text.slice(0, at) + String.fromCharCode(pick % 256) + text.slice(at + 1),

@@ -1,9 +1,9 @@
-// Request targets: the corpus's, and what mutations of segments, escapes and authorities make of them.
+// Mutations of request targets of the corpus: segments, escapes and authorities.
 import fc from 'fast-check'
 import { corpus } from '../corpus.ts'
 import { type Operation, operations, pickFrom } from './operations.ts'
 
-/** The places that the arena guards, and public ones beside them. */
+/** The guarded and the public paths of the arena. */
 const places = [
   '/api/v1/private',
   '/api/v1/private/x',
@@ -59,7 +59,7 @@ const fronts = [
   ...['http://[::1]', 'http://', 'http:', 'ftp://gw.test', 'http://gw.test#', 'http://127.0.0.1:6379'],
 ]
 
-/** What one operation makes of a target. */
+/** The ways in which one operation changes a target. */
 const kinds: ((target: string, operation: Operation) => string)[] = [
   (target, { at, pick }) => splice(target, at, 1, encoded(charAt(target, at), pick)),
   (target, { at, pick }) =>
@@ -77,7 +77,7 @@ const kinds: ((target: string, operation: Operation) => string)[] = [
   },
 ]
 
-/** A target as it may stand in a request line; latin1. */
+/** A target for a request line, in latin1. */
 export const target: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom(...places, ...corpus.paths.map(attack => attack.raw_target)), operations(4))
   .map(([start, steps]) => mutateTarget(start, steps))
@@ -98,7 +98,7 @@ function charAt(text: string, at: number): string {
   return text.charAt(at % (text.length + 1))
 }
 
-/** Percent-encoded one to three times over. */
+/** Percent-encodes a character one to three times. */
 function encoded(character: string, pick: number): string {
   if (character === '') return ''
   const hex = character.charCodeAt(0).toString(16).padStart(2, '0')

@@ -1,4 +1,4 @@
-// Fires attacks at an arena, any number at once, judges each and keeps count.
+// Sends attacks to an arena concurrently, checks each, and counts the outcomes.
 import { type Arena, callersOf, filledIn } from './arena.ts'
 import type { Attack } from './attack.ts'
 import { violationsOfSeen, violationsOfShot } from './judge.ts'
@@ -6,7 +6,7 @@ import { fire, isForwarded } from './shot.ts'
 import { createWitness } from './witness.ts'
 
 export interface Counts {
-  /** Requests that the upstream saw. */
+  /** The number of requests that the upstream received. */
   upstream: number
   readonly byKind: Record<string, number>
   readonly byStatus: Record<string, number>
@@ -15,16 +15,16 @@ export interface Counts {
 export interface Breach {
   readonly violations: readonly string[]
   readonly kind: string
-  /** As it was sent, credentials filled in, up to the request that follows every attack; latin1. */
+  /** The sent bytes in latin1, with credentials and without the request that follows every attack. */
   readonly bytes: string
 }
 
 export interface Range {
   readonly counts: Counts
-  /** What was wrong with what came of it; nothing where all invariants held. */
+  /** Sends an attack and returns the violated invariants. */
   fire(attack: Attack): Promise<string[]>
   breach(attack: Attack, violations: readonly string[]): Breach
-  /** Once all are fired: what came late, or under nobody's address, and uses that were spent for nothing. */
+  /** After all attacks: checks late requests, requests from unknown addresses, and the spent uses. */
   settle(): Promise<Breach[]>
 }
 
@@ -55,24 +55,25 @@ export function openRange(arena: Arena): Range {
         ...violationsOfShot(shot, seen),
       ]
       if (seen.length > forwarded)
-        violations.push(`I3 ${seen.length} requests upstream of ${forwarded} forwarded`)
+        violations.push(`I3 ${seen.length} requests at the upstream, but ${forwarded} forwarded`)
       count(counts.byKind, attack.kind)
       for (const answer of shot.answers) {
         count(counts.byStatus, isForwarded(answer) ? `${answer.status} upstream` : String(answer.status))
       }
-      if (shot.answers.length === 0) count(counts.byStatus, 'no answer')
+      if (shot.answers.length === 0) count(counts.byStatus, 'no response')
       counts.upstream += seen.length
       return violations
     },
     async settle() {
-      // Nothing tells that nothing more will come.
+      // Late requests may still arrive, and no event marks the last request.
       await new Promise(resolve => setTimeout(resolve, 500))
       const breaches: Breach[] = []
       for (const [from, { seen }] of witness.rest()) {
         const attack = fired.get(from) ?? { kind: `from ${from}`, text: '', cut: 0 }
         const known = { callers: callersOf(arena, attack.text), secrets, upstreamHost }
         const violations = seen.flatMap(request => violationsOfSeen(request, known))
-        if (!fired.has(from) && seen.length > 0) violations.push(`a request of nobody’s: ${seen[0]?.url}`)
+        if (!fired.has(from) && seen.length > 0)
+          violations.push(`a request from an unknown address: ${seen[0]?.url}`)
         if (violations.length > 0) breaches.push(breach(attack, violations))
         counts.upstream += seen.length
       }
@@ -90,7 +91,7 @@ export function openRange(arena: Arena): Range {
     const used = Number(row?.daily_usage)
     const { forwarded, unknown } = witness.uses
     if (used >= forwarded && used <= forwarded + unknown) return undefined
-    return `${used} uses for ${forwarded} forwarded and ${unknown} left by their client`
+    return `${used} uses for ${forwarded} forwarded requests and ${unknown} requests whose client left`
   }
 }
 

@@ -1,16 +1,16 @@
-// The target `attacks`: mutations of the attack corpus, fired at a whole gateway and its upstream.
+// The target `attacks` sends mutations of the attack corpus to a whole gateway and its upstream.
 import { openArena } from './arena.ts'
 import { runCampaign } from './campaign.ts'
 
 interface Plan {
   readonly seed: number
-  /** Milliseconds. */
+  /** The time limit in milliseconds. */
   readonly within: number
   readonly cases: number
   readonly lanes: number
 }
 
-/** @returns whether no invariant was breached */
+/** @returns true if no invariant was violated */
 export async function runAttacks({ seed, within, cases, lanes }: Plan): Promise<boolean> {
   const startedAt = performance.now()
   const print = (cases: number) => {
@@ -39,8 +39,10 @@ export async function runAttacks({ seed, within, cases, lanes }: Plan): Promise<
 
   print(report.cases)
   console.log(`by mutation: ${tabulate(report.byKind)}`)
-  console.log(`by answer: ${tabulate(report.byStatus)}`)
-  console.log(`${report.upstream} requests upstream; seed ${seed}; breaches: ${report.breaches.length}`)
+  console.log(`by response: ${tabulate(report.byStatus)}`)
+  console.log(
+    `${report.upstream} requests at the upstream; seed ${seed}; breaches: ${report.breaches.length}`,
+  )
   for (const { violations, kind, bytes } of report.breaches) {
     console.log(`\nBREACH (${kind})\n  ${violations.join('\n  ')}`)
     console.log(JSON.stringify(bytes))

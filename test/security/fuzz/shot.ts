@@ -1,23 +1,23 @@
-// Fires one attack over a connection and an address of its own, and gathers what came of it.
+// Sends one attack over its own connection and address, and collects the responses.
 import { type RawAnswer, RawConnection, readAnswer, value } from '../raw-client.ts'
 import { type Arena, filledIn } from './arena.ts'
 import type { Attack } from './attack.ts'
 
 export interface Shot {
-  /** The loopback address that it was fired from: upstream and access log tell shots apart by it. */
+  /** The loopback address of the client. It identifies the attack at the upstream and in the access log. */
   readonly from: string
   readonly answers: readonly RawAnswer[]
-  /** What came back is no sequence of answers. */
+  /** Received bytes that are not a sequence of responses. */
   readonly unreadable: string | undefined
-  /** The well-behaved request at the end, which is whoever comes next on a connection. */
+  /** The path of the valid request after the attack. It stands for the next client on a shared connection. */
   readonly sentinel: string
 }
 
-/** Milliseconds. An answer that is not there by `longest` is none; after one, `quiet` is the end. */
+/** Milliseconds to wait for the first response (`longest`), and of silence after a response (`quiet`). */
 const longest = 4_000
 const quiet = 400
 
-/** @param serial makes the address: each shot another one of 127.0.0.0/8, which loopback has on Linux */
+/** @param serial selects the address in 127.0.0.0/8, which loopback has on Linux */
 export async function fire(arena: Arena, { text, cut }: Attack, serial: number): Promise<Shot> {
   const from = addressOf(serial)
   const sentinel = `/public/sentinel-${serial}`
@@ -45,7 +45,7 @@ export async function fire(arena: Arena, { text, cut }: Attack, serial: number):
   return { from, sentinel, ...readAll(connection.unread, text) }
 }
 
-/** 127.1.0.0 and up. */
+/** Returns an address from 127.1.0.0 upwards. */
 function addressOf(serial: number): string {
   const number = 0x01_00_00 + (serial % 0xfd_00_00)
   return `127.${(number >> 16) & 255}.${(number >> 8) & 255}.${number & 255}`
@@ -70,7 +70,7 @@ function readAll(received: Buffer, text: string): { answers: RawAnswer[]; unread
   }
 }
 
-/** An answer behind which the next one follows, or nothing, answered HEAD: a parser's refusal has a body even then. */
+/** A response without a body before the next response or the end belongs to HEAD. A refusal by the parser has a body. */
 function methodFor(bytes: Buffer): string {
   const end = bytes.indexOf('\r\n\r\n') + 4
   return end === bytes.length || bytes.toString('latin1', end, end + 7) === 'HTTP/1.' ? 'HEAD' : 'GET'

@@ -1,25 +1,25 @@
-// Who saw what: the upstream's requests and the access log's lines, by the address that they came from.
+// Collects the upstream's requests and the access log's lines by client address.
 import type { Seen } from '../observed-upstream.ts'
 import type { Arena } from './arena.ts'
 
 export interface Testimony {
   readonly seen: Seen[]
-  /** Requests that the gateway says it forwarded, or tried to. */
+  /** The number of requests that the gateway forwarded or tried to forward, from its access log. */
   forwarded: number
 }
 
 export interface Witness {
-  /** What is known of an address by now, once upstream and log agree; forgotten with this. */
+  /** Returns and removes the records of an address when the upstream and the log agree. */
   of(from: string): Promise<Testimony>
-  /** What is known of addresses that nobody asked about, or that came late. */
+  /** Returns and removes all other records, including late ones. */
   rest(): Map<string, Testimony>
-  /** The uses of the free user, as the log has them: forwarded, and given up after they may have been counted. */
+  /** The uses of the free user in the log: forwarded, and abandoned by the client after a possible count. */
   readonly uses: { forwarded: number; unknown: number }
 }
 
 /**
- * What a route's request is told before it is forwarded. Anything else comes after: a body that stands still or
- * breaks off is refused while the upstream has its head already.
+ * Decisions before a request is forwarded. Other decisions come later: a request whose body stalls or breaks off is
+ * refused when the upstream already has its head.
  */
 const atTheGuards = new Set([
   'answered',
@@ -60,7 +60,7 @@ export function createWitness({ gateway, upstream, free }: Arena): Witness {
   return {
     uses,
     async of(from) {
-      // The line is written when the answer is over, the request arrives before: a moment apart at most.
+      // The log line is written at the end of the response, shortly after the upstream received the request.
       for (let turn = 0; turn < 200; turn++) {
         hear()
         const { seen, forwarded } = known.get(from) ?? { seen: [], forwarded: 0 }

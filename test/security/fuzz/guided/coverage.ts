@@ -1,13 +1,13 @@
-// Which code ran, told by V8 itself: no package, no instrumented copy, the same on every Node.
+// Code coverage from V8, without a package and without instrumented code.
 import { Session } from 'node:inspector'
 
 export interface Coverage {
-  /** What ran since the last call. */
+  /** Returns the code that ran since the last call. */
   take(): Ran
 }
 
 export interface Ran {
-  /** Whether some of it had never run in what was learnt before. */
+  /** Whether this includes code that was not learned before. */
   isNew(): boolean
   learn(): void
 }
@@ -24,15 +24,15 @@ interface Script {
 }
 
 /**
- * Coverage by blocks, of everything in this process that is loaded by now or will be.
- * @param covers names of the scripts that count
+ * Opens block coverage of all scripts that this process has loaded or will load.
+ * @param covers the names of the scripts that count
  */
 export function openCoverage(covers: RegExp): Coverage & { close(): void } {
   const session = new Session()
   session.connect()
   session.post('Profiler.enable')
   session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
-  /** By script, 1 for each character of its text that has run. */
+  /** By script: 1 for each character of its text that has run. */
   const known = new Map<string, Uint8Array>()
 
   return {
@@ -67,7 +67,7 @@ export function openCoverage(covers: RegExp): Coverage & { close(): void } {
   }
 }
 
-/** Outer functions and blocks come before those that they hold. */
+/** V8 lists outer functions and blocks before the inner ones. */
 function paint({ functions }: Script): Uint8Array {
   const ranges = functions.flatMap(one => one.ranges)
   const ran = new Uint8Array(ranges.reduce((length, { endOffset }) => Math.max(length, endOffset), 0))

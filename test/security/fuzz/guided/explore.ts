@@ -1,4 +1,4 @@
-// The guided run: what reaches new code is kept and mutated further; the first violation is shrunk and ends it.
+// The guided run keeps and mutates inputs that reach new code. The first violation is shrunk and ends the run.
 import type { Coverage } from './coverage.ts'
 import { mutate } from './mutate.ts'
 import { createRandom, type Random } from './random.ts'
@@ -9,25 +9,25 @@ export interface Plan {
   readonly target: Target
   readonly coverage: Coverage
   readonly seed: number
-  /** Inputs kept of former runs. */
+  /** The inputs kept from previous runs. */
   readonly kept: readonly string[]
-  /** Milliseconds; whatever comes first ends it. */
+  /** The time limit in milliseconds. The run ends at this limit or after `cases`. */
   readonly within: number
   readonly cases: number
 }
 
 export interface Report {
   cases: number
-  /** Every input that reached something new, the seeds among them. */
+  /** Every input that reached new code or a new outcome, including seeds. */
   readonly corpus: string[]
-  /** How often each outcome came. */
+  /** The number of times of each outcome. */
   readonly outcomes: Map<string, number>
   finding: Finding | undefined
 }
 
 export interface Finding {
   readonly message: string
-  /** Shrunk; one character for each byte. */
+  /** The shrunk input, one character for each byte. */
   readonly input: string
   readonly shrunkFrom: number
 }
@@ -52,7 +52,7 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
     report.outcomes.set(outcome, times + 1)
     return times === 0
   }
-  /** Those that reach something new, found by halves: to ask what ran takes longer than to run it. */
+  /** Learns the inputs that reach new code. It bisects, because reading the coverage is slower than running an input. */
   const learnFrom = async (inputs: readonly string[]): Promise<void> => {
     if (inputs.length === 0) return
     target.forget?.()
@@ -91,7 +91,7 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
       if (hasNewOutcome) report.corpus.push(input)
       else batch.push(input)
     }
-    // To ask V8 takes milliseconds: a fifth of the time at most.
+    // Reading the coverage takes milliseconds. It may use at most a fifth of the time.
     const ranAt = performance.now()
     const ran = coverage.take()
     if (ran.isNew()) {
@@ -105,7 +105,7 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
   return report
 }
 
-/** The inputs that together reach what all of them do, the shortest first. */
+/** Returns the shortest inputs that together reach the code and the outcomes of all inputs. */
 export async function distil(
   target: Target,
   coverage: Coverage,
@@ -126,14 +126,14 @@ export async function distil(
   return kept
 }
 
-/** Tries one input, and again where it took too long: a collection of garbage may have come in between. */
+/** Tries one input. If it takes too long, it is tried again, because a garbage collection may have delayed it. */
 export async function tryOut(
   target: Target,
   input: string,
 ): Promise<{ outcome: string; violation: string | undefined }> {
   let took = 0
   for (let times = 0; times < 3; times++) {
-    // Of this process alone: others take their share of a machine's time.
+    // Only the CPU time of this process counts, because other processes share the machine.
     const before = process.cpuUsage()
     let outcome: string
     try {
@@ -146,10 +146,10 @@ export async function tryOut(
     took = (user + system) / 1_000
     if (took <= target.maxMs) return { outcome, violation: undefined }
   }
-  return { outcome: 'slow', violation: `took ${took.toFixed(0)} ms, and may take ${target.maxMs}` }
+  return { outcome: 'slow', violation: `took ${took.toFixed(0)} ms; the limit is ${target.maxMs} ms` }
 }
 
-/** Rather a late one: it came furthest. */
+/** Picks an input and prefers late inputs, which got furthest. */
 function pick(corpus: readonly string[], random: Random): string {
   const at = random(2) === 0 ? random(corpus.length) : Math.max(random(corpus.length), random(corpus.length))
   return corpus[at] as string

@@ -1,17 +1,17 @@
-// The inputs that were kept of former runs: together they reach what those reached.
+// The inputs kept from previous runs. Together they reach all code that those runs reached.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** From the repository's root. */
+/** Relative to the root of the repository. */
 const folder = 'test/security/corpus/guided'
 
-/** One character for each byte. */
+/** Returns the kept inputs, one character for each byte. */
 export function readKept(target: string): string[] {
   const file = join(folder, `${target}.json`)
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as string[]) : []
 }
 
-/** An input a line, in ASCII. */
+/** Writes one input per line in ASCII. */
 export function writeKept(target: string, inputs: readonly string[]): void {
   const lines = [...inputs].sort().map(input => JSON.stringify(input).replace(/[\x7f-\xff]/g, escaped))
   writeFileSync(join(folder, `${target}.json`), `[\n${lines.join(',\n')}\n]\n`)

@@ -1,14 +1,14 @@
-// Mutations of an input: bytes, words of the target's language, lines, and pieces of other inputs.
+// Mutations of an input: bytes, words of the dictionary, lines, and pieces of other inputs.
 import { oneOf, type Random } from './random.ts'
 
 export interface Materials {
   readonly dictionary: readonly string[]
-  /** Other inputs, of which pieces are taken. */
+  /** Other inputs to take pieces from. */
   readonly others: readonly string[]
   readonly maxLength: number
 }
 
-/** One step or several; seldom none that shows. */
+/** Applies one or more steps. Some steps have no effect. */
 export function mutate(input: string, materials: Materials, random: Random): string {
   let text = input
   do {
@@ -65,7 +65,7 @@ function flipped(text: string, random: Random): string {
   return text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ (1 << random(8))) + text.slice(at + 1)
 }
 
-/** A line doubled, taken out, or in another's place. */
+/** Duplicates, removes or moves a line. */
 function inLines(text: string, _: Materials, random: Random): string {
   const lines = text.split('\n')
   const [at, to] = [random(lines.length), random(lines.length)]

@@ -1,9 +1,9 @@
-// Numbers by chance, the same ones for the same seed.
+// Pseudo-random numbers, the same for the same seed.
 
-/** @returns a whole number from 0 up to, and without, `below` */
+/** @returns an integer from 0 to `below - 1` */
 export type Random = (below: number) => number
 
-/** Mulberry32: good enough for mutations, and four lines. */
+/** Mulberry32 is short and good enough for mutations. */
 export function createRandom(seed: number): Random {
   let state = seed | 0
   return below => {

@@ -1,4 +1,4 @@
-// One target's run, told on standard output.
+// Runs one target and prints the result to standard output.
 import { openCoverage } from './coverage.ts'
 import { distil, explore, type Finding } from './explore.ts'
 import { readKept, writeKept } from './kept.ts'
@@ -6,14 +6,14 @@ import { targets } from './targets.ts'
 
 interface Plan {
   readonly seed: number
-  /** Milliseconds. */
+  /** The time limit in milliseconds. */
   readonly within: number
   readonly cases: number
-  /** Writes what it found out to the corpus that is kept. */
+  /** Whether the new inputs are written to the kept corpus. */
   readonly keeps: boolean
 }
 
-/** @returns whether all that the target promises held */
+/** @returns true if the target kept all its promises */
 export async function runTarget(name: string, { seed, within, cases, keeps }: Plan): Promise<boolean> {
   const target = await (targets[name] as (typeof targets)[string])()
   const coverage = openCoverage(target.covers)
@@ -24,7 +24,7 @@ export async function runTarget(name: string, { seed, within, cases, keeps }: Pl
     const seconds = (performance.now() - startedAt) / 1_000
     console.log(
       `${name}: ${report.cases} cases in ${seconds.toFixed(0)} s (${(report.cases / seconds).toFixed(0)}/s), ` +
-        `${report.corpus.length} of them kept, seed ${seed}, findings: ${finding === undefined ? 0 : 1}`,
+        `${report.corpus.length} inputs kept, seed ${seed}, findings: ${finding === undefined ? 0 : 1}`,
     )
     const outcomes = [...report.outcomes].sort(([, a], [, b]) => b - a).slice(0, 12)
     console.log(`  ${outcomes.map(([outcome, times]) => `${outcome}: ${times}`).join('; ')}`)
@@ -43,7 +43,7 @@ export async function runTarget(name: string, { seed, within, cases, keeps }: Pl
 }
 
 function tell(name: string, { message, input, shrunkFrom }: Finding): void {
-  console.log(`\nFINDING (${name}), ${input.length} of ${shrunkFrom} bytes\n  ${message}`)
+  console.log(`\nFINDING (${name}), shrunk from ${shrunkFrom} to ${input.length} bytes\n  ${message}`)
   console.log(JSON.stringify(input))
   console.log(Buffer.from(input, 'latin1').toString('hex'))
 }

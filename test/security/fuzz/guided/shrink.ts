@@ -1,9 +1,9 @@
-// Makes an input as short and plain as it can be while it still fails.
+// Shrinks an input as far as it still fails.
 
-/** How often it is tried at most. */
+/** The maximum number of tries. */
 const mostTries = 2_000
 
-/** @param fails of the input, and of shorter ones */
+/** @param fails returns whether an input fails */
 export async function shrink(input: string, fails: (input: string) => Promise<boolean>): Promise<string> {
   let text = input
   let tries = 0

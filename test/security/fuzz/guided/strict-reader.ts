@@ -1,20 +1,20 @@
-// A second reader of HTTP/1.1, which shares nothing with Node's: the grammar of RFC 9112, and no leniency.
+// A second HTTP/1.1 parser, independent of Node's parser. It accepts only the grammar of RFC 9112.
 
 export interface StrictRequest {
   readonly method: string
   readonly target: string
-  /** As sent, white space around values taken off. */
+  /** The headers as sent, without white space around the values. */
   readonly fields: readonly (readonly [name: string, value: string])[]
-  /** Undefined where it is malformed or not all there. */
+  /** Undefined if it is malformed or incomplete. */
   readonly body: string | undefined
 }
 
-/** The requests of a connection, up to the first whose end cannot be told. @param bytes latin1 */
+/** Reads the requests of a connection, up to the first request without a clear end. @param bytes latin1 */
 export function readStrictly(bytes: string): StrictRequest[] {
   const requests: StrictRequest[] = []
   let rest = bytes
   for (;;) {
-    // RFC 9112 §2.2: empty lines before a request line are ignored, by Node also where they end in half of CRLF.
+    // Empty lines before a request line are ignored (RFC 9112 §2.2). Node also accepts a bare CR or LF.
     rest = rest.replace(/^[\r\n]+/, '')
     const end = rest.indexOf('\r\n\r\n')
     if (end === -1) return requests
@@ -31,7 +31,7 @@ export function readStrictly(bytes: string): StrictRequest[] {
 }
 
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-// Several spaces where one belongs are Node's leniency (RFC 9112 §3): nobody reads another target by it.
+// Node accepts several spaces in place of one (RFC 9112 §3). This does not change the target.
 const requestLine = new RegExp(`^(${token}) +([!-~\\x80-\\xff]+) +HTTP/1\\.([01])$`)
 const fieldLine = new RegExp(`^(${token}):[ \\t]*([\\t -~\\x80-\\xff]*)$`)
 
@@ -69,5 +69,5 @@ function chunks(text: string): { content: string; length: number } | undefined {
   }
 }
 
-/** Extensions are read past (RFC 9112 §7.1.1). */
+/** Chunk extensions are ignored (RFC 9112 §7.1.1). */
 const chunkHead = /^([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t -~\x80-\xff]*)?\r\n/

@@ -1,28 +1,28 @@
-// What a target of the guided runs is: a parser that strangers reach, where its inputs begin, and what must hold.
+// A target of guided fuzzing: a parser of untrusted input, its first inputs, and its promises.
 
 export interface Target {
-  /** What mutations begin from; like all inputs one character for each byte. */
+  /** The first inputs, one character for each byte like all inputs. */
   readonly seeds: readonly string[]
-  /** Words of its language, which chance would not spell. */
+  /** Words of the input language that random bytes would not form. */
   readonly dictionary: readonly string[]
-  /** Bytes of the longest input. */
+  /** The maximum length of an input in bytes. */
   readonly maxLength: number
-  /** Milliseconds of this process's CPU that one input may take; tried three times before it is a violation. */
+  /** The CPU time limit for one input in milliseconds. Three slow tries are a violation. */
   readonly maxMs: number
-  /** Names of the scripts whose coverage counts. */
+  /** The names of the scripts whose coverage counts. */
   readonly covers: RegExp
   /**
    * Tries one input.
-   * @returns how it came out, in a few words: an input with a new outcome is kept like one that reaches new code
-   * @throws Violation where what it promises does not hold; whatever else it throws is one too
+   * @returns the outcome in a few words; an input with a new outcome is kept like an input that reaches new code
+   * @throws Violation if a promise is broken; any other error counts as a violation too
    */
   run(input: string): string | Promise<string>
-  /** Forgets what it remembers of former inputs, so that the next one takes the whole way. */
+  /** Clears caches of previous inputs, so that the next input runs all code. */
   forget?(): void
   close?(): Promise<void>
 }
 
-/** A promise that was not kept. */
+/** A broken promise of a target. */
 export class Violation extends Error {
   override readonly name = 'Violation'
 }

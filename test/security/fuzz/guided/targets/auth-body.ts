@@ -1,4 +1,4 @@
-// Bodies of the four endpoints under /api/v1/auth, sent to a gateway: each is answered as the specification says.
+// Bodies for the four endpoints under /api/v1/auth. Each response must follow the specification.
 import { startGateway } from '../../../../support/gateway.ts'
 import { corpus, expand } from '../../../corpus.ts'
 import { sentences } from '../../../sentences.ts'
@@ -6,7 +6,7 @@ import { bytesOf, promise, type Target } from '../target.ts'
 
 const endpoints = ['register', 'login', 'refresh', 'logout'] as const
 
-/** The first character names the endpoint, the rest is the body. */
+/** The first character selects the endpoint. The rest is the body. */
 const seeds = corpus.bodies
   .filter(({ body }) => body !== undefined && !body.startsWith('@') && !body.includes('$'))
   .map(({ endpoint, body = '' }) => {
@@ -17,7 +17,7 @@ const seeds = corpus.bodies
 
 export async function openAuthBody(): Promise<Target> {
   const gateway = await startGateway('upstreams: {}\nroutes: []\n')
-  /** Who has registered, by email as it is compared. */
+  /** The passwords of the registered users, by normalized email. */
   const passwords = new Map<string, string>()
   return {
     seeds,
@@ -73,12 +73,12 @@ export async function openAuthBody(): Promise<Target> {
       const answer = await fetch(`${gateway.url}/api/v1/auth/${endpoint}`, { method: 'POST', body })
       const said = (await answer.json()) as Record<string, unknown>
       const code = answer.headers.get('x-peage-error') ?? 'answered'
-      promise(code === expected, `answers ${endpoint} with another code`, code, expected)
+      promise(code === expected, `${endpoint} responds with another code`, code, expected)
       if (code !== 'answered') {
         const [status, error] = sentences[code] ?? []
         promise(
           answer.status === status && said.error === error,
-          'refuses in other words',
+          'refuses with another message',
           answer.status,
           said,
         )
@@ -91,7 +91,7 @@ export async function openAuthBody(): Promise<Target> {
   }
 }
 
-/** The strings of a body. Of equal names the last one counts. None if the body is not a JSON object in UTF-8. */
+/** The strings of a body. The last of equal names counts. Empty if the body is not a JSON object in UTF-8. */
 function membersOf(body: Buffer): Map<string, string> {
   const members = new Map<string, string>()
   if (!Buffer.from(body.toString('utf8')).equals(body)) return members

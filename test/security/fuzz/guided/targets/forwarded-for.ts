@@ -1,4 +1,4 @@
-// X-Forwarded-For: the client is the rightmost address that no trusted proxy has, whatever stands to the left of it.
+// X-Forwarded-For: the client is the rightmost address that is not a trusted proxy, whatever is to the left of it.
 import { BlockList, isIP } from 'node:net'
 import { createTrustedProxies, rateLimitKey } from '../../../../../src/http/client-address.ts'
 import { promise, type Target } from '../target.ts'
@@ -8,7 +8,7 @@ const proxies = createTrustedProxies(trusted)
 const peer = '10.0.0.1'
 const stranger = '203.0.113.9'
 
-/** The same networks, as node:net reads them. */
+/** The same networks in node:net. */
 const networks = new BlockList()
 networks.addSubnet('10.0.0.0', 8, 'ipv4')
 networks.addSubnet('2001:db8:1::', 48, 'ipv6')
@@ -75,22 +75,22 @@ export const forwardedFor: Target = {
   covers: /\/src\/http\/client-address|ipaddr/,
   run(input) {
     const client = proxies.clientOf(peer, input)
-    promise(isIP(client) !== 0, 'a client without an address', client)
-    promise(client === proxies.clientOf(peer, input), 'another client the next time')
-    // The left is the client's own to write.
+    promise(isIP(client) !== 0, 'reads a client that is not an address', client)
+    promise(client === proxies.clientOf(peer, input), 'reads another client the second time')
+    // The client can write anything to the left.
     promise(
       proxies.clientOf(peer, `${input},${stranger}`) === stranger,
-      'believes what stands left of a stranger',
+      'trusts an address to the left of an untrusted address',
     )
-    promise(proxies.clientOf(stranger, input) === stranger, 'believes a peer that is not trusted')
+    promise(proxies.clientOf(stranger, input) === stranger, 'trusts an untrusted peer')
     const hops = input.split(',').map(hop => hop.trim())
     const passed = hops.length - 1 - hops.findLastIndex(hop => !isTrusted(hop))
     const expected = addressOf(hops[hops.length - 1 - passed] ?? '')
-    // The first hop from the right that is not trusted, or, where that is no address, the last one before it.
+    // The first untrusted hop from the right. If it is not an address, the last trusted hop before it.
     const before = passed === 0 ? peer : addressOf(hops[hops.length - passed] ?? '')
     promise(
       canonical(client) === canonical(expected ?? before ?? ''),
-      'is another client to node:net',
+      'reads another client than node:net',
       client,
       expected ?? before,
     )
@@ -98,11 +98,16 @@ export const forwardedFor: Target = {
     if (isIP(client) === 4) promise(key === client, 'counts an IPv4 client under another key', client, key)
     else {
       const first = key.replace('::/64', '')
-      promise(/^(?:[0-9a-f]{1,4}:){3}[0-9a-f]{1,4}::\/64$/.test(key), 'no key of a /64', client, key)
+      promise(
+        /^(?:[0-9a-f]{1,4}:){3}[0-9a-f]{1,4}::\/64$/.test(key),
+        'uses a key that is not a /64',
+        client,
+        key,
+      )
       const low = rateLimitKey(`${first}::`)
       promise(
         low === key && rateLimitKey(`${first}:ffff:ffff:ffff:ffff`) === key,
-        'two keys in a /64',
+        'uses two keys for one /64',
         key,
         low,
       )
@@ -111,10 +116,10 @@ export const forwardedFor: Target = {
   },
 }
 
-/** As node:net reads an address: without port and brackets, IPv4 out of IPv6. */
+/** The address of a hop for node:net, without port and brackets. */
 function addressOf(hop: string): string | undefined {
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
-  // node:net takes any zone; `::1.2.3.4` is deprecated, and read in two ways.
+  // node:net accepts any zone. `::1.2.3.4` is deprecated and ambiguous.
   return isIP(bare) === 0 || /%(?![0-9A-Za-z]+$)|^::\d+\./.test(bare) ? undefined : bare
 }
 
@@ -125,7 +130,7 @@ function isTrusted(hop: string): boolean {
   return networks.check(plain, isIP(plain) === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** One spelling for one address: a URL's, and IPv4 where it is mapped. */
+/** One spelling for each address, as in URLs. IPv4-mapped addresses become IPv4. */
 function canonical(address: string): string {
   if (isIP(address) !== 6) return address
   const [bare = ''] = address.split('%', 1)

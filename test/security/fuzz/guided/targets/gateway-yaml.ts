@@ -1,4 +1,4 @@
-// gateway.yaml: a configuration, or problems at a line and column of the file; never a throw, a secret, or a long wait.
+// gateway.yaml becomes a configuration or problems with a line and a column, never a crash, a leaked secret or a long wait.
 import { readFileSync } from 'node:fs'
 import { formatDiagnostic, type Problems } from '../../../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../../../src/config/load.ts'
@@ -9,7 +9,7 @@ const files = ['gateway.yaml', 'deploy/compose/config/gateway.yaml', 'deploy/kub
 
 export const gatewayYaml: Target = {
   seeds: [
-    // By their sections: a whole sample takes ten times as long, and mutations mostly break it in one place.
+    // The samples are split into sections. A whole sample takes ten times as long, and mutations mostly break one place.
     ...files.flatMap(name => readFileSync(name, 'latin1').split(/\n(?=[a-z])/)),
     'upstreams: { a: { targets: [http://127.0.0.1:1] } }\nroutes: [{ path: /x/*, upstream: a }]\n',
     'upstreams:\n  a: &a { targets: ["${SECRET}"], health: { path: /h } }\n  b: { <<: *a }\nroutes:\n  - { path: /x, upstream: b, plans: [pro], rewrite: /y }\n',
@@ -105,9 +105,9 @@ export const gatewayYaml: Target = {
     if ('config' in loaded) {
       const { routes, upstreams } = loaded.config
       const names = routes.map(({ name }) => name)
-      promise(new Set(names).size === names.length, 'two routes of one name', names)
+      promise(new Set(names).size === names.length, 'accepts two routes with one name', names)
       for (const { upstream } of routes) {
-        promise(Object.hasOwn(upstreams, upstream), 'a route to no upstream', upstream)
+        promise(Object.hasOwn(upstreams, upstream), 'accepts a route to an unknown upstream', upstream)
       }
       checkPlaces(loaded.warnings, text)
       return `accepted${loaded.warnings.problems.length > 0 ? ', warned' : ''}`
@@ -140,14 +140,22 @@ function checkPlaces({ problems }: Problems, text: string): void {
   for (const problem of problems) {
     const { line, column, message } = problem
     const width = lines[line - 1]?.length ?? -1
-    promise(line >= 1 && column >= 1 && column <= width + 1, 'a problem outside the file', problem, width)
-    promise(line > before.line || (line === before.line && column >= before.column), 'problems out of order')
+    promise(
+      line >= 1 && column >= 1 && column <= width + 1,
+      'reports a problem outside the file',
+      problem,
+      width,
+    )
+    promise(
+      line > before.line || (line === before.line && column >= before.column),
+      'reports problems out of order',
+    )
     promise(
       message !== '' && !/[\r\n]/.test(formatDiagnostic(problem)),
-      'a problem of several lines',
+      'reports a problem in several lines',
       problem,
     )
-    promise(!formatDiagnostic(problem).includes(secret), 'a problem that tells a secret', problem)
+    promise(!formatDiagnostic(problem).includes(secret), 'leaks a secret in a problem', problem)
     before = { line, column }
   }
 }

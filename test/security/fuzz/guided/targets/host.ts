@@ -1,4 +1,4 @@
-// Host and the authority of absolute targets: one name and one port for everybody, or refused.
+// Host and the authority of absolute targets must have one unambiguous name and port. Otherwise they are refused.
 import { isHost, normalizeHost, parseRequestTarget } from '../../../../../src/gate/parsing/request-target.ts'
 import { promise, type Target } from '../target.ts'
 
@@ -42,17 +42,21 @@ export const host: Target = {
   run(input) {
     const accepted = isHost(input)
     const target = parseRequestTarget(`http://${input}/p`)
-    // Where a client may write it: the two places take the same.
-    promise(!accepted || target?.authority === input, 'is a Host, and no authority', input)
+    // Both places must accept the same values.
+    promise(!accepted || target?.authority === input, 'accepts a Host but not the same authority', input)
     if (!accepted) return 'refused'
     promise(
       /^[!-~]+$/.test(input) && !/[/?#@\\\s"<>^`{|}]/.test(input),
-      'takes a Host of several parts',
+      'accepts a Host with several parts',
       input,
     )
     const name = normalizeHost(input)
-    promise(normalizeHost(name.toUpperCase()) === normalizeHost(name), 'folds a host twice otherwise', input)
-    promise(!/:\d*$/.test(name) || name.endsWith(']'), 'compares with a port', input, name)
+    promise(
+      normalizeHost(name.toUpperCase()) === normalizeHost(name),
+      'normalizes a host differently the second time',
+      input,
+    )
+    promise(!/:\d*$/.test(name) || name.endsWith(']'), 'compares a host with its port', input, name)
     const url = urlOf(input)
     if (url === undefined) return 'no URL’s host'
     promise(
@@ -61,16 +65,16 @@ export const host: Target = {
         url.pathname === '/' &&
         url.search === '' &&
         url.hash === '',
-      'is more than a host to a URL parser',
+      'accepts more than a host in the view of a URL parser',
       input,
       url.href,
     )
-    // Escapes, numbers and international names are folded by URL parsers alone: what has none is the same to both.
+    // Only URL parsers convert escapes, numbers and international names. Other names must be equal in both.
     const isPlain = !/%|xn--/i.test(name) && !/(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$/.test(name)
     if (isPlain && !name.startsWith('[')) {
       promise(
         url.hostname.replace(/\.$/, '') === name,
-        'is another host to a URL parser',
+        'reads another host than a URL parser',
         input,
         url.hostname,
       )

@@ -1,4 +1,4 @@
-// Whole requests: what the head rules accept of what Node parsed, a strict reader of the same bytes reads as well.
+// Whole requests: if Node's parser and the head rules accept a request, a strict reader must read the same request.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { Duplex } from 'node:stream'
@@ -82,7 +82,7 @@ const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 
 export function openRequestHead(): Target {
   const server = createHttpServer({ timeouts, tls: undefined, isIdle: () => false }, serve)
-  // Every `Upgrade` is parsed again, as those are that no route takes.
+  // No route accepts an upgrade, so every request with `Upgrade` is parsed again.
   routeUpgrades(server, () => false)
   for (const event of ['checkContinue', 'checkExpectation']) server.on(event, serve)
   server.on('clientError', (_error, socket) => socket.destroy())
@@ -112,7 +112,7 @@ export function openRequestHead(): Target {
   }
 }
 
-/** A request as Node parsed it, and what the gateway makes of its head. */
+/** A request as Node parsed it, and its head as the gateway parsed it. */
 interface Heard {
   readonly request: IncomingMessage
   readonly head: ReturnType<typeof parseRequestHead>
@@ -135,28 +135,34 @@ function judge(heard: readonly Heard[], strict: readonly StrictRequest[]): strin
       continue
     }
     const told = strict[index]
-    promise(told !== undefined, 'takes what is no request', request.method, request.url, request.rawHeaders)
+    promise(
+      told !== undefined,
+      'accepts bytes that are not a request',
+      request.method,
+      request.url,
+      request.rawHeaders,
+    )
     promise(
       request.method === told.method && request.url === told.target,
-      'reads another line',
+      'reads another request line',
       told,
       request.url,
     )
     promise(
       sameFields(request.rawHeaders, told.fields),
-      'reads other fields',
+      'reads other headers',
       told.fields,
       request.rawHeaders,
     )
     const all = (name: string) =>
       told.fields.filter(([other]) => other.toLowerCase() === name).map(([, text]) => text)
-    promise(all('host').length <= 1 && head.host === (all('host')[0] ?? ''), 'has another Host', head.host)
-    promise(head.host === '' || isHost(head.host), 'takes a Host of several parts', head.host)
-    promise(all('content-length').length + all('transfer-encoding').length <= 1, 'takes two framings')
+    promise(all('host').length <= 1 && head.host === (all('host')[0] ?? ''), 'reads another Host', head.host)
+    promise(head.host === '' || isHost(head.host), 'accepts a Host with several parts', head.host)
+    promise(all('content-length').length + all('transfer-encoding').length <= 1, 'accepts two framings')
     const [length] = all('content-length')
     promise(
       head.contentLength === (length === undefined ? undefined : Number(length)),
-      'has another length',
+      'reads another length',
       length,
     )
     promise(
@@ -164,18 +170,18 @@ function judge(heard: readonly Heard[], strict: readonly StrictRequest[]): strin
       'is wrong about a body',
     )
     const twice = all('authorization').length > 1 || all('x-api-key').length > 1
-    promise(head.hasAmbiguousCredentials === twice, 'overlooks a second credential')
-    promise(head.authorization === all('authorization').at(-1), 'has another credential')
-    promise(isIP(head.client) !== 0, 'has a client without an address', head.client)
+    promise(head.hasAmbiguousCredentials === twice, 'misses a second credential')
+    promise(head.authorization === all('authorization').at(-1), 'reads another credential')
+    promise(isIP(head.client) !== 0, 'reads a client that is not an address', head.client)
     const protocols = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
     promise(
       !protocols.others.some(name => name.toLowerCase().includes(bearerPrefix)),
-      'tells a bearer',
+      'forwards a bearer token',
       protocols,
     )
     promise(
       !asksForWebSocket(request) || !isHandshake(request) || !head.hasBody,
-      'takes a handshake with a body',
+      'accepts a handshake with a body',
     )
     if (request.complete) promise(told.body === body, 'reads another body', told.body, body)
     outcomes.push(
@@ -185,7 +191,7 @@ function judge(heard: readonly Heard[], strict: readonly StrictRequest[]): strin
   return outcomes.slice(0, 2).join(', then ') || 'nothing'
 }
 
-/** `Upgrade` itself is taken out where the request is parsed again. */
+/** Compares the headers without `Upgrade`, which is removed before the request is parsed again. */
 function sameFields(raw: readonly string[], fields: StrictRequest['fields']): boolean {
   const told = fields.filter(([name]) => name.toLowerCase() !== 'upgrade')
   const parsed: [string, string][] = []
@@ -193,7 +199,7 @@ function sameFields(raw: readonly string[], fields: StrictRequest['fields']): bo
   return JSON.stringify(parsed.filter(([name]) => name.toLowerCase() !== 'upgrade')) === JSON.stringify(told)
 }
 
-/** The server's end of a connection of which the client's end is in memory. */
+/** The server's end of an in-memory connection. */
 class Connection extends Duplex {
   readonly heard: Heard[] = []
   failure: Error | undefined
@@ -221,14 +227,14 @@ class Connection extends Duplex {
     response.end()
   }
 
-  /** Says it all, and that there is no more; resolves when the server has closed. */
+  /** Sends all bytes and the end; resolves when the server has closed. */
   async say(bytes: Buffer): Promise<void> {
     const closed = new Promise<void>(resolve => this.once('close', resolve))
     this.#server.emit('connection', this)
     this.push(bytes)
     this.push(null)
     const late = setTimeout(() => {
-      this.failure = new Violation('keeps a connection open whose client has left')
+      this.failure = new Violation('keeps a connection open after its client has left')
       this.destroy()
     }, 30_000)
     await closed

@@ -1,4 +1,4 @@
-// Request targets: what is accepted has one reading, the one that routes are matched by.
+// An accepted request target has only one interpretation, and routes are matched by it.
 import { parseRequestTarget } from '../../../../../src/gate/parsing/request-target.ts'
 import { corpus } from '../../../corpus.ts'
 import { readings } from '../../../readings.ts'
@@ -48,12 +48,12 @@ export const requestTarget: Target = {
   covers: /\/src\/gate\/parsing\//,
   run(input) {
     const target = parseRequestTarget(input)
-    // Once read and once remembered.
-    promise(same(target, parseRequestTarget(input)), 'remembers another reading')
+    // The second result comes from the cache.
+    promise(same(target, parseRequestTarget(input)), 'caches another result')
     if (target === undefined) return 'refused'
     const { authority, path, query, unmergedPath, rawSegments, segments, ambiguities } = target
-    promise(/^\/[!-~]*$/.test(path) && !/[?#\\]|\/\//.test(path), 'forwards a path that is none', path)
-    promise(query === '' || /^\?[^\0- #\x7f]*$/.test(query), 'forwards a query that is none', query)
+    promise(/^\/[!-~]*$/.test(path) && !/[?#\\]|\/\//.test(path), 'forwards an invalid path', path)
+    promise(query === '' || /^\?[^\0- #\x7f]*$/.test(query), 'forwards an invalid query', query)
     const sent = authority === undefined ? input : input.slice(input.indexOf('//') + 2 + authority.length)
     promise([sent, `/${sent}`].includes((unmergedPath ?? path) + query), 'forwards another target', target)
     promise(segments.length === rawSegments.length, 'matches other segments than it forwards', target)
@@ -62,21 +62,22 @@ export const requestTarget: Target = {
       'has a dot segment',
       segments,
     )
-    // What is forwarded is read as it was.
+    // The forwarded target must have the same interpretation.
     const again = parseRequestTarget(path + query)
     promise(
       same(again, { ...target, authority: undefined, unmergedPath: undefined }),
-      'reads what it forwards otherwise',
+      'reads the forwarded target differently',
       target,
       again,
     )
-    // As servers do that resolve, decode once, twice or thrice, cut parameters, and trim.
+    // Compares with servers that resolve, decode one to three times, drop parameters, and trim.
     const matched = resolved(segments)
     const [, ...decoded] = readings(path)
     if (ambiguities === 0) {
-      for (const reading of decoded) promise(reading === matched, 'has two readings', path, reading, matched)
+      for (const reading of decoded)
+        promise(reading === matched, 'accepts a path with two interpretations', path, reading, matched)
     }
-    // As browsers and WHATWG's servers do.
+    // Compares with the URL parser of browsers (WHATWG).
     const url = new URL(path, 'http://gw.test')
     const named = url.pathname
       .split('/')
@@ -87,7 +88,7 @@ export const requestTarget: Target = {
       .map(decodeURIComponent)
       .filter(part => part !== '')
       .join('/')
-    promise(named === ours, 'is another path to a URL parser', path, url.pathname)
+    promise(named === ours, 'reads another path than a URL parser', path, url.pathname)
     const kind = authority === undefined ? '' : 'absolute '
     return `${kind}${unmergedPath === undefined ? '' : 'merged '}${ambiguities}${query === '' ? '' : ' query'}`
   },
@@ -100,7 +101,7 @@ function same(one: object | undefined, other: object | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** The matched segments in the words of readings.ts: bytes, ASCII folded further where it folds more. */
+/** The matched segments in the form of readings.ts. */
 function resolved(segments: readonly string[]): string {
   const [reading = ''] = readings(
     Buffer.from(`/${segments.join('/')}`)

@@ -1,4 +1,4 @@
-// WebSocket frames: however the bytes are cut, the relay knows where a frame ends, and never goes past it.
+// WebSocket frames: however the bytes are split, the relay finds the end of each frame and never reads past it.
 import { FrameTracker } from '../../../../../src/http/websocket-frames.ts'
 import { bytesOf, promise, type Target } from '../target.ts'
 
@@ -12,7 +12,7 @@ const frames = [
 ]
 
 export const webSocketFrames: Target = {
-  // The first byte cuts the rest into pieces.
+  // The first byte sets the size of the pieces.
   seeds: frames.flatMap(frame => [`\0${frame}`, `\x01${frame}${frame}`, `\x03${frames.join('')}`]),
   dictionary: [
     ...frames,
@@ -40,7 +40,7 @@ export const webSocketFrames: Target = {
       promise(tracker.isAtBoundary() === boundaries.has(end), 'is wrong about a boundary', end)
       promise(tracker.hasClosed() === closedAt <= end, 'is wrong about a Close frame', end, closedAt)
     }
-    // A Close frame of ours is wanted from some place on: the relay stops at the next boundary, exactly.
+    // If the gateway wants to send a Close frame, the relay must stop exactly at the next boundary.
     const from = stream.length === 0 ? 0 : (bytes[0] as number) % stream.length
     const closing = new FrameTracker()
     closing.follow(stream.subarray(0, from), false)
@@ -64,7 +64,7 @@ export const webSocketFrames: Target = {
   },
 }
 
-/** A second reading, of the whole stream at once (RFC 6455 §5.2). */
+/** A second parser that reads the whole stream at once (RFC 6455 §5.2). */
 function read(stream: Buffer): { boundaries: Set<number>; closedAt: number; isWhole: boolean } {
   const boundaries = new Set([0])
   let closedAt = Number.POSITIVE_INFINITY
