@@ -1,11 +1,11 @@
-// Which test files judge the mutants of a room.
+// The test files that run against the mutants of a room (a folder of src).
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { fastTestFiles } from '../support/fast-files.ts'
 
 const tests = fileURLToPath(new URL('..', import.meta.url))
 
-/** They reach what the room's own do not, and cost more: they see only what its own left alive. Below `test`. */
+/** Slower test files, relative to `test`. They run only against mutants that survive the room's own tests. */
 const further: Readonly<Record<string, readonly string[]>> = {
   refusals: ['endpoints/user.test.ts'],
   gate: [
@@ -27,13 +27,13 @@ const further: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** @param reach `own`: the room's tests that are fast; `further`: those named here as well */
+/** @param reach `own` for the room's own fast tests; `further` for the tests listed here too */
 export function judges(room: string, reach: string): string[] {
   const own = fastTestFiles(tests).filter(file => file.startsWith(`${room}/`))
   const all = reach === 'own' ? own : [...own, ...(further[room] ?? [])]
-  // Vitest ignores a name that is not there, and the score would drop without a word.
+  // Vitest ignores missing files, so the score would drop silently.
   const missing = all.filter(file => !file.includes('*') && !existsSync(`${tests}${file}`))
   if (missing.length > 0)
-    throw new Error(`test/mutation/judges.ts names missing tests: ${missing.join(', ')}`)
+    throw new Error(`test/mutation/judges.ts lists missing test files: ${missing.join(', ')}`)
   return all.map(file => `test/${file}`)
 }

@@ -1,4 +1,4 @@
-// Mutation testing of a room of src, or of some of its files: ROOM [--own] [FILE …].
+// Runs mutation testing of a room of src, or of some of its files: ROOM [--own] [FILE …].
 import { Stryker } from '@stryker-mutator/core'
 
 const [room, ...rest] = process.argv.slice(2)
@@ -7,7 +7,7 @@ const files = rest.filter(word => word !== '--own')
 process.env.MUTATED_ROOM = room
 process.env.PROPERTY_RUNS ??= '0.02'
 
-// What the room's own tests kill is not tried again: the second run reads the first one's results.
+// The second run reads the results of the first and skips mutants that the room's own tests killed.
 for (const reach of rest.includes('--own') ? ['own'] : ['own', 'further']) {
   process.env.JUDGES = reach
   await new Stryker({
@@ -16,7 +16,7 @@ for (const reach of rest.includes('--own') ? ['own'] : ['own', 'further']) {
     plugins: ['@stryker-mutator/vitest-runner'],
     vitest: { configFile: 'test/mutation/vitest.config.ts' },
     coverageAnalysis: 'perTest',
-    // TypeScript 7 has no API that it could read the real one with.
+    // Stryker cannot read the real file, because TypeScript 7 has no API for it.
     tsconfigFile: 'none.json',
     disableTypeChecks: false,
     incremental: true,
@@ -26,7 +26,7 @@ for (const reach of rest.includes('--own') ? ['own'] : ['own', 'further']) {
     reporters: ['clear-text', 'progress-append-only'],
     clearTextReporter: { logTests: false, reportTests: false, allowColor: false },
     concurrency: 2,
-    // Much: a machine that does something else as well is slow, and an endless loop is told by its hits.
+    // A long timeout, because the machine may be busy. Stryker detects endless loops by their hit count.
     timeoutMS: 60_000,
     warnings: { slow: false, unknownOptions: true, preprocessorErrors: true, unserializableOptions: true },
   }).runMutationTest()

@@ -1,4 +1,4 @@
-// The tests that judge the mutants of MUTATED_ROOM, as far as JUDGES reaches.
+// Runs the tests that JUDGES selects against the mutants of MUTATED_ROOM.
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { judges } from './judges.ts'

@@ -1,4 +1,4 @@
-// A real Chromium, and what it complained of.
+// A real Chromium, with the errors that it reports.
 import AxeBuilder from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
@@ -8,11 +8,11 @@ export function startBrowser(bin: string): Promise<Browser> {
 
 export interface Watched {
   readonly page: Page
-  /** Errors of the console, of scripts and of the content security policy. */
+  /** Errors from the console, from scripts and from the content security policy. */
   readonly complaints: string[]
 }
 
-/** @param ignored statuses that a test provokes: Chromium says of each that a resource failed to load */
+/** @param ignored status codes that a test provokes; Chromium reports each as a failed resource */
 export async function openPage(
   browser: Browser,
   options: BrowserContextOptions = {},
@@ -35,7 +35,7 @@ export async function openPage(
 
 /** Serious findings of axe-core, as `rule: selector`. */
 export async function accessibilityFindings(page: Page): Promise<string[]> {
-  // Evaluated over the debugger's protocol, which the page's policy does not hold back.
+  // The content security policy does not apply to the debugger protocol.
   await page.evaluate(AxeBuilder.source)
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as {

@@ -1,7 +1,7 @@
-// A database's schema as its own catalogue tells it, to compare two databases by.
+// The schema of a database from its catalogue, to compare two databases.
 import type { Database } from '../../src/storage/database.ts'
 
-/** Every row of every table of pg_catalog, as text, with the numbers by which they name each other. */
+/** Returns every row of every table of pg_catalog as text, including OIDs. */
 export async function catalogOf(database: Database): Promise<Record<string, string[]>> {
   const tables = await database.query<{ name: string }>(
     "select relname as name from pg_class where relkind = 'r' and relnamespace = 'pg_catalog'::regnamespace order by 1",

@@ -1,20 +1,20 @@
-// The certificates of tests: self-signed, valid from 2020 to 2120 but for one, trusted by nobody.
+// Self-signed certificates for tests. All but `expired` are valid from 2020 to 2120.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 export interface TestCertificate {
-  /** Names of files. */
+  /** The paths of the files. */
   readonly files: { readonly cert: string; readonly key: string }
   readonly cert: string
   readonly key: string
 }
 
-/** For localhost and 127.0.0.1, as is the other. */
+/** `first` and `second` are for localhost and 127.0.0.1. */
 export const first = testCertificate('first')
 export const second = testCertificate('second')
-/** For `courses.internal` alone. */
+/** Only for `courses.internal`. */
 export const courses = testCertificate('courses')
-/** For webhooks' receivers: `hooks.test`, `redir.test`, `slow.test` and `big.test`. */
+/** For the receivers of webhooks: `hooks.test`, `redir.test`, `slow.test` and `big.test`. */
 export const receivers = testCertificate('receivers')
 /** For `badcert.test`, until 2021. */
 export const expired = testCertificate('expired')
@@ -26,7 +26,7 @@ function testCertificate(name: string): TestCertificate {
   return { files, cert: readFileSync(files.cert, 'utf8'), key: readFileSync(files.key, 'utf8') }
 }
 
-/** For `settings.server` of a test gateway. */
+/** Returns the TLS settings for `settings.server` of a test gateway. */
 export function tlsSettings({ cert, key }: { cert: string; key: string }): string {
   return `, tls: ${JSON.stringify({ cert, key })}`
 }

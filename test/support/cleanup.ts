@@ -1,12 +1,13 @@
-// What a run has made is undone in reverse order, also when it fails or is interrupted.
+// Cleans up after a run in reverse order, even if the run fails or is interrupted.
 
 const steps: (() => Promise<void>)[] = []
 /** The exit status of an interrupted run. */
 let interrupted: number | undefined
 
 /**
- * @returns undoes it now; once, however often it is called
- * @throws where the run is interrupted: nothing more may begin; the step will be taken all the same
+ * Registers a clean-up step.
+ * @returns a function that runs the step now, at most once
+ * @throws Error if the run is interrupted, so that nothing more starts; the step still runs
  */
 export function atEnd(step: () => unknown): () => Promise<void> {
   let undone: Promise<void> | undefined
@@ -25,7 +26,7 @@ export function atEnd(step: () => unknown): () => Promise<void> {
 }
 
 /**
- * Runs something to its end, undoes what it made, and ends the process, whatever happens.
+ * Runs `main`, cleans up, and ends the process, even after an error.
  * @param main resolves to the exit status
  */
 export async function runAndCleanUp(main: () => Promise<number>): Promise<never> {
@@ -34,7 +35,7 @@ export async function runAndCleanUp(main: () => Promise<number>): Promise<never>
       if (interrupted !== undefined) return
       interrupted = 128 + number
       process.stderr.write(`${signal}: cleaning up\n`)
-      // What `main` waits for breaks under it, and it ends; where it does not, there is no waiting for it.
+      // The clean-up usually makes `main` fail and end. After 5 s the process exits anyway.
       cleanUp().then(() => setTimeout(() => process.exit(interrupted), 5_000))
     })
   }
@@ -57,19 +58,19 @@ const signals: [NodeJS.Signals, number][] = [
   ['SIGHUP', 1],
 ]
 
-/** One step that fails does not keep the others from being taken. */
+/** Runs all steps, even if one fails. */
 async function cleanUp(): Promise<void> {
   for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
-    taking = step().catch(error => void process.stderr.write(`not cleaned up: ${error}\n`))
+    taking = step().catch(error => void process.stderr.write(`clean-up failed: ${error}\n`))
     await taking
   }
-  // Two may be at it: the last one's step is waited for by both.
+  // Two calls may run at once. Both wait for the last step.
   await taking
 }
 
 let taking = Promise.resolve()
 
-/** Throws where the run is interrupted: what fails then is nobody's fault. */
+/** Throws if the run is interrupted, because failures are then expected. */
 export function throwIfInterrupted(): void {
   if (interrupted !== undefined) throw new Error('interrupted')
 }

@@ -1,4 +1,4 @@
-// A collector of traces: an HTTP server that takes OTLP as JSON, and keeps what it was sent.
+// A trace collector: an HTTP server that receives OTLP as JSON and records the spans.
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { expect } from 'vitest'
 import { listen } from './upstream.ts'
@@ -6,7 +6,7 @@ import { listen } from './upstream.ts'
 export interface SentSpan {
   traceId: string
   spanId: string
-  /** Empty for the first of a trace. */
+  /** Empty for the first span of a trace. */
   parentSpanId: string
   name: string
   kind: 'internal' | 'server' | 'client'
@@ -19,11 +19,11 @@ export interface SentSpan {
 export interface Collector {
   readonly url: string
   readonly spans: SentSpan[]
-  /** Requests as they came. */
+  /** The raw requests. */
   readonly received: { url: string; headers: IncomingHttpHeaders; body: string }[]
-  /** What it answers. */
+  /** The status code of its responses. */
   status: number
-  /** The spans of a trace, once its request has ended. */
+  /** Returns the spans of a trace when its request has ended. */
   trace(traceId: string): Promise<SentSpan[]>
   close(): Promise<void>
 }
@@ -86,7 +86,7 @@ function spansOf(body: string): SentSpan[] {
           parentSpanId,
           traceState,
           name,
-          // OTLP's SpanKind.
+          // SpanKind of OTLP.
           kind: kind === 2 ? ('server' as const) : kind === 3 ? ('client' as const) : ('internal' as const),
           attributes: valuesOf(attributes),
           hasFailed: status.code === 2,

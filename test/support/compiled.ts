@@ -1,4 +1,4 @@
-// Compiles a TypeScript entry to JavaScript, so that a test can run it as a process of its own.
+// Compiles a TypeScript entry to JavaScript, so that a test can run it as a separate process.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,16 +10,16 @@ const OPTIONS =
   '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
 
 export interface Compiled {
-  /** The entry's JavaScript file; `migrations/` is not beside it. */
+  /** The JavaScript file of the entry. `migrations/` is not in the same folder. */
   readonly file: string
   remove(): Promise<void>
 }
 
-/** @param entry path from the repository's root, such as `test/storage/pglite/hold-data-dir.ts` */
+/** @param entry path from the root of the repository, for example `test/storage/pglite/hold-data-dir.ts` */
 export async function compile(entry: string): Promise<Compiled> {
   const cache = join(ROOT, 'node_modules/.cache/peage-test')
   await mkdir(cache, { recursive: true })
-  // Below node_modules, so that imports of packages are found.
+  // Inside node_modules, imports of packages resolve.
   const outDir = await mkdtemp(join(cache, 'compiled-'))
   const flags = [entry, '--ignoreConfig', '--rootDir', '.', '--outDir', outDir, ...OPTIONS.split(' ')]
   await promisify(execFile)(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), ...flags], {

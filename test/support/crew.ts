@@ -1,4 +1,4 @@
-// A gateway of several workers, as an operator starts it: the real program on Postgres and Redis, and its processes.
+// The real program with several workers on Postgres and Redis, and its processes.
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request as requestHttp } from 'node:http'
@@ -13,9 +13,9 @@ import { poolSize } from './services.ts'
 
 export interface CrewSettings {
   stores: Stores
-  /** The file from `upstreams:` on. */
+  /** The gateway.yaml from `upstreams:` on. */
   routes: string
-  /** More of the `server` section, from its comma on. */
+  /** More members of the `server` section, starting with a comma. */
   server?: string
   workers?: number
   port?: number
@@ -23,11 +23,11 @@ export interface CrewSettings {
 }
 
 export interface Crew extends Program {
-  /** The workers' processes, as they are now. */
+  /** The current worker processes. */
   pids(): number[]
-  /** What `/readyz` says. */
+  /** Returns the response of `/readyz`. */
   ready(query?: string): Promise<{ status: number; body: Record<string, unknown> }>
-  /** Ends it, however that goes. */
+  /** Ends the program, with SIGKILL after 15 s. */
   stop(): Promise<void>
 }
 
@@ -53,19 +53,19 @@ export async function startCrew(settings: CrewSettings): Promise<Crew> {
   }
 }
 
-/** Without the process that reads the configuration. */
+/** Returns the worker processes, without the process that reads the configuration. */
 export function workersOf(pid: number): number[] {
   return childrenOf(pid).filter(child => {
     try {
       return readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('worker.js')
     } catch {
-      // It ended in between.
+      // The process ended in the meantime.
       return false
     }
   })
 }
 
-/** Writes a gateway.yaml, and says where. */
+/** Writes a gateway.yaml and returns its path. */
 export async function writeCrewFile(
   folder: string,
   { stores, routes, server = '', workers = 2, port = 0 }: CrewSettings,
@@ -85,11 +85,11 @@ ${routes}`,
 export interface Said {
   status: number
   text: string
-  /** Which of the processes answered: each begins its request ids with random bits of its own. */
+  /** The process that responded. Each process starts its request IDs with its own random bits. */
   worker: string
 }
 
-/** One request on a connection of its own, so that any of the workers may get it. @throws where the connection breaks */
+/** Sends a request on a new connection, so that any worker may get it. @throws Error if the connection breaks */
 export function ask(url: string, headers: Record<string, string> = {}, body?: string): Promise<Said> {
   const request = url.startsWith('https:') ? requestHttps : requestHttp
   return new Promise((resolve, reject) => {

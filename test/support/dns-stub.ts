@@ -1,24 +1,24 @@
-// A name server on loopback, over UDP, that answers A and AAAA questions as a test wants them answered.
+// A name server on loopback (UDP) that responds to A and AAAA queries as a test specifies.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import ipaddr from 'ipaddr.js'
 
 export type RecordType = 'A' | 'AAAA'
 
-/** Addresses of the type asked for; of the other type they are left out. `silent` is no answer at all. */
+/** Addresses of the other type are left out of the DNS answer. `silent` sends no answer. */
 export type DnsAnswer = readonly string[] | 'nxdomain' | 'silent'
 
 export interface DnsStub {
-  /** For `servers` of a resolver. */
+  /** The address for `servers` of a resolver. */
   readonly address: string
-  /** In the order they came. */
+  /** The queries in order of arrival. */
   readonly asked: { readonly name: string; readonly type: RecordType }[]
   close(): Promise<void>
 }
 
 const types: Record<number, RecordType> = { 1: 'A', 28: 'AAAA' }
 
-/** What it is asked twice it answers anew: its answers may not be kept (their time to live is 0). */
+/** Starts the name server. The TTL of its DNS answers is 0, so that resolvers do not cache them. */
 export async function startDnsStub(answer: (name: string, type: RecordType) => DnsAnswer): Promise<DnsStub> {
   const socket = createSocket('udp4')
   const asked: { name: string; type: RecordType }[] = []
@@ -38,7 +38,7 @@ export async function startDnsStub(answer: (name: string, type: RecordType) => D
   }
 }
 
-/** RFC 1035 §4.1.2: twelve bytes of header, the labels, the type, the class. */
+/** Reads twelve bytes of header, the labels, the type and the class (RFC 1035 §4.1.2). */
 function readQuestion(query: Buffer): { name: string; type: RecordType | undefined; end: number } {
   const labels: string[] = []
   let at = 12
@@ -58,7 +58,7 @@ function reply(question: Buffer, type: RecordType, found: readonly string[] | 'n
   return Buffer.concat([head, ...wanted.map(address => record(type, address.toByteArray()))])
 }
 
-/** Its name is a pointer to the question's. */
+/** A record whose name is a pointer to the name in the question. */
 function record(type: RecordType, bytes: number[]): Buffer {
   const code = type === 'A' ? 1 : 28
   return Buffer.from([0xc0, 12, 0, code, 0, 1, 0, 0, 0, 0, 0, bytes.length, ...bytes])

@@ -1,14 +1,14 @@
-// A new embedded database for every gateway of a test.
+// A new embedded database for each gateway of a test.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unpackPrepared } from '../../src/storage/pglite/prepared-folder.ts'
 import { openEmbedded } from './open-embedded.ts'
 
-/** @param folder `storage.data_dir` of a gateway that has not been started yet */
+/** @param folder `storage.data_dir` of a gateway that has not started yet */
 export async function makeDatabase(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   if (await unpackPrepared(join(folder, 'postgres'))) return
-  // Where nothing was built, or a migration has been changed since.
+  // Needed without a build, or if a migration has changed since.
   const database = await openEmbedded({ dir: folder })
   await database.migrate()
   await database.close()

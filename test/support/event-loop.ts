@@ -1,7 +1,7 @@
-// How late this process was: gateways of a test run in it, and what it delayed is not theirs to answer for.
+// Measures how long this process was blocked, because delays of the test process are not delays of its gateways.
 
 export interface EventLoop {
-  /** How long it stood still in all, in milliseconds, between two moments of `performance.now()`. */
+  /** Returns the total blocked time in milliseconds between two times of `performance.now()`. */
   delayBetween(from: number, to: number): number
   stop(): void
 }

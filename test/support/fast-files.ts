@@ -1,18 +1,18 @@
-// The test files that open no socket and start no program, found by what they import: those of `npm run test:fast`.
+// Finds the test files for `npm run test:fast` by their imports. They open no socket and start no program.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** What opens sockets or starts programs, a whole gateway among it; `inject` asks for the run's servers. */
+/** Imports that open sockets or start programs or a whole gateway. `inject` provides the servers of the run. */
 const slow = [
   /^import (?!type )[^;]*? from 'node:(?:child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)'/m,
   /^import (?!type )[^;]*? from '(?:undici|ws|[./]+\/src\/server\/start-server\.ts)'/m,
   /^import \{[^}]*\binject\b[^}]*\} from 'vitest'/m,
 ]
 
-/** What is imported as a type is not there when the tests run. */
+/** Type imports do not count, because they do not exist at run time. */
 const imported = /\b(?:(?:import|export) (?!type )[^;']*?\bfrom |import ?\(?)'(\.[^']+\.ts)'/g
 
-/** Names in `folder`, which has all tests. A file is slow where it imports a helper that is, however many steps away. */
+/** Returns the fast files of `folder`, which contains all tests. A file is slow if any direct or indirect import is. */
 export function fastTestFiles(folder: string): string[] {
   const helpers = new Map<string, { isSlow: boolean; imports: string[] }>()
 

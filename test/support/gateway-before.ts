@@ -1,4 +1,4 @@
-// A gateway before one upstream, for a whole suite.
+// One gateway with one upstream for a whole suite.
 import { afterAll, beforeAll } from 'vitest'
 import { type Stores, startGateway, type TestGateway } from './gateway.ts'
 import { alone } from './setups.ts'
@@ -15,8 +15,8 @@ interface Stage<Before extends Startable> {
 }
 
 /**
- * Filled in before the first test.
- * @param yamlOf writes gateway.yaml for the upstream's URL
+ * Returns an object that is filled in before the first test.
+ * @param yamlOf returns the gateway.yaml for the URL of the upstream
  */
 export function gatewayBefore<Before extends Startable>(
   startUpstream: () => Promise<Before>,

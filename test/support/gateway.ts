@@ -1,4 +1,4 @@
-// A whole gateway as an operator starts one: from a gateway.yaml, on real sockets, before a real upstream.
+// A whole gateway, started from a gateway.yaml, on real sockets.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,9 +17,9 @@ import { noteDecisions } from './reached.ts'
 import { poolSize } from './services.ts'
 
 export interface Stores {
-  /** Empty: embedded. */
+  /** Empty for the embedded database. */
   postgres: string
-  /** Empty: none. */
+  /** Empty for no Redis. */
   redis: string
 }
 
@@ -29,27 +29,28 @@ export interface TestGateway {
   readonly url: string
   readonly admin: string
   readonly adminToken: string
-  /** Every line that was logged. */
+  /** The log lines. */
   readonly log: string[]
-  /** Every statement that the gateway sent, the feed's heartbeats aside. */
+  /** The statements that the gateway sent, except the heartbeats of the change feed. */
   readonly statements: string[]
-  /** Statements on the gateway's own database: what is in the store afterwards. */
+  /** Runs a statement on the gateway's database. */
   sql<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
-  /** The gateway's clock; move it rather than sleep. */
+  /** The gateway's clock. Move it instead of sleeping. */
   readonly clock: { at: number; now(): number }
   readonly backing: Storage
-  /** Its gateway.yaml: what is saved there is taken. */
+  /** The path of its gateway.yaml. The gateway reloads changes of the file. */
   readonly file: string
-  /** What was said of files that were refused, a line each. */
+  /** The error lines for refused files. */
   readonly refused: string[]
-  /** As SIGHUP has it done; resolves when it has been. */
+  /** Reloads the configuration like SIGHUP; resolves when it is done. */
   reload(): Promise<void>
   stop(): Promise<void>
 }
 
 /**
- * @param yaml the file from `upstreams:` on, or more
- * @param stores where things are kept @param settings replace the sections that are written here otherwise
+ * @param yaml the gateway.yaml from `upstreams:` on
+ * @param stores the stores of the gateway
+ * @param settings replace or extend the default sections
  */
 export async function startGateway(
   yaml: string,
@@ -62,7 +63,7 @@ export async function startGateway(
     admin?: string
     adminListen?: string
     drainTimeout?: string
-    /** Of its clock, at its start. */
+    /** The time of the clock at the start. */
     at?: number
   } = {},
 ): Promise<TestGateway> {
@@ -79,7 +80,7 @@ limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,
   )
   const source = { file, folder, env: {} }
-  // Without a thread, which would need the compiled program; the journeys of the program have it.
+  // A thread would need the compiled program. Tests of the whole program cover it.
   const written = createConfigFile(source, {
     async loadInWorker(running) {
       const { read, digest } = loadSource({ ...running, maxWaitMs: 1_000 })
@@ -87,7 +88,7 @@ ${yaml}`,
     },
     pollIntervalMs: 50,
   })
-  // It stands as loaded, or it would be taken at once. What its listener starts with is for the start to look at here.
+  // Without this first load, the file would count as changed. `loadConfig` below returns the configuration for the start.
   written.load()
   const loaded = loadConfig({ file, env: {} })
   if ('problems' in loaded) throw new Error(loaded.problems.map(formatDiagnostic).join('\n'))
@@ -136,7 +137,7 @@ ${yaml}`,
   }
 }
 
-/** Off, for tests of everything else: hundreds of requests come from one address. */
+/** No rate limits, because hundreds of test requests come from one address. */
 const noRateLimits =
   'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }'
 

@@ -11,11 +11,11 @@ import { reachable, unreached } from './reached.ts'
 import { findPostgres, findProgram, type Server, startPostgres, startRedis } from './servers.ts'
 
 declare module 'vitest' {
-  /** Empty where there is none. */
+  /** A value is empty if its program or server is missing. */
   interface ProvidedContext {
     postgresUrl: string
     redisUrl: string
-    /** How the databases are called that others are copied from. */
+    /** The name prefix of the template databases. */
     patternPrefix: string
     /** The folder of `postgres` and `initdb`. */
     postgresBin: string
@@ -29,12 +29,12 @@ declare module 'vitest' {
     nameServerBin: string
     /** The path of `chromium`. */
     chromiumBin: string
-    /** Where to write what is reached (reached.ts); empty where nobody asks. */
+    /** The file for reached refusals and decisions (reached.ts); empty to record none. */
     reachedFile: string
   }
 }
 
-/** Vitest calls it before the first test file; what it returns, after the last. */
+/** Vitest calls this before the first test file, and the returned function after the last. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const leftProcesses = markProcesses()
   const {
@@ -71,13 +71,13 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     TEST_EVERY_OUTCOME === '1' ? join(mkdtempSync(join(tmpdir(), 'peage-reached-')), 'list') : ''
   if (reachedFile !== '') writeFileSync(reachedFile, '')
   const stop = async () => {
-    // First: Vitest waits ten seconds for all of this.
+    // This comes first, because Vitest waits only ten seconds for the whole function.
     if (reachedFile !== '') tellReached(reachedFile)
     if (TEST_DATABASE_URL !== '') await dropDatabases(TEST_DATABASE_URL, patternPrefix)
     await Promise.all(started.map(server => server.stop()))
     const left = await leftProcesses()
     if (left.length === 0) return
-    console.error(`processes that a test left behind:\n${left.join('\n')}`)
+    console.error(`Tests left these processes running:\n${left.join('\n')}`)
     process.exitCode = 1
   }
   const failed = urls.find(url => url.status === 'rejected')
@@ -99,7 +99,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   return stop
 }
 
-/** On a server that is not the run's own. */
+/** Drops the template databases on a server that the run did not start. */
 async function dropDatabases(url: string, prefix: string): Promise<void> {
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -112,13 +112,13 @@ async function dropDatabases(url: string, prefix: string): Promise<void> {
   }
 }
 
-/** A refusal or a guard's decision that nothing reached fails the run: only of the whole suite is it asked. */
+/** Fails the run if a refusal or a guard decision was not reached. Used only for the whole suite. */
 function tellReached(file: string): void {
   const missing = unreached(file)
   rmSync(dirname(file), { recursive: true })
   const all = reachable().length
   console.log(`refusals and guards' decisions reached: ${all - missing.length} of ${all}`)
   if (missing.length === 0) return
-  console.error(`reached by no test:\n${missing.join('\n')}`)
+  console.error(`No test reached these:\n${missing.join('\n')}`)
   process.exitCode = 1
 }

@@ -1,8 +1,8 @@
-// A change feed in a test's own hand: it says what the test says, when the test says it.
+// A change feed that a test controls.
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 
 export interface HandFeed extends ChangeFeed {
-  /** Whether what is remembered counts. Its return is told as a gap, as the feed does. */
+  /** Sets whether the feed is fresh. Like the real feed, it reports a gap when it becomes fresh again. */
   trust(isTrusted: boolean): void
   tell(change: string): void
 }

@@ -1,4 +1,4 @@
-// What most journeys need: a gateway with a route of each kind, and the upstream behind it.
+// A gateway with a route of each kind and one upstream, for most journey tests.
 import { beforeEach } from 'vitest'
 import type { startGateway } from './gateway.ts'
 import { gatewayBefore } from './gateway-before.ts'
@@ -6,8 +6,8 @@ import type { Setup } from './setups.ts'
 import { startUpstream } from './upstream.ts'
 
 /**
- * Filled in before the first test; what the upstream received is forgotten before each.
- * @param yamlOf writes gateway.yaml for the upstream's URL
+ * Returns an object that is filled in before the first test. Received requests are cleared before each test.
+ * @param yamlOf returns the gateway.yaml for the URL of the upstream
  */
 export function journey(
   setup: Setup,

@@ -1,21 +1,21 @@
-// Users who sign in, call and refresh at replicas in turn, while keys change: what they are answered that is no 200.
+// Users who log in, call and refresh at random replicas while keys change. Failures are recorded.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { call, login, newUser } from './client.ts'
 import type { TestGateway } from './gateway.ts'
 
 export interface KeyLoad {
-  /** `call 401 KID`, for each answer that is no 200. */
+  /** An entry like `call 401 KID` for each response other than 200. */
   readonly refused: string[]
-  /** The keys of all tokens that were given out, in the order in which they were first seen. */
+  /** The keys of all issued tokens, in the order of their first use. */
   readonly kids: Set<string>
-  /** Resolves when no user has a token of another key than this. */
+  /** Resolves when all tokens of all users have this key. */
   allHave(kid: string): Promise<void>
-  /** Resolves when all that was asked by now is answered: a replica that was taken out before has nothing left. */
+  /** Resolves when the current requests have ended, so that a removed replica has no requests left. */
   settled(): Promise<void>
   stop(): Promise<void>
 }
 
-/** @param replicas looked at anew for each request: who replaces one here takes it out of use */
+/** @param replicas read again for each request; replacing an entry takes that replica out of use */
 export async function startKeyLoad(replicas: readonly TestGateway[], count: number): Promise<KeyLoad> {
   const refused: string[] = []
   const kids = new Set<string>()
@@ -79,7 +79,7 @@ export async function startKeyLoad(replicas: readonly TestGateway[], count: numb
   }
 }
 
-/** The key that a token names. */
+/** Returns the key ID of a token. */
 export function kidOf(token: string): string {
   return JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()).kid
 }

@@ -1,22 +1,22 @@
-// A person at the keyboard alone: no pointer, and no focus that a script sets.
+// A user who only uses the keyboard, without a pointer and without focus from scripts.
 import type { Page } from 'playwright-core'
 
-/** Presses Tab until what the selector names has the focus. @throws Error where that never comes */
+/** Presses Tab until the selected element has the focus. @throws Error after 150 presses */
 export async function tabTo(page: Page, selector: string): Promise<void> {
   const wanted = page.locator(selector).and(page.locator(':focus'))
   for (let presses = 0; presses < 150; presses += 1) {
     if ((await wanted.count()) > 0) return
     await page.keyboard.press('Tab')
   }
-  throw new Error(`the keyboard does not come to ${selector}`)
+  throw new Error(`Tab does not reach ${selector}`)
 }
 
-/** @returns whether what the selector names has the focus */
+/** @returns whether the selected element has the focus */
 export async function hasFocus(page: Page, selector: string): Promise<boolean> {
   return (await page.locator(selector).and(page.locator(':focus')).count()) > 0
 }
 
-/** @returns what has the focus outside of what the selector names; the page itself is nowhere in particular */
+/** @returns the focused element if it is outside of the selected element; the page itself does not count */
 export async function focusOutside(page: Page, selector: string): Promise<string[]> {
   return page
     .locator(':focus')
@@ -26,7 +26,7 @@ export async function focusOutside(page: Page, selector: string): Promise<string
     )
 }
 
-/** A date field has several stops of its own, at which it does not always match `:focus`. */
+/** A date field has several tab stops, and does not match `:focus` at all of them. */
 async function leaveWithTab(page: Page): Promise<void> {
   const dateField = () =>
     page.evaluate<string | undefined>(
@@ -38,8 +38,8 @@ async function leaveWithTab(page: Page): Promise<void> {
 }
 
 /**
- * Tabs through a page from its first stop until it begins again.
- * @returns what is wrong: stops that are not seen or do not show that they have the focus, and those that are passed over
+ * Presses Tab through all tab stops of a page.
+ * @returns the problems: stops that are skipped, invisible, or do not show the focus
  */
 export async function walkWithTab(page: Page): Promise<string[]> {
   const count = await page.locator('a[href], button, input, select, summary').evaluateAll(stops => {
@@ -51,20 +51,21 @@ export async function walkWithTab(page: Page): Promise<string[]> {
   const wrong: string[] = []
   for (let index = 0; index < count; index += 1) {
     const found = await page.locator(':focus').evaluateAll(([one], wanted) => {
-      if (one === undefined) return `nothing in the place of stop ${wanted}`
+      if (one === undefined) return `no focus instead of stop ${wanted}`
       const told = `${one.localName} ${one.getAttribute('href') ?? one.textContent}`
-      if (one.getAttribute('data-stop') !== String(wanted)) return `${told} in the place of stop ${wanted}`
+      if (one.getAttribute('data-stop') !== String(wanted))
+        return `${told} has the focus instead of stop ${wanted}`
       const { innerHeight, innerWidth, getComputedStyle } = one.ownerDocument.defaultView
       const { outlineStyle, outlineWidth } = getComputedStyle(one)
-      if (outlineStyle === 'none' || Number.parseFloat(outlineWidth) < 2) return `${told}: no outline`
+      if (outlineStyle === 'none' || Number.parseFloat(outlineWidth) < 2) return `${told}: no focus outline`
       const { top, bottom, left, right } = one.getBoundingClientRect()
       const isSeen = bottom > 0 && top < innerHeight && left >= 0 && right <= innerWidth + 1
-      return isSeen ? '' : `${told}: out of sight`
+      return isSeen ? '' : `${told}: not visible`
     }, index)
     if (found !== '') wrong.push(found)
     await leaveWithTab(page)
   }
   return (await hasFocus(page, `[data-stop="${count - 1}"]`))
-    ? [...wrong, 'the last stop is not left']
+    ? [...wrong, 'Tab does not leave the last stop']
     : wrong
 }

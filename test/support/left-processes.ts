@@ -1,11 +1,11 @@
-// Finds the processes that a run of the tests left behind, by a mark in the environment that each of them inherits.
+// Finds processes that a test run left behind, by a mark in the environment that they inherit.
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** How long a process that was told to end may take. */
+/** The time that a process gets to end. */
 const graceMs = 3_000
 
-/** Marks all that is started from here on; what returns lists those that are alive, their pid and command line each. */
+/** Marks all processes started from now on. @returns lists the PIDs and command lines of those still running */
 export function markProcesses(): () => Promise<string[]> {
   const mark = `${process.pid}.${Date.now()}`
   process.env.TEST_RUN = mark
@@ -17,7 +17,7 @@ export function markProcesses(): () => Promise<string[]> {
   }
 }
 
-/** None where the system has no `/proc`. */
+/** Empty on systems without `/proc`. */
 function alive(mark: string): string[] {
   let names: string[]
   try {
@@ -29,11 +29,11 @@ function alive(mark: string): string[] {
     if (!/^\d+$/.test(pid)) return []
     try {
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
-      // A zombie has none; vitest ends its own.
+      // A zombie has no command line. Vitest ends its own workers.
       if (command === '' || command.includes('/vitest/dist/workers/')) return []
       return isMarked(pid, mark) ? [`${pid} ${command}`] : []
     } catch {
-      // It ended in between, or is somebody else's.
+      // The process ended in the meantime, or belongs to another user.
       return []
     }
   })

@@ -1,4 +1,4 @@
-// Embedded databases that stay open in this process: to open one takes half a second of CPU, to empty one a few milliseconds.
+// Embedded databases that stay open in this process. Opening one takes 0.5 s of CPU, emptying one a few milliseconds.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import type { Notifications } from '../../src/storage/change-feed.ts'
@@ -8,15 +8,15 @@ import { openEmbedded } from './open-embedded.ts'
 
 interface LendableDatabase {
   readonly database: EmbeddedDatabase
-  /** What its tables, functions and triggers are; one that a test left otherwise is not lent again. */
+  /** A digest of its tables, functions and triggers. A database that a test changed is not lent again. */
   readonly schema: string
 }
 
 const idle: LendableDatabase[] = []
-/** Each takes some 150 MB; hardly a test has more open at once. */
+/** Each uses about 150 MB, and tests rarely have more open at once. */
 const maxIdle = 2
 
-/** A migrated, empty database in memory; closing it gives it back. */
+/** Lends a migrated, empty database in memory. `close` gives it back. */
 export async function lendDatabase(): Promise<EmbeddedDatabase> {
   return lent(idle.pop() ?? (await open()))
 }
@@ -27,7 +27,7 @@ async function open(): Promise<LendableDatabase> {
   return { database, schema: await schemaOf(database) }
 }
 
-/** To its borrower it is closed when it says so, as one of its own would be. */
+/** After `close`, the lent database behaves like a closed database. */
 function lent(lendable: LendableDatabase): EmbeddedDatabase {
   const { database } = lendable
   const listening: Notifications[] = []
@@ -77,7 +77,7 @@ async function schemaOf(database: EmbeddedDatabase): Promise<string> {
   return String(row?.schema)
 }
 
-/** Of the tables only those that were used: a truncated one gets a new file, and so does each of its indexes. */
+/** Truncates only used tables, because each truncated table and index gets a new file. */
 async function empty(database: EmbeddedDatabase): Promise<void> {
   const used = await database.query<{
     name: string
@@ -97,7 +97,7 @@ let snapshot: Promise<Blob> | undefined
 const MIGRATIONS = new URL('../../migrations/', import.meta.url)
 const CACHE = new URL('../../node_modules/.cache/peage-test/', import.meta.url)
 
-/** A fresh PGlite takes seconds; its data folder, migrated, is kept under a name that its migrations and indexes decide. */
+/** Caches a migrated data folder, because a new PGlite takes seconds. Its name is a digest of the migrations. */
 async function migratedSnapshot(): Promise<Blob> {
   const hash = createHash('sha256')
   for (const name of (await readdir(MIGRATIONS)).sort()) {
@@ -114,7 +114,7 @@ async function migratedSnapshot(): Promise<Blob> {
     const dump = await database.dump()
     await database.close()
     await mkdir(CACHE, { recursive: true })
-    // Several test files may get here at once: each writes its own, and the last rename stands.
+    // Several test files may do this at once. Each writes its own file, and the last rename wins.
     const own = new URL(`${file.href}.${randomBytes(4).toString('hex')}`)
     await writeFile(own, Buffer.from(await dump.arrayBuffer()))
     await rename(own, file)

@@ -1,7 +1,7 @@
-// Statements that wait for a lock in a test's own Postgres database.
+// Waits for statements that wait for a lock in the Postgres database of a test.
 import type { Queryable } from '../../src/storage/database.ts'
 
-/** Resolves when this many statements of the database wait for a lock. */
+/** Resolves when exactly `expected` statements of the database wait for a lock. */
 export async function waitingForLocks(database: Queryable, expected = 1): Promise<void> {
   for (;;) {
     const rows = await database.query(

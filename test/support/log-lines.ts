@@ -1,5 +1,5 @@
-// A process that logs as a worker does: `node log-lines.js NAME COUNT START [exit]` writes COUNT lines, as fast as it can,
-// from START on (milliseconds since the epoch). With `exit` it then calls `process.exit`.
+// A process that logs like a worker. `node log-lines.js NAME COUNT START [exit]` writes COUNT lines as fast as possible,
+// starting at START (milliseconds since the epoch). With `exit` it then calls `process.exit`.
 import { openLog } from '../../src/observability/stdout.ts'
 
 const [, , name = '', count = '0', start = '0', end] = process.argv
@@ -8,7 +8,7 @@ let number = 0
 
 function writeSome(): void {
   for (let some = 0; some < 500 && number < Number(count); some++, number++) {
-    // Some 200 to 700 bytes, and now and then one as long as a fault's with its stack.
+    // Most lines have 200 to 700 bytes. Every hundredth is as long as an error with its stack.
     const length = number % 100 === 0 ? 3_500 : 100 + ((number * 37) % 500)
     logger.info({ name, number, fill: name.repeat(length) }, 'said')
   }

@@ -1,11 +1,11 @@
-// The order of the test files: those that take longest begin first, one that computes beside one that waits.
+// Orders the test files so that the slowest start first, in pairs of a CPU-bound and a waiting file.
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const folder = fileURLToPath(new URL('../', import.meta.url))
 
-/** In each line one that uses a processor or more for as long as it takes, and one that waits for timers and time-outs. */
+/** Each line has a file that uses at least one CPU and a file that waits for timers. */
 const first = [
   ['console/console', 'journeys/password-reset'],
   ['journeys/workers', 'security/malformed-behind-others'],
@@ -38,9 +38,10 @@ const first = [
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    for (const file of first) if (!existsSync(file)) throw new Error(`${file} is not there any more`)
+    for (const file of first)
+      if (!existsSync(file)) throw new Error(`test/support/longest-first.ts lists a missing file: ${file}`)
     const place = ({ moduleId }: TestSpecification) => first.indexOf(moduleId) + 1 || Infinity
-    // A stable sort: among the others the usual order stays.
+    // The sort is stable, so the other files keep their usual order.
     return (await super.sort(files)).sort((a, b) => (place(a) < place(b) ? -1 : place(a) > place(b) ? 1 : 0))
   }
 }

@@ -1,4 +1,4 @@
-// What users get by mail, read where it is written: the rows of mails, and the codes that their mails would carry.
+// The mails to users, read from the table `mails`, and the codes that they contain.
 
 import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
 import { type AccountCode, findLiveCode } from '../../src/accounts/codes/code-issue-store.ts'
@@ -6,7 +6,7 @@ import { createCodeKeys } from '../../src/accounts/codes/code-key-store.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
 import type { TestGateway } from './gateway.ts'
 
-/** The section of a gateway whose mails wait for an SMTP server that is away, without limits. @param more members, each with a comma before it */
+/** Returns a `mail` section without limits and with an absent SMTP server. @param more members, each after a comma */
 export function mailSection(more = ''): string {
   const limits = more.includes('rate_limits') ? '' : ', rate_limits: { per_email: 0, per_address: 0 }'
   return `mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com${limits}${more} }\n`
@@ -18,7 +18,7 @@ interface StoredMail {
   readonly code_id: string | null
 }
 
-/** The mails to an address, oldest first. */
+/** Returns the mails to an address, oldest first. */
 export function mailsTo(gateway: TestGateway, address: string): Promise<StoredMail[]> {
   return gateway.sql<StoredMail>('select kind, user_id, code_id from mails where address = $1 order by id', [
     address,
@@ -29,7 +29,7 @@ export async function kindsTo(gateway: TestGateway, address: string): Promise<st
   return (await mailsTo(gateway, address)).map(({ kind }) => kind)
 }
 
-/** The newest live code that was mailed to an address. @param keySecret the gateway's `auth.key_secret`, if it has one */
+/** Returns the newest live code mailed to an address. @param keySecret the gateway's `auth.key_secret`, if set */
 export async function codeTo(
   gateway: TestGateway,
   address: string,
@@ -38,13 +38,13 @@ export async function codeTo(
   const { database } = gateway.backing
   const ids = (await mailsTo(gateway, address)).flatMap(({ code_id: id }) => (id === null ? [] : [id]))
   const row = await findLiveCode(database, String(ids.at(-1)), new Date(gateway.clock.now()))
-  if (row === undefined) throw new Error(`no live code was mailed to ${address}`)
+  if (row === undefined) throw new Error(`no live code for ${address}`)
   const sealer = keySecret === undefined ? undefined : await createSealer(keySecret)
   const pair = await createCodeDerivation(createCodeKeys(database, sealer)).codeOf(row)
   return { ...pair, row }
 }
 
-/** Eight digits that are not these. */
+/** Returns another code of eight digits. */
 export function otherCode(code: string, by = 1): string {
   return String((Number(code) + by) % 100_000_000).padStart(8, '0')
 }

@@ -1,4 +1,4 @@
-// A real name server (dnsmasq) with the names that a test gives it, and programs that ask it alone.
+// A real name server (dnsmasq) whose names a test sets, for programs that use no other name server.
 import { spawn, spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -10,35 +10,38 @@ import { atEnd } from './cleanup.ts'
 import { findProgram } from './servers.ts'
 
 export interface NameServer {
-  /** The command before a program's own that makes it ask this name server. */
+  /** The command that runs a program with this name server. */
   readonly command: readonly string[]
-  /** Its addresses from now on; none is an answer that there is no such name. */
+  /** Sets the addresses of a name. Without addresses the name does not exist. */
   setAddresses(name: string, addresses: readonly string[]): Promise<void>
-  /** From now on it does not answer. */
+  /** Stops sending DNS answers. */
   pause(): void
   resume(): void
-  /** For so many milliseconds every answer is SERVFAIL. */
+  /** Responds with SERVFAIL for `ms` milliseconds. */
   fail(ms: number): Promise<void>
   stop(): Promise<void>
 }
 
-/** Where a name server may be started: port 53 and a mount namespace take root. */
+/** Returns the path of dnsmasq, or `undefined`. Port 53 and a mount namespace need root. */
 export function findNameServer(): string | undefined {
   const isAllowed = spawnSync('unshare', ['-m', 'true']).status === 0
   return isAllowed ? findProgram('dnsmasq') : undefined
 }
 
 interface NameServerOptions {
-  /** Names whose questions are never answered. */
+  /** Names whose queries get no response. */
   readonly silent?: readonly string[]
   /** Options of `resolv.conf`. */
   readonly resolver?: string
 }
 
-/** For drills: it stops when the run ends. @throws Error without root or dnsmasq */
+/** Starts a name server that stops at the end of the run. @throws Error without root or dnsmasq */
 export async function startOwnNameServer(options: NameServerOptions = {}): Promise<NameServer> {
   const program = findNameServer()
-  if (program === undefined) throw new Error('needs root and dnsmasq: `apt-get install dnsmasq-base`')
+  if (program === undefined)
+    throw new Error(
+      'dnsmasq or root rights are missing. Run `apt-get install dnsmasq-base` and start as root.',
+    )
   const server = await startNameServer(program, options)
   return { ...server, stop: atEnd(() => server.stop()) }
 }
@@ -96,7 +99,7 @@ export async function startNameServer(
       const lines = addresses.map(one => `${one} ${name}\n`).join('')
       await writeFile(join(folder, name), lines)
       await rename(join(folder, name), join(hosts, name))
-      // It watches the folder (inotify), and says nothing when it has read it.
+      // dnsmasq watches the folder with inotify and does not report when it has read it.
       await sleep(50)
     },
     pause: () => running.child.kill('SIGSTOP'),
@@ -105,7 +108,7 @@ export async function startNameServer(
       await end()
       const failing = createSocket('udp4').bind(53, address)
       failing.on('message', (query, peer) => {
-        // RFC 1035 §4.1.1: an answer, recursion available, RCODE 2.
+        // A response with recursion available and RCODE 2 (RFC 1035 §4.1.1).
         query.writeUInt16BE(0x8182, 2)
         failing.send(query, peer.port, peer.address)
       })

@@ -1,13 +1,13 @@
-// A real nginx: between the gateway and an upstream, where it says where its locations took each request, or as a test has it.
+// A real nginx, either between the gateway and an upstream, or with the server block of a test.
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { canConnect, freePort, type Server, startServer } from './servers.ts'
 
 /**
- * Its one guarded location and its catch-all pass to the same upstream, the target as it came, with where it went in
- * `X-Nginx-Location` (`guarded` or `public`). It keeps field names that nginx would drop as odd.
- * @param bin as from `findProgram` @param upstream URL @param guarded a prefix
+ * Starts nginx with a guarded location and a catch-all location. Both forward the unchanged target to the same upstream
+ * and set `X-Nginx-Location` to `guarded` or `public`. It keeps header names that nginx would otherwise drop.
+ * @param bin from `findProgram` @param upstream a URL @param guarded a path prefix
  */
 export function startNginx(bin: string, upstream: string, guarded: string): Promise<Server> {
   const pass = (location: string) => `proxy_set_header X-Nginx-Location ${location};
@@ -18,7 +18,7 @@ export function startNginx(bin: string, upstream: string, guarded: string): Prom
     'http',
     port => `
     listen 127.0.0.1:${port};
-    # Its own refusals are an upstream's answers to the gateway.
+    # The gateway treats nginx's own refusals as responses of an upstream.
     add_header X-Upstream yes always;
     location = ${guarded} {
       ${pass('guarded')}
@@ -32,7 +32,7 @@ export function startNginx(bin: string, upstream: string, guarded: string): Prom
   )
 }
 
-/** @param server what stands in the block of its one server, which listens on the port */
+/** @param server returns the content of the `server` block for the port */
 export async function startNginxServer(
   bin: string,
   scheme: 'http' | 'https',

@@ -1,10 +1,10 @@
-// In the fast run: fails a test file that opens a socket or starts a program, which it was not seen to do (fast-files.ts).
+// Fails a test file of the fast run that opens a socket or starts a program. fast-files.ts should have excluded it.
 import { ChildProcess } from 'node:child_process'
 import dgram from 'node:dgram'
 import net from 'node:net'
 import { afterAll, expect } from 'vitest'
 
-/** Kept, for what throws in the program may be taken for an upstream that is away. */
+/** The attempts are recorded, because the program may treat the thrown error as a failed upstream. */
 const attempts: string[] = []
 
 function forbid(owner: object, name: string, what: string): void {
@@ -12,15 +12,15 @@ function forbid(owner: object, name: string, what: string): void {
     configurable: true,
     value: () => {
       attempts.push(new Error(what).stack ?? what)
-      throw new Error(`${what} in the fast run: see test/support/fast-files.ts`)
+      throw new Error(`The fast run does not allow ${what}. See test/support/fast-files.ts.`)
     },
   })
 }
 
-forbid(net.Socket.prototype, 'connect', 'a connection is opened')
-forbid(net.Server.prototype, 'listen', 'a port is opened')
-forbid(dgram.Socket.prototype, 'bind', 'a UDP socket is opened')
-forbid(ChildProcess.prototype, 'spawn', 'a program is started')
+forbid(net.Socket.prototype, 'connect', 'opening a connection')
+forbid(net.Server.prototype, 'listen', 'opening a port')
+forbid(dgram.Socket.prototype, 'bind', 'opening a UDP socket')
+forbid(ChildProcess.prototype, 'spawn', 'starting a program')
 
 afterAll(() => {
   expect(attempts.splice(0), 'a fast test file opens no socket and starts no program').toEqual([])

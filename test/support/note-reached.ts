@@ -1,4 +1,4 @@
-// Before each test file: what the run reaches is noted, where the run is asked to.
+// Runs before each test file. Records reached refusals if the run has a file for them.
 import { inject } from 'vitest'
 import { noteReached } from './reached.ts'
 

@@ -1,4 +1,4 @@
-// Opens embedded databases as the gateway does: V8's optimizing compiler would take twice the CPU time.
+// Opens embedded databases like the gateway, without V8's optimizing compiler, which takes twice the CPU time.
 import { withoutOptimizingWasm } from '../../src/http/node-internals.ts'
 import {
   type EmbeddedDatabase,

@@ -1,11 +1,11 @@
-// What proc(5) tells of a process: its state, its parent, its children, and what it has used.
+// The state, parent, children and resource usage of a process, from /proc (proc(5)).
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** @returns `undefined` once it is gone; the state is a letter, as `T` for stopped and `Z` for ended */
+/** @returns `undefined` after its end; the state is a letter, for example `T` for stopped and `Z` for ended */
 export function processStat(pid: number): { readonly state: string; readonly parent: number } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The program's name before it may hold anything.
+    // The program name in the first fields may contain any character.
     const [state = '', parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return { state, parent: Number(parent) }
   } catch {
@@ -13,7 +13,7 @@ export function processStat(pid: number): { readonly state: string; readonly par
   }
 }
 
-/** Direct children. */
+/** Returns the direct children. */
 export function childrenOf(parent: number): number[] {
   return allProcesses().filter(pid => processStat(pid)?.parent === parent)
 }
@@ -26,12 +26,12 @@ function allProcesses(): number[] {
   }
 }
 
-/** One that has ended, and was not asked yet how, is not. */
+/** A zombie does not count as alive. */
 export function isAlive(pid: number): boolean {
   return (processStat(pid)?.state ?? 'Z') !== 'Z'
 }
 
-/** Blocks, for it is over in a moment: a process that is told to stop does so when it next leaves the kernel. */
+/** Blocks until a process is stopped. It stops within a moment, when it next leaves the kernel. */
 export function waitUntilStopped(pid: number): void {
   const pause = new Int32Array(new SharedArrayBuffer(4))
   const goesOn = () => isAlive(pid) && processStat(pid)?.state !== 'T'
@@ -39,7 +39,7 @@ export function waitUntilStopped(pid: number): void {
 }
 
 /**
- * Seconds on a processor, user and system, of all threads: finer than the ticks of /proc/PID/stat.
+ * Returns the CPU seconds (user and system) of all threads, more precisely than /proc/PID/stat.
  */
 export function cpuSeconds(pids: readonly number[]) {
   let nanoseconds = 0
@@ -52,7 +52,7 @@ export function cpuSeconds(pids: readonly number[]) {
 }
 
 /**
- * MiB, at most, since each process started.
+ * Returns the sum of the peak memory of the processes in MiB.
  */
 export function peakMemory(pids: readonly number[]) {
   let kilobytes = 0
@@ -63,7 +63,7 @@ export function peakMemory(pids: readonly number[]) {
 }
 
 /**
- * A process and all below it.
+ * Returns a process and all its descendants.
  */
 export function processTree(pid: number): number[] {
   const children = readdirSync(`/proc/${pid}/task`).flatMap(thread =>
@@ -73,7 +73,7 @@ export function processTree(pid: number): number[] {
 }
 
 /**
- * How a process calls itself.
+ * Returns the command line of a process.
  */
 export function commandLine(pid: number) {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')

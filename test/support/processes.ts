@@ -1,4 +1,4 @@
-// Child processes of benchmark and drills. Each start waits until the process listens; the run's end stops them all.
+// Child processes of benchmarks and drills. Each start waits until the process listens. The end of the run stops them.
 import { type ChildProcess, type ExecFileOptions, execFile, spawn } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -10,21 +10,21 @@ import { atEnd } from './cleanup.ts'
 import { processTree } from './process-stat.ts'
 import { type ServerPlan, startServer } from './servers.ts'
 
-/** The built command line. */
+/** The built command-line program. */
 export const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
 
 export interface Running {
-  /** On 127.0.0.1. */
+  /** The port on 127.0.0.1. */
   readonly port: number
-  /** With the other ports that it listens on. */
+  /** All ports of the process. */
   readonly ports: readonly number[]
-  /** The processes whose CPU counts. */
+  /** The processes whose CPU time counts. */
   readonly pids: readonly number[]
   stop(): Promise<void>
 }
 
 export interface RunningProgram extends Running {
-  /** The program's own process: the first of `pids`. */
+  /** The main process, which is the first of `pids`. */
   readonly pid: number
   /** The exit status; null after a signal. */
   readonly ended: Promise<number | null>
@@ -37,17 +37,17 @@ export interface TemporaryFolder {
 
 export function temporaryFolder(): TemporaryFolder {
   const path = mkdtempSync(join(tmpdir(), 'peage-run-'))
-  // `rmSync` would block, and a browser's last process that still writes could not end.
+  // `rmSync` would block, and the last process of a browser could not end while it still writes.
   return { path, remove: atEnd(() => rm(path, { recursive: true, force: true, maxRetries: 10 })) }
 }
 
 /**
- * Starts a Node program whose standard output goes to a file, as an operator's log does, and waits until it writes its
- * address there. The workers that it has by then count.
+ * Starts a Node program with standard output to a file, and waits until it writes its address there. `pids` includes its
+ * workers at that time.
  * @param program absolute path
  * @param env added to the environment of this process
- * @param before a command that runs the program, as `unshare` does
- * @throws Error with its output if no address comes within 30 s
+ * @param before a command that runs the program, for example `unshare`
+ * @throws Error with its output if it writes no address within 30 s
  */
 export async function startProgram(
   program: string,
@@ -73,8 +73,8 @@ export async function startProgram(
 }
 
 /**
- * Starts somebody else's server.
- * @param counts which of its processes count
+ * Starts a server of another product.
+ * @param counts selects the processes whose CPU time counts
  */
 export async function startMeasured(
   plan: ServerPlan,
@@ -82,15 +82,15 @@ export async function startMeasured(
 ): Promise<Running> {
   const server = await startServer(plan)
   const stop = atEnd(() => server.stop())
-  // Processes that check its files or load its caches end soon.
+  // Short-lived helper processes of the server end within this time.
   await sleep(300)
   return { port: plan.port, ports: [plan.port], pids: processTree(server.pid).filter(counts), stop }
 }
 
 /**
  * Runs a program to its end.
- * @returns its output, of both streams
- * @throws Error with what it wrote to standard error if it fails
+ * @returns its standard output and standard error
+ * @throws Error with its standard error if it fails
  */
 export function run(
   program: string,
@@ -124,7 +124,7 @@ function hasEnded({ exitCode, signalCode, pid }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null || pid === undefined
 }
 
-/** `BENCH_NODE_OPTIONS`, for a profile: `--cpu-prof --cpu-prof-dir=/tmp/profiles`. */
+/** Options from `BENCH_NODE_OPTIONS`, for example `--cpu-prof --cpu-prof-dir=/tmp/profiles`. */
 function nodeOptions(): string[] {
   return (process.env.BENCH_NODE_OPTIONS ?? '').split(' ').filter(option => option !== '')
 }

@@ -1,4 +1,4 @@
-// The real program, as an operator runs it: `node dist/cli.js`, in a process of its own.
+// The real program in a separate process: `node dist/cli.js`.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -9,16 +9,16 @@ export interface Program {
   readonly child: ChildProcess
   readonly url: string
   readonly admin: string
-  /** Standard output so far, a line each. */
+  /** The lines of standard output so far. */
   readonly lines: string[]
-  /** The exit code, or the signal that ended it. */
+  /** The exit code, or the signal that ended the process. */
   readonly ended: Promise<number | string>
 }
 
 /**
  * Starts a gateway and waits for its ready line.
- * @param isPiped the program is handed no file, but a pipe with its content
- * @param before a command that runs the program, as `unshare` does
+ * @param isPiped whether the program reads the configuration from a pipe
+ * @param before a command that runs the program, for example `unshare`
  */
 export async function startProgram(
   file: string,
@@ -48,13 +48,13 @@ export async function startProgram(
       const ready = parts.find(line => line.includes('"ready on '))
       if (ready !== undefined) resolve(JSON.parse(ready))
     })
-    ended.then(how => reject(new Error(`ended (${how}) before it was ready: ${errors}`)))
+    ended.then(how => reject(new Error(`the program ended (${how}) before it was ready: ${errors}`)))
   })
   const { address, admin_address: admin } = await addresses
   return { child, url: address, admin, lines, ended }
 }
 
-/** What a run marks its processes with is among it (see left-processes.ts). */
+/** Includes the mark of the run's processes (see left-processes.ts). */
 function inherited() {
   const { PATH, TEST_RUN } = process.env
   return { PATH, TEST_RUN }

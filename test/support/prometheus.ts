@@ -1,15 +1,15 @@
-// A real Prometheus that scrapes a gateway of a test's, several times a second.
+// A real Prometheus that scrapes the gateway of a test several times a second.
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { canConnect, freePort, type Server, startServer } from './servers.ts'
 
 export interface Prometheus extends Server {
-  /** How many series an expression has now. @throws what Prometheus says is wrong with it */
+  /** Returns the current number of series of an expression. @throws Error with the message of Prometheus */
   count(expression: string): Promise<number>
 }
 
-/** @param promtool its path: Prometheus stands beside it @param admin the gateway's admin listener */
+/** @param promtool its path; Prometheus is in the same folder @param admin the address of the gateway's admin listener */
 export async function startPrometheus(promtool: string, admin: string): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'peage-test-prometheus-'))
   const port = await freePort()

@@ -1,8 +1,8 @@
-// Prometheus' own tool: whether it can read what the gateway exposes, and what it would have otherwise.
+// Checks the metrics page of the gateway with promtool, the tool of Prometheus.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
-/** What `promtool check metrics` finds wrong with a page, and its exit code: 0 where that is nothing. */
+/** Returns the findings of `promtool check metrics` and its exit code, which is 0 without findings. */
 export async function checkMetrics(bin: string, page: string): Promise<{ code: number; says: string }> {
   const child = spawn(bin, ['check', 'metrics'])
   let says = ''

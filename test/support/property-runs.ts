@@ -1,8 +1,8 @@
-// How often a property is tried: as often as its test says, or a share of that where many runs follow each other.
+// The number of runs of a property. `PROPERTY_RUNS` reduces it for many runs in a row.
 
 const share = Number(process.env.PROPERTY_RUNS ?? 1)
 
-/** @param whole in the suite; `PROPERTY_RUNS=0.02` asks for a fiftieth, as mutation testing does; 20 are the least */
+/** @param whole the number in the suite; mutation testing uses a fiftieth (`PROPERTY_RUNS=0.02`), but at least 20 */
 export function runs(whole: number): number {
   return Math.max(Math.min(whole, 20), Math.round(whole * share))
 }

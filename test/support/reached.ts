@@ -1,31 +1,31 @@
-// Which refusals were answered and which decisions guards made while the suite ran: what no test reaches, none holds.
+// Records the refusals and guard decisions that the suite reaches. An unreached one has no test.
 import { subscribe } from 'node:diagnostics_channel'
 import { appendFileSync, readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { guardNames } from '../../src/config/active-guards.ts'
 import { catalog } from '../../src/refusals/catalog.ts'
 
-/** Where all test processes write what they reached, a line each; empty where nobody asks. */
+/** The file to which all test processes append, one line each; empty to record nothing. */
 let file = ''
 const noted = new Set<string>()
 
 /**
- * Notes from now on, in this process, the code of every refusal that a server answers.
- * @param into a file; empty to note nothing
+ * From now on, records the error code of every refusal of a server in this process.
+ * @param into a file; empty to record nothing
  */
 export function noteReached(into: string): void {
   if (file === into) return
   file = into
   noted.clear()
   subscribe('http.server.response.finish', message => {
-    // `_header` is the head as it was sent, whoever wrote it and however.
+    // `_header` is the head as it was sent, however it was written.
     const { response } = message as { response: ServerResponse & { _header?: string } }
     const [, code] = /\r\nx-peage-error: (\w+)\r\n/i.exec(response._header ?? '') ?? []
     if (code !== undefined) note(`refusal ${code}`)
   })
 }
 
-/** Notes what the guards of a gateway have decided. @param admin its admin listener */
+/** Records the decisions of a gateway's guards. @param admin the address of its admin listener */
 export async function noteDecisions(admin: string, token: string): Promise<void> {
   if (file === '') return
   const answer = await fetch(`${admin}/metrics`, { headers: { authorization: `Bearer ${token}` } })
@@ -40,10 +40,10 @@ function note(reached: string): void {
   appendFileSync(file, `${reached}\n`)
 }
 
-/** Guards that need a store; rate limits go on in memory without one. */
+/** The guards that need a store. Without a store, rate limits are counted in memory. */
 const mayFail: readonly string[] = ['authenticate', 'free_daily']
 
-/** Everything that a run of the whole suite reaches. */
+/** Returns everything that a run of the whole suite must reach. */
 export function reachable(): string[] {
   const decisions = guardNames.flatMap(name =>
     ['pass', 'refuse', ...(mayFail.includes(name) ? ['error'] : [])].map(

@@ -1,4 +1,4 @@
-// A webhook's receiver: a TLS server on loopback that counts what comes to it.
+// A webhook receiver: a TLS server on loopback that counts its connections.
 
 import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
@@ -7,15 +7,15 @@ import type { Duplex } from 'node:stream'
 
 export interface Receiver {
   readonly port: number
-  /** TCP connections that were ever made to it. */
+  /** The number of all TCP connections so far. */
   readonly connections: number
-  /** Of those, the ones that are still open. */
+  /** The number of open TCP connections. */
   readonly open: number
   readonly server: Server
   close(): Promise<void>
 }
 
-/** @param host where it listens; all addresses of the machine without one @param port 0 for a free one */
+/** @param host the address to listen at; by default all addresses @param port 0 for a free port */
 export async function startReceiver(
   certificate: { cert: string; key: string },
   answer: RequestListener,

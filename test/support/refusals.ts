@@ -1,8 +1,8 @@
-// What a refusal of the gateway's own looks like from outside: status, body, and the fields that all of them carry.
+// Checks responses of the gateway: status code, body, and the common headers.
 import { expect } from 'vitest'
 import type { Answer } from './client.ts'
 
-/** @param body exactly; a text is its `error` */
+/** @param body the exact body; a string stands for its `error` */
 export function expectRefusal(answer: Answer, status: number, code: string, body: string | object): void {
   expect([answer.status, answer.body]).toEqual([status, typeof body === 'string' ? { error: body } : body])
   expect(answer.headers.get('x-peage-error')).toBe(code)
@@ -10,7 +10,7 @@ export function expectRefusal(answer: Answer, status: number, code: string, body
   expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
 }
 
-/** @param body exactly */
+/** @param body the exact body */
 export function expectAnswer(answer: Answer, status: number, body: object): void {
   expect([answer.status, answer.body]).toEqual([status, body])
   expect(answer.headers.get('x-peage-error')).toBeNull()
@@ -18,7 +18,7 @@ export function expectAnswer(answer: Answer, status: number, body: object): void
   expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
 }
 
-/** A body as a `Refusal` holds it: bytes, one a character. */
+/** A body in the form of `Refusal`: one character for each byte. */
 export function bytesOf(body: object): string {
   return Buffer.from(JSON.stringify(body)).toString('latin1')
 }

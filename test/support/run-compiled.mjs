@@ -1,5 +1,5 @@
-// Compiles a program and runs it, because Node 20 runs no TypeScript: ENTRY.ts [its flags]. The other files of its
-// folder are compiled too, because it may start them as processes.
+// Compiles and runs a program, because Node 20 cannot run TypeScript: ENTRY.ts [flags]. The other files of its folder
+// are compiled too, because it may start them as processes.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const [entry = '', ...flags] = process.argv.slice(2)
 const cache = join(root, 'node_modules/.cache/peage-test')
 mkdirSync(cache, { recursive: true })
-// Below node_modules, so that imports of packages are found.
+// Inside node_modules, imports of packages resolve.
 const out = mkdtempSync(join(cache, 'compiled-'))
 const options =
   '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
@@ -29,7 +29,7 @@ try {
     ],
     { cwd: root, stdio: 'inherit' },
   )
-  // Migrations and indexes name the embedded database that is lent (lent-database.ts).
+  // lent-database.ts reads the migrations and indexes for the name of its cached database.
   const read = [
     'assets',
     'dist',
@@ -46,7 +46,7 @@ try {
   cpSync(join(root, 'test/security/corpus'), join(out, 'test/security/corpus'), { recursive: true })
   const main = join(out, entry.replace(/\.ts$/, '.js'))
   const child = spawn(process.execPath, [main, ...flags], { stdio: 'inherit' })
-  // The program cleans up first.
+  // The program must clean up before this process exits.
   process.on('SIGINT', () => child.kill('SIGINT'))
   process.on('SIGTERM', () => child.kill('SIGTERM'))
   process.on('SIGHUP', () => child.kill('SIGHUP'))

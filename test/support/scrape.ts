@@ -1,23 +1,23 @@
-// A scrape as Prometheus makes one: the page of the admin listener, and its series by name and labels.
+// Scrapes the metrics of the admin listener like Prometheus, and parses the series.
 
 export interface Scrape {
   readonly page: string
-  /** By name and labels in the order of the alphabet: `name{a="1",b="2"}`. */
+  /** The values by name and sorted labels, for example `name{a="1",b="2"}`. */
   readonly series: ReadonlyMap<string, number>
-  /** 0 where there is no such series. */
+  /** Returns the value of a series; 0 if it does not exist. */
   value(name: string, labels?: Readonly<Record<string, string>>): number
-  /** The sum over all series of that name whose labels include these. */
+  /** Returns the sum of all series with this name whose labels include these. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number
 }
 
-/** @param admin the admin listener's address */
+/** @param admin the address of the admin listener */
 export async function scrape(admin: string): Promise<Scrape> {
   const answer = await fetch(`${admin}/metrics`)
-  if (answer.status !== 200) throw new Error(`/metrics answered ${answer.status}`)
+  if (answer.status !== 200) throw new Error(`/metrics responded with ${answer.status}`)
   return readPage(await answer.text())
 }
 
-/** @throws where two lines are of one series: Prometheus would take none of them */
+/** @throws Error if two lines belong to one series, which Prometheus would reject */
 export function readPage(page: string): Scrape {
   const series = new Map<string, number>()
   const samples: { name: string; labels: Record<string, string>; value: number }[] = []
@@ -29,7 +29,7 @@ export function readPage(page: string): Scrape {
       [...text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, value]) => [key, value]),
     )
     const id = idOf(name, labels)
-    if (series.has(id)) throw new Error(`twice: ${id}`)
+    if (series.has(id)) throw new Error(`duplicate series: ${id}`)
     const value = number === '+Inf' ? Number.POSITIVE_INFINITY : Number(number)
     series.set(id, value)
     samples.push({ name, labels, value })

@@ -1,4 +1,4 @@
-// Starts Postgres and Redis servers on free loopback ports, in throw-away folders.
+// Starts Postgres and Redis servers on free loopback ports in temporary folders.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -24,20 +24,20 @@ import { childrenOf, waitUntilStopped } from './process-stat.ts'
 export interface Server {
   readonly url: string
   readonly port: number
-  /** Of the process that runs now; its children have others. */
+  /** The PID of the current main process. */
   readonly pid: number
-  /** Freezes it as an overloaded machine would: connections are accepted, nothing is answered. */
+  /** Freezes the server like an overloaded machine: it accepts connections but sends nothing. */
   pause(): void
   resume(): void
-  /** Kills it, paused or not, and waits until it is gone. Its data stays for `restart`. */
+  /** Kills the server, even if paused, and waits for its end. Its data stays for `restart`. */
   kill(): Promise<void>
-  /** Starts it again on the same port and data. */
+  /** Starts the server again on the same port and data. */
   restart(): Promise<void>
-  /** Ends it and removes its data. */
+  /** Ends the server and deletes its data. */
   stop(): Promise<void>
 }
 
-/** The folder of `postgres` and `initdb`, `undefined` where there is none. */
+/** Returns the folder of `postgres` and `initdb`, or `undefined`. */
 export function findPostgres(): string | undefined {
   const packaged = '/usr/lib/postgresql'
   const versions = list(packaged).sort((a, b) => Number(b) - Number(a))
@@ -45,15 +45,16 @@ export function findPostgres(): string | undefined {
   return folders.find(folder => isProgram(join(folder, 'postgres')) && isProgram(join(folder, 'initdb')))
 }
 
-/** The path of a program, `undefined` where there is none. Servers are not on everybody's search path. */
+/** Returns the path of a program, or `undefined`. The sbin folders are often missing in the search path. */
 export function findProgram(name: string): string | undefined {
   return [...searchPath(), '/usr/sbin', '/usr/local/sbin'].map(folder => join(folder, name)).find(isProgram)
 }
 
 /**
- * Starts a Postgres with trust authentication, role and database `postgres`.
- * @param bin as from `findPostgres` @param options `socketFolder`: a folder for a Unix socket, writable by any user;
- *   `settings`: `name=value`; `folder`: an empty one for its data, which `stop` deletes
+ * Starts a Postgres with trust authentication and the role and database `postgres`.
+ * @param bin from `findPostgres`
+ * @param options `socketFolder`: a folder for a Unix socket, writable for any user; `settings`: entries `name=value`;
+ *   `folder`: an empty folder for the data, which `stop` deletes
  */
 export async function startPostgres(
   bin: string,
@@ -91,7 +92,7 @@ export async function startPostgres(
 
 export type RedisRole = 'server' | 'sentinel' | 'cluster'
 
-/** A Redis that keeps nothing on disk; `bin` as from `findProgram`. @param more flags */
+/** Starts a Redis without persistence. @param bin from `findProgram` @param more additional flags */
 export async function startRedis(
   bin: string,
   as: RedisRole = 'server',
@@ -105,7 +106,7 @@ export async function startRedis(
   if (as === 'sentinel') writeFileSync(sentinelFile, '')
   const flags = {
     server: inMemory,
-    // Its bus must be on a port of its own choosing: the usual one (10,000 up) may be above 65,535.
+    // The default port of the cluster bus (port + 10,000) may exceed 65,535.
     cluster: [
       ...inMemory,
       ...`--cluster-enabled yes --cluster-port ${await freePort()} --cluster-announce-ip 127.0.0.1`.split(
@@ -128,7 +129,7 @@ export async function startRedis(
 export interface ServerPlan {
   program: string
   flags: readonly string[]
-  /** It runs there, and `stop` deletes it. */
+  /** The working directory, which `stop` deletes. */
   folder: string
   env?: NodeJS.ProcessEnv
   user: { uid: number; gid: number } | undefined
@@ -144,14 +145,14 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
     try {
       process.kill(pid, signal)
     } catch {
-      // It ended in between.
+      // The process ended in the meantime.
     }
   }
   const tellAll = (signal: NodeJS.Signals) => {
     if (child.pid === undefined || !running()) return
     for (const pid of [child.pid, ...childrenOf(child.pid)]) tell(pid, signal)
   }
-  /** Postgres' backends go on answering while only their parent is paused, and a parent that is making one more makes it. */
+  /** Stops the parent first, so that it starts no more children. The backends of Postgres must be stopped too. */
   const pause = () => {
     if (child.pid === undefined || !running()) return
     tell(child.pid, 'SIGSTOP')
@@ -167,10 +168,10 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
     pause,
     resume: () => tellAll('SIGCONT'),
     async kill() {
-      // A process that waits for nothing else would end before.
+      // Without `ref`, this process could end before the child does.
       child.ref()
       const exited = running() ? once(child, 'exit') : undefined
-      // First, or a backend that is being made outlives it.
+      // Without a pause first, a starting backend could survive.
       pause()
       tellAll('SIGKILL')
       await exited
@@ -226,7 +227,7 @@ async function launch({
   }
 }
 
-/** A run that is killed tells nobody, but its end of a pipe closes: a shell that reads from it cleans up then. */
+/** Cleans up even if the run is killed: its pipe closes, and a shell that reads from the pipe kills the server. */
 function endWithUs(child: ChildProcess, folder: string): void {
   const cleanUp = 'read _; kill -9 "$1"; rm -rf "$2"'
   const guard = spawn('sh', ['-c', cleanUp, 'sh', String(child.pid), folder], {

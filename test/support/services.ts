@@ -1,14 +1,14 @@
-// Real Postgres and Redis for tests: the addresses of the run's servers, and what is skipped where there are none.
+// The addresses of the run's Postgres and Redis. Suites are skipped if a server or program is missing.
 import { Redis } from 'ioredis'
 import { describe, inject } from 'vitest'
 
-/** Everything in every set-up, and whole budgets: `TEST_FULL_MATRIX=1`. */
+/** `TEST_FULL_MATRIX=1` runs everything on every set-up, with full time budgets. */
 export const isFullMatrix = process.env.TEST_FULL_MATRIX === '1'
 
-/** `storage.pool` of a test's gateway: it opens them all when it starts, and each costs Postgres a process. */
+/** `storage.pool` of test gateways. It is small because a gateway opens all connections when it starts. */
 export const poolSize = 4
 
-/** A suite that needs the run's Postgres and Redis servers. */
+/** A suite that needs the Postgres and Redis servers of the run. */
 export function describeWithServices(title: string, suite: () => void): void {
   const missing = inject('postgresUrl') === '' ? 'Postgres (TEST_DATABASE_URL)' : 'Redis (TEST_REDIS_URL)'
   describeWhere(areServicesThere() ? 'there' : '', `no ${missing}`, title, suite)
@@ -18,44 +18,44 @@ export function areServicesThere(): boolean {
   return inject('postgresUrl') !== '' && inject('redisUrl') !== ''
 }
 
-/** A suite that stops and kills Postgres servers of its own (see `startPostgres`). */
+/** A suite that stops and kills its own Postgres servers (see `startPostgres`). */
 export function describeWithPostgresBinary(title: string, suite: () => void): void {
   describeWhere(inject('postgresBin'), 'no postgres binary', title, suite)
 }
 
-/** A suite that stops and kills Redis servers of its own (see `startRedis`). */
+/** A suite that stops and kills its own Redis servers (see `startRedis`). */
 export function describeWithRedisBinary(title: string, suite: () => void): void {
   describeWhere(inject('redisBin'), 'no redis-server binary', title, suite)
 }
 
-/** A suite that puts an nginx of its own behind the gateway (see `startNginx`). */
+/** A suite with its own nginx behind the gateway (see `startNginx`). */
 export function describeWithNginx(title: string, suite: () => void): void {
   describeWhere(inject('nginxBin'), 'no nginx binary', title, suite)
 }
 
-/** A suite that has Prometheus' own tool read what the gateway exposes. */
+/** A suite that checks metrics with promtool. */
 export function describeWithPromtool(title: string, suite: () => void): void {
   describeWhere(inject('promtoolBin'), 'no promtool binary', title, suite)
 }
 
-/** A suite that looks at pages with a browser (see `startBrowser`). */
+/** A suite that uses a browser (see `startBrowser`). */
 export function describeWithChromium(title: string, suite: (bin: string) => void): void {
   describeWhere(inject('chromiumBin'), 'no chromium binary', title, () => suite(inject('chromiumBin')))
 }
 
-/** A suite whose programs ask a name server of its own (see `startNameServer`). */
+/** A suite whose programs use its own name server (see `startNameServer`). */
 export function describeWithNameServer(title: string, suite: () => void): void {
   describeWhere(inject('nameServerBin'), 'no dnsmasq, or not root', title, suite)
 }
 
-/** The run's Postgres server; a test makes a database of its own there (see databases.ts). */
+/** The URL of the run's Postgres server. Tests create their own databases (see databases.ts). */
 export function postgresUrl(): string {
   return inject('postgresUrl')
 }
 
 /**
- * The run's Redis server, on the database number of this worker (test files of one worker run one after the
- * other), emptied.
+ * Empties a database of the run's Redis server and returns its URL. Each worker has its own database number, and runs
+ * its test files one after the other.
  */
 export async function emptyRedisUrl(): Promise<string> {
   const url = new URL(inject('redisUrl'))

@@ -1,17 +1,17 @@
-// Sessions of tests that do not sign in: tokens of one, and what a store is given of another.
+// Sessions for tests that do not log in.
 import { createHash, randomUUID } from 'node:crypto'
 import { importJWK, SignJWT } from 'jose'
 import type { TestGateway } from './gateway.ts'
 
-/** One without an end. */
+/** A session without an end. */
 export const endless = { id: '0f0e0d0c-0b0a-4908-8706-050403020100', endsAtMs: Number.POSITIVE_INFINITY }
 
-/** A refresh token of a session of its own, for the store. */
+/** Returns a refresh token of a new session, for the store. */
 export function storedToken(tokenHash: string, expiresAt: Date) {
   return { tokenHash, expiresAt, sessionId: randomUUID() }
 }
 
-/** Of a sign-in of just now. */
+/** Returns the data of a login at this moment. */
 export function signIn() {
   return { createdAt: new Date(), userAgent: null }
 }
@@ -20,7 +20,7 @@ export function claimsOf(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 }
 
-/** The same token as 0.1 signs it: it names no session. The gateway's keys must be in the database, unsealed. */
+/** Signs a token like version 0.1, without a session. The gateway's keys must be in the database, unencrypted. */
 export async function withoutSession(gateway: TestGateway, token: string): Promise<string> {
   const [key] = await gateway.sql<{ kid: string; private_jwk: string }>(
     'select kid, private_jwk from signing_keys order by signs_from desc nulls last limit 1',
@@ -33,7 +33,7 @@ export async function withoutSession(gateway: TestGateway, token: string): Promi
     .sign(await importJWK(JSON.parse(key.private_jwk), 'ES256'))
 }
 
-/** A pair as 0.1 issues it, its record too, in the place of one of this version. */
+/** Replaces a token pair and its record by a pair of version 0.1. */
 export async function pairOf01(
   gateway: TestGateway,
   { access, refresh }: { access: string; refresh: string },

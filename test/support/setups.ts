@@ -7,11 +7,11 @@ import { lendDatabase } from './lent-database.ts'
 import { areServicesThere, describeWithServices, emptyRedisUrl, isFullMatrix } from './services.ts'
 
 export interface Setup {
-  /** A migrated database for a test without a gateway; close it. */
+  /** Opens a migrated database for a test without a gateway. The test must close it. */
   openDatabase(): Promise<Database>
-  /** Where a gateway stores its data. */
+  /** Opens the stores of a gateway. */
   open(): Promise<Stores>
-  /** Call it after the gateways on it have stopped. */
+  /** Drops the stores. All their gateways must have stopped. */
   drop(stores: Stores): Promise<void>
 }
 
@@ -21,7 +21,7 @@ export function describeOverSetups(title: string, suite: (setup: Setup) => void)
   else describe(title, () => suite(eitherSetup()))
 }
 
-/** Runs one suite on both set-ups, also without a full matrix. */
+/** Runs one suite on both set-ups, even without a full matrix. */
 export function describeOnBothSetups(title: string, suite: (setup: Setup) => void): void {
   describe(`${title} (embedded)`, () => suite(alone))
   describeWithServices(`${title} (on Postgres and Redis)`, () => suite(services))
@@ -34,14 +34,14 @@ export const alone: Setup = {
   drop: async () => {},
 }
 
-/** Postgres, with a migrated database of the suite's own, and Redis. */
+/** Postgres with a new migrated database, and Redis. */
 export const services: Setup = {
   openDatabase: postgresDatabase,
   open: async () => ({ postgres: await createMigratedDatabase(), redis: await emptyRedisUrl() }),
   drop: ({ postgres }) => dropPostgresDatabase(postgres),
 }
 
-/** For tests that need only one set-up. The services cost half the CPU of the embedded database. */
+/** A set-up for tests that need only one. The services need half the CPU of the embedded database. */
 export function eitherSetup(): Setup {
   return areServicesThere() ? services : alone
 }

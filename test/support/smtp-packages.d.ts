@@ -1,4 +1,4 @@
-// The parts of smtp-server and mailparser that tests use; their own types would bring those of another nodemailer.
+// Types for the used parts of smtp-server and mailparser. Their own types depend on another version of nodemailer.
 declare module 'smtp-server' {
   import type { EventEmitter } from 'node:events'
   import type { AddressInfo } from 'node:net'

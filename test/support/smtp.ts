@@ -1,4 +1,4 @@
-// SMTP servers of tests: a real one that keeps what it is sent, and one that answers each command as a test wants.
+// SMTP servers for tests: a real server that records mails, and a server with scripted replies.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -11,7 +11,7 @@ export interface ReceivedMail {
   readonly to: readonly string[]
   readonly secure: boolean
   readonly user: string | undefined
-  /** The id of the connection. */
+  /** The ID of the connection. */
   readonly connection: string
   readonly raw: string
   readonly parsed: ParsedMail
@@ -20,12 +20,12 @@ export interface ReceivedMail {
 export interface MailServer {
   readonly port: number
   readonly mails: ReceivedMail[]
-  /** Resolves with the first `count` mails, when they are there. */
+  /** Resolves with the first `count` mails when they have arrived. */
   received(count: number): Promise<ReceivedMail[]>
   close(): Promise<void>
 }
 
-/** With STARTTLS by a self-signed certificate for localhost, unless `options` say otherwise. */
+/** By default the server offers STARTTLS with a self-signed certificate for localhost. */
 export async function startMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
   const mails: ReceivedMail[] = []
   const server = new SMTPServer({
@@ -42,7 +42,7 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
     },
     ...options,
   })
-  // A client that leaves, or that does not trust the certificate.
+  // An error occurs if a client disconnects or does not trust the certificate.
   server.on('error', () => {})
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -66,12 +66,12 @@ function envelopeOf({ envelope, secure, user, id }: SMTPServerSession) {
   }
 }
 
-/** What a scripted server answers to: `connect`, a verb in upper case, or `.` for the end of a mail. */
+/** Returns the reply to an event: `connect`, a verb in upper case, or `.` for the end of a mail. */
 export type Script = (event: string, line: string, socket: Socket) => string | undefined
 
 export interface ScriptedServer {
   readonly port: number
-  /** Every line that was sent, of all connections. */
+  /** The lines received on all connections. */
   readonly lines: string[]
   close(): Promise<void>
 }
@@ -88,8 +88,8 @@ const usual: Readonly<Record<string, string>> = {
 }
 
 /**
- * @param script undefined where the usual answer is right; empty for none
- * @param options `port` to listen at; `write` sends an answer, and may do so late or not at all
+ * @param script returns `undefined` for the usual reply, or an empty string for no reply
+ * @param options `port` to listen at; `write` sends a reply, maybe late or not at all
  */
 export async function startScriptedServer(
   script: Script,

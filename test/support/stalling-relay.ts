@@ -1,15 +1,15 @@
-// A TCP relay that can stop passing bytes on without a word, as a network does that drops packets.
+// A TCP relay that can silently stop passing bytes on, like a network that drops packets.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 export interface StallingRelay {
-  /** The server's URL, through the relay. */
+  /** The URL of the server through the relay. */
   readonly url: string
-  /** Connections that were ever made to it. */
+  /** The number of all connections so far. */
   readonly made: number
-  /** Accepts, takes, and passes nothing on, either way. */
+  /** Accepts connections and bytes, but passes nothing on in either direction. */
   stall(): void
-  /** Passes on what it holds back, and everything from then on. */
+  /** Passes on the held bytes and all later bytes. */
   flow(): void
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// Postgres and Redis: those that the environment names, else those found on 127.0.0.1, else started here; or none.
+// Finds Postgres and Redis: from the environment, on 127.0.0.1, or started for the run.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chownSync, mkdtempSync, realpathSync } from 'node:fs'
@@ -21,15 +21,15 @@ import {
 } from './servers.ts'
 
 export interface Services {
-  /** Creates a database and returns its URL; the run's end drops it. */
+  /** Creates a database and returns its URL. The end of the run drops it. */
   createDatabase(): Promise<string>
-  /** Returns the URL of an empty logical database; the run's end empties it. */
+  /** Returns the URL of an empty logical database. The end of the run empties it. */
   createRedis(): Promise<string>
-  /** Where both come from, for people to read. */
+  /** The origin of both, for display. */
   readonly origin: string
 }
 
-/** @returns both or none: a gateway has either */
+/** @returns `undefined` if one of them is missing, because a gateway uses both or neither */
 export async function openServices(): Promise<Services | undefined> {
   const postgres = await openPostgres()
   const redis = await openRedis()
@@ -44,8 +44,8 @@ export async function openServices(): Promise<Services | undefined> {
 let stores: Promise<{ postgres: string; redis: string }> | undefined
 
 /**
- * The addresses of a Postgres and a Redis, the same for all of a run.
- * @throws Error if one is neither there nor installed
+ * Returns the URLs of a Postgres and a Redis, which are the same during a run.
+ * @throws Error if one is neither running nor installed
  */
 export function findStores(): Promise<{ postgres: string; redis: string }> {
   stores ??= openStores()
@@ -55,28 +55,28 @@ export function findStores(): Promise<{ postgres: string; redis: string }> {
 async function openStores(): Promise<{ postgres: string; redis: string }> {
   const [postgres, redis] = [await openPostgres(), await openRedis()]
   if (postgres === undefined || redis === undefined)
-    throw new Error('a Postgres and a Redis are needed: DATABASE_URL and REDIS_URL, or their programs here')
+    throw new Error('Postgres or Redis is missing. Set DATABASE_URL and REDIS_URL, or install both.')
   return { postgres: postgres.url, redis: redis.url }
 }
 
-/** A Postgres that nobody else uses, with the durability of a real one. It stops when the run ends. */
+/** Starts a separate Postgres with full durability. It stops at the end of the run. */
 export async function startOwnPostgres(
   options: { settings?: readonly string[]; folder?: string } = {},
 ): Promise<Server> {
   const bin = findPostgres()
-  if (bin === undefined) throw new Error('needs the programs postgres and initdb')
+  if (bin === undefined) throw new Error('The programs postgres and initdb are missing. Install PostgreSQL.')
   const server = await startPostgres(bin, { ...options, settings: ['fsync=on', ...(options.settings ?? [])] })
   atEnd(() => server.stop())
   return server
 }
 
-/** A Redis that nobody else uses. It stops when the run ends. @param flags beside the usual ones */
+/** Starts a separate Redis. It stops at the end of the run. @param flags additional flags */
 export async function startOwnRedis(
   as: RedisRole = 'server',
   flags: readonly string[] = [],
 ): Promise<Server> {
   const program = findProgram('redis-server')
-  if (program === undefined) throw new Error('needs the program redis-server')
+  if (program === undefined) throw new Error('The program redis-server is missing. Install Redis.')
   const server = await startRedis(program, as, flags)
   atEnd(() => server.stop())
   return server
@@ -84,13 +84,13 @@ export async function startOwnRedis(
 
 interface Store {
   readonly url: string
-  /** Where it comes from, for people to read. */
+  /** The origin of the store, for display. */
   readonly origin: string
 }
 
 async function openPostgres(): Promise<Store | undefined> {
   const { DATABASE_URL: given } = process.env
-  if (given) return { url: given, origin: 'of DATABASE_URL' }
+  if (given) return { url: given, origin: 'from DATABASE_URL' }
   const names = new Set([process.env.PGUSER, process.env.USER, 'root', 'postgres'])
   for (const name of names) {
     const url = `postgres://${name}@127.0.0.1:5432/postgres`
@@ -102,7 +102,7 @@ async function openPostgres(): Promise<Store | undefined> {
 
 async function openRedis(): Promise<Store | undefined> {
   const { REDIS_URL: given } = process.env
-  if (given) return { url: given, origin: 'of REDIS_URL' }
+  if (given) return { url: given, origin: 'from REDIS_URL' }
   const url = 'redis://127.0.0.1:6379'
   if (await succeeds(withRedis(url, redis => redis.ping()))) return { url, origin: 'found on 127.0.0.1:6379' }
   if (findProgram('redis-server') === undefined) return undefined
@@ -122,7 +122,7 @@ async function createDatabase(server: string): Promise<string> {
   return url.href
 }
 
-/** Users' ids begin at 1 in every database, so counts that others keep in this Redis must not be ours. */
+/** Claims an empty logical database, because user IDs start at 1 and would collide with other counts in this Redis. */
 async function claimRedis(server: string): Promise<string> {
   const url = new URL(server)
   const numbers = url.pathname.length > 1 ? [url.pathname.slice(1)] : [...Array(16).keys()].reverse()
@@ -130,7 +130,7 @@ async function claimRedis(server: string): Promise<string> {
     url.pathname = `/${number}`
     const isOurs = await withRedis(url.href, async redis => {
       if ((await redis.dbsize()) > 0) return false
-      // Another run of this benchmark sees it and takes the next one.
+      // Another run sees this key and takes the next database.
       return (await redis.set('peage-bench', process.pid, 'NX')) === 'OK'
     })
     if (!isOurs) continue
@@ -138,7 +138,7 @@ async function claimRedis(server: string): Promise<string> {
     atEnd(() => withRedis(href, redis => redis.flushdb()))
     return href
   }
-  throw new Error(`no empty logical database at ${url.host}: name an empty one in REDIS_URL`)
+  throw new Error(`no empty logical database at ${url.host}. Set REDIS_URL to an empty database.`)
 }
 
 async function withRedis<T>(url: string, use: (redis: Redis) => Promise<T>): Promise<T> {
@@ -152,9 +152,9 @@ async function withRedis<T>(url: string, use: (redis: Redis) => Promise<T>): Pro
   }
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function onServer(url: string, sql: string): Promise<pg.QueryResult> {
-  // To make or drop a database, a server waits until every backend has taken note: one that is stuck holds it up.
+  // Creating or dropping a database waits for every backend, so a stuck backend would block it.
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: 2_000,
@@ -180,8 +180,8 @@ function succeeds(done: Promise<unknown>): Promise<boolean> {
 }
 
 /**
- * Starts a Postgres that has every acknowledged transaction of another one, and takes its place when it is promoted.
- * @param address of the loopback network, where the standby listens on the primary's port
+ * Starts a synchronous standby of a Postgres, which replaces it when it is promoted.
+ * @param address a loopback address, at which the standby listens on the primary's port
  */
 export async function startStandby(
   primary: Server,
@@ -193,7 +193,7 @@ export async function startStandby(
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
   const data = join(folder, 'data')
   const port = String(primary.port)
-  // The programs on the search path may be links to some of the package's programs only.
+  // The search path may contain links to only some programs of the package.
   const all = dirname(realpathSync(join(bin, 'postgres')))
   const copy = [
     '-h',
@@ -228,15 +228,15 @@ export async function startStandby(
     if ((await onServer(primary.url, streaming)).rowCount !== 0) break
     await sleep(100)
   }
-  // From now on the primary acknowledges nothing that the standby does not have.
+  // From now on the primary acknowledges only transactions that the standby has.
   await onServer(primary.url, "alter system set synchronous_standby_names = '*'")
   await onServer(primary.url, 'select pg_reload_conf()')
   return { url: url.href, promote: () => onServer(url.href, 'select pg_promote()') }
 }
 
 /**
- * Takes all connections of a Postgres, those of its clients too.
- * @returns gives the connections back
+ * Takes all connections of a Postgres, including those of its clients.
+ * @returns a function that gives the connections back
  */
 export async function fillUp(url: string): Promise<() => Promise<void>> {
   const clients: pg.Client[] = []

@@ -1,4 +1,4 @@
-// A gateway that traces, as an operator starts it: the real program, told by the environment where its spans go.
+// The real program with tracing. The environment sets the collector.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,13 +12,13 @@ import { poolSize } from './services.ts'
 
 export interface Traced extends Program {
   readonly file: string
-  /** Sends a request as a part of a trace. @returns its answer, and that trace's spans */
+  /** Sends a request as part of a trace. @returns the response and the spans of the trace */
   ask(
     method: string,
     path: string,
     options?: Parameters<typeof call>[3],
   ): Promise<{ answer: Answer; spans: SentSpan[]; parent: string }>
-  /** The token pair of a new user. */
+  /** Registers a user. @returns the user with a token pair */
   newUser(): Promise<{ id: number; email: string; access: string; refresh: string }>
   stop(): Promise<void>
 }
@@ -27,13 +27,13 @@ export const password = 'correct horse battery'
 export const adminToken = 'a-token-for-operators-0123456789'
 
 interface Settings {
-  /** The file from `upstreams:` on. */
+  /** The gateway.yaml from `upstreams:` on. */
   routes: string
   stores?: Stores
   env?: Record<string, string>
 }
 
-/** @param collector where its spans are waited for; without one it is told of none */
+/** @param collector receives the spans; without a collector, none is configured */
 export async function startTraced(
   collector: Collector | undefined,
   { routes, stores = embedded, env = {} }: Settings,
@@ -76,7 +76,7 @@ ${routes}`,
   }
 }
 
-/** Spans as an indented list: the name, and the attribute that is asked for. */
+/** Returns the kinds and names of spans as an indented list. */
 export function treeOf(spans: readonly SentSpan[], parent: string, depth = 0): string[] {
   return spans
     .filter(span => span.parentSpanId === parent)
@@ -86,7 +86,7 @@ export function treeOf(spans: readonly SentSpan[], parent: string, depth = 0): s
     ])
 }
 
-/** The one of that name; of several the first. */
+/** Returns the first span with this name. */
 export function spanOf(spans: readonly SentSpan[], name: string): SentSpan {
   const span = spans.find(one => one.name === name)
   if (span === undefined) throw new Error(`no ${name} among ${spans.map(one => one.name).join(', ')}`)

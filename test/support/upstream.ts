@@ -1,10 +1,10 @@
-// A real upstream on a port of its own: it keeps what it received and says it back.
+// A real upstream on its own port that records each request and echoes it.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface Received {
   method: string
-  /** Path and query, as they came. */
+  /** The unchanged path and query. */
   url: string
   rawHeaders: string[]
   headers: IncomingMessage['headers']
@@ -15,12 +15,12 @@ export interface Received {
 export interface Upstream {
   readonly url: string
   readonly received: Received[]
-  /** Answers instead of the echo. */
+  /** Handles the requests in place of the echo. */
   answer: RequestListener | undefined
   close(): Promise<void>
 }
 
-/** Answers 200 with what it received as JSON, unless told otherwise. */
+/** By default the upstream responds with a 200 and the received request as JSON. */
 export async function startUpstream(): Promise<Upstream> {
   const received: Received[] = []
   const server = createServer(async (request, response) => {
@@ -58,7 +58,7 @@ export async function startUpstream(): Promise<Upstream> {
   return upstream
 }
 
-/** Listens on a free port of loopback and says where. */
+/** Listens on a free port of loopback. @returns the URL */
 export async function listen(server: Server): Promise<string> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -1,4 +1,4 @@
-// Users in a database, for tests in which nobody registers.
+// Users in a database, for tests without registration.
 import type { Queryable } from '../../src/storage/database.ts'
 
 interface Columns {
@@ -11,7 +11,7 @@ interface Columns {
 
 let made = 0
 
-/** Inserts an active user of plan `free` with an email of its own, unless told otherwise. @returns the id */
+/** Inserts a user; by default an active user with the plan `free` and a new email. @returns the ID */
 export async function addUser(database: Queryable, columns: Partial<Columns> = {}): Promise<number> {
   made += 1
   const { email, plan, is_active, daily_usage, last_usage_date }: Columns = {

@@ -1,4 +1,4 @@
-// A WebSocket service and its clients: real ones, by a library that neither the gateway nor its tests wrote.
+// A WebSocket service and its clients, built with an independent library.
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ClientOptions, WebSocket, WebSocketServer } from 'ws'
@@ -6,22 +6,22 @@ import { listen } from './upstream.ts'
 
 export interface WebSocketUpstream {
   readonly url: string
-  /** The handshakes it received, and the plain requests. */
+  /** The received handshakes and plain requests. */
   readonly handshakes: IncomingMessage[]
   readonly requests: IncomingMessage[]
-  /** Its ends of the open connections. */
+  /** The service's ends of the open connections. */
   readonly sockets: WebSocket[]
-  /** How each that has closed was closed. */
+  /** The close codes of closed connections. */
   readonly closed: { code: number }[]
-  /** Instead of accepting. */
+  /** Called in place of accepting a handshake. */
   refuse: ((socket: Duplex, request: IncomingMessage) => void) | undefined
-  /** Instead of the echo. */
+  /** Called in place of the echo. */
   onOpen: ((socket: WebSocket) => void) | undefined
   answer: RequestListener | undefined
   close(): Promise<void>
 }
 
-/** Says back what it hears, and chooses the sub-protocol `chat` where it is offered. */
+/** Echoes messages, and selects the subprotocol `chat` if offered. */
 export async function startWebSocketUpstream(): Promise<WebSocketUpstream> {
   const accepting = new WebSocketServer({
     noServer: true,
@@ -70,9 +70,9 @@ export async function startWebSocketUpstream(): Promise<WebSocketUpstream> {
 
 export interface WebSocketClient {
   readonly socket: WebSocket
-  /** What it has heard and not yet been asked for. */
+  /** Returns the next unread message. */
   next(): Promise<string>
-  /** How it ended, and when (`performance.now()`). */
+  /** The close code and time (`performance.now()`). */
   readonly closed: Promise<{ code: number; at: number }>
 }
 
@@ -83,7 +83,7 @@ interface Asking {
   options?: ClientOptions
 }
 
-/** @throws the refusal's status, as `ws` says it */
+/** @throws Error of `ws` with the status code of a refusal */
 export async function openWebSocket(url: string, asking: Asking = {}): Promise<WebSocketClient> {
   const { token, protocols = [], headers = {}, options } = asking
   const socket = new WebSocket(url.replace(/^http/, 'ws'), protocols, {
@@ -122,5 +122,5 @@ export const handshake = [
   'Sec-WebSocket-Version: 13',
 ]
 
-/** What `Sec-WebSocket-Accept` is for that key (RFC 6455 §1.3). */
+/** `Sec-WebSocket-Accept` for this key (RFC 6455 §1.3). */
 export const accepted = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
