@@ -1,5 +1,5 @@
-// Users change passwords, end sessions and delete accounts on three replicas at one time: one request wins, and nothing is
-// left of a deleted user.
+// Users change passwords, end sessions and delete accounts concurrently on three replicas. One request wins, and a
+// deleted user leaves no rows.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'
@@ -12,9 +12,9 @@ import { type Answer, post, send } from './subjects.ts'
 import { countsOf, type Watch } from './watch.ts'
 
 const tries = setting('ACCOUNT_TRIES', 2_000, 200)
-/** Users at one time. */
+/** Concurrent users. */
 const lanes = 4
-/** Changes of one user's password at one time. */
+/** Concurrent password changes of one user. */
 const rivals = 8
 
 interface Place {
@@ -60,13 +60,13 @@ async function passwordChanges(place: Place, expect: Watch['expect']): Promise<v
     return { statuses: answers.map(statusOf), sessions: await activeSessions(place, user) }
   })
   expect(
-    `${rounds.length * rivals} changes of password, ${rivals} at one time with one current password: one of them wins`,
+    `${rounds.length * rivals} password changes, ${rivals} at once with the same current password: one of them succeeds`,
     rounds.every(({ statuses }) => statuses.filter(status => status === 200).length === 1) &&
       rounds.every(({ statuses }) => statuses.every(status => status === 200 || status === 401)),
     countsOf(rounds.flatMap(({ statuses }) => statuses)),
   )
   expect(
-    'one session is left, the winner’s',
+    'only the session of the successful change is left',
     rounds.every(({ sessions }) => sessions === 1),
     `${rounds.filter(({ sessions }) => sessions === 1).length} of ${rounds.length}`,
   )
@@ -96,12 +96,12 @@ async function endings(place: Place, expect: Watch['expect']): Promise<void> {
   const sum = (field: 'alive' | 'rotated' | 'sessions') =>
     rounds.reduce((total, round) => total + round[field], 0)
   expect(
-    `${rounds.length} times all sessions ended, with rotations of three under way: none of their refresh tokens works after it`,
+    `all sessions ended ${rounds.length} times during three refreshes: no refresh token works afterwards`,
     sum('alive') === 0 && sum('sessions') === 0,
-    `${sum('alive')} of ${sum('rotated')} that were rotated meanwhile, ${sum('sessions')} sessions left`,
+    `${sum('alive')} of ${sum('rotated')} tokens issued meanwhile work, ${sum('sessions')} sessions left`,
   )
   expect(
-    'each is answered 200',
+    'each of these requests gets a 200',
     rounds.every(({ status }) => status === 200),
     countsOf(rounds.map(({ status }) => status)),
   )
@@ -123,13 +123,13 @@ async function deletions(place: Place, expect: Watch['expect']): Promise<void> {
     return { deleted, statuses: [deleted, ...others], left: await leftOf(place, user) }
   })
   expect(
-    `${rounds.length} deletions against a login, a refresh, a counted use and a new API token each: nothing of the user is left`,
+    `${rounds.length} deletions during a login, a refresh, a counted use and a new API key: no row of the user is left`,
     rounds.every(({ left, deleted }) => left === 0 && deleted === 200),
     `${rounds.filter(({ deleted }) => deleted === 200).length} deleted, ${rounds.reduce((sum, { left }) => sum + left, 0)} rows left`,
   )
   const statuses = rounds.flatMap(round => round.statuses)
   expect(
-    'none of them is answered 500',
+    'none of these requests gets a 500',
     statuses.every(status => status > 0 && status !== 500),
     countsOf(statuses),
   )
@@ -142,13 +142,13 @@ async function twoDeletions(place: Place, expect: Watch['expect']): Promise<void
     return { statuses: answers.map(statusOf).sort(), left: await leftOf(place, user) }
   })
   expect(
-    `${rounds.length} times two deletions at one time: one is 200, the other 401, nothing is left`,
+    `two concurrent deletions, ${rounds.length} times: one gets a 200, the other a 401, no row is left`,
     rounds.every(({ statuses: [a, b], left }) => a === 200 && b === 401 && left === 0),
     countsOf(rounds.flatMap(({ statuses }) => statuses)),
   )
 }
 
-/** Plays `count` rounds, some at one time, each with a user of its own who is signed in. */
+/** Plays `count` rounds, some concurrently, each with its own logged-in user. */
 async function race<Round>(
   { ports, database }: Place,
   count: number,
@@ -168,7 +168,7 @@ async function race<Round>(
   return rounds
 }
 
-/** Tries again if the gateway is overloaded: the race comes later. */
+/** Retries if the gateway is overloaded, because the race only starts later. */
 async function signIn(port: number, email: string): Promise<TokenPair> {
   for (let left = 20; ; left -= 1) {
     try {
@@ -182,12 +182,12 @@ async function signIn(port: number, email: string): Promise<TokenPair> {
 
 function call(port: number, method: string, path: string, { access }: User, body: object): Promise<Answer> {
   const text = JSON.stringify(body)
-  // Node does not frame the body of a DELETE by itself.
+  // Node does not frame the body of a DELETE.
   const headers = { ...bearer(access), 'content-length': Buffer.byteLength(text) }
   return send(port, method, `/api/v1/auth${path}`, headers, text)
 }
 
-/** Waits up to 4 ms, so that the rivals begin in another order each time. */
+/** Waits up to 4 ms, so that the requests start in a different order each time. */
 function pause(): Promise<void> {
   return sleep(random() * 4)
 }

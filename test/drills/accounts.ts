@@ -1,9 +1,9 @@
-// Accounts that sign in: drills insert them into the database, with a password whose hash takes half a millisecond to verify.
+// Accounts that drills insert into the database. Their password hash takes only half a millisecond to verify.
 import type { Pool } from 'pg'
 import { password, passwordHash } from '../support/client.ts'
 import { type JsonAnswer, post } from './subjects.ts'
 
-/** Settings without rate limits: all clients of a drill have one address. */
+/** Settings without rate limits, because all clients of a drill have the same address. */
 export const noRateLimits =
   'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }'
 
@@ -12,7 +12,7 @@ export interface TokenPair {
   readonly refresh: string
 }
 
-/** Creates users of plan pro and returns their emails. */
+/** Creates users with the plan `pro`. @returns their emails */
 export async function createAccounts(database: Pool, count: number): Promise<string[]> {
   const { rows } = await database.query<{ email: string }>(
     `insert into users (email, password_hash, plan)
@@ -22,7 +22,7 @@ export async function createAccounts(database: Pool, count: number): Promise<str
   return rows.map(({ email }) => email)
 }
 
-/** @param port of a gateway */
+/** @param port the port of a gateway */
 export async function login(port: number, email: string): Promise<TokenPair> {
   return pairOf(await post(port, 'login', { email, password }))
 }
@@ -35,12 +35,12 @@ export async function refresh(port: number, token: string): Promise<TokenPair> {
 /** @param token a refresh token */
 export async function logout(port: number, token: string): Promise<void> {
   const { status } = await post(port, 'logout', { refresh_token: token })
-  if (status !== 200) throw new Error(`logout answered ${status}`)
+  if (status !== 200) throw new Error(`the logout failed with ${status}`)
 }
 
 /** @throws Error if the response contains no pair */
 export function pairOf({ status, body }: JsonAnswer): TokenPair {
-  if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)} in the place of a token pair`)
+  if (status !== 200) throw new Error(`no token pair, but ${status} ${JSON.stringify(body)}`)
   return { access: String(body.access_token), refresh: String(body.refresh_token) }
 }
 

@@ -1,4 +1,4 @@
-// Judges the alerts: which receivers got them, how late and how often, and what became of the others.
+// Checks which receivers got alerts, when and how often, and the status of the other alerts.
 import type { Pool } from 'pg'
 import { type Emitted, kindOf, kinds } from './alert-kinds.ts'
 import { quantiles } from './alerts.ts'
@@ -6,28 +6,28 @@ import type { Receipt } from './serve-receivers.ts'
 import type { Watch } from './watch.ts'
 
 interface Seen {
-  /** By the number of the alert. */
+  /** The alerts by number. */
   readonly emitted: readonly Emitted[]
   readonly receipts: readonly Receipt[]
-  /** Ids of the messages that the killed replica had leased. */
+  /** The IDs of the messages that the killed replica had leased. */
   readonly leased: ReadonlySet<string>
-  /** When it was killed. */
+  /** The time of the kill. */
   readonly killed: bigint
 }
 
 export function judgeReceipts({ say, expect }: Watch, { emitted, receipts, leased, killed }: Seen): void {
   const bogus = receipts.filter(({ number }) => number === undefined)
   expect(
-    'every signature is good',
+    'every signature is valid',
     bogus.length === 0 && receipts.length > 0,
-    `${bogus.length} of ${receipts.length} are not`,
+    `${bogus.length} of ${receipts.length} are invalid`,
   )
   const strays = receipts.filter(
     ({ number, receiver }) => number !== undefined && emitted[number]?.index !== receiver,
   )
-  expect('none comes to another receiver', strays.length === 0, `${strays.length} did`)
+  expect('no alert reaches another receiver', strays.length === 0, `${strays.length} did`)
 
-  /** The first receipt of each alert, and how often each message came. */
+  /** The first receipt of each alert, and the number of receipts of each message. */
   const firsts = new Map<number | undefined, Receipt>()
   const times = new Map<string, number>()
   for (const receipt of receipts.filter(({ receiver }) => kindOf(receiver) === 'up')) {
@@ -40,7 +40,7 @@ export function judgeReceipts({ say, expect }: Watch, { emitted, receipts, lease
     return receipt === undefined ? [] : [{ receipt, delay: Number(receipt.at - at) / 1e6 }]
   })
   expect(
-    'every alert came to every healthy receiver',
+    'every alert reaches its healthy receiver',
     came.length === due.length,
     `${came.length} of ${due.length}`,
   )
@@ -49,20 +49,18 @@ export function judgeReceipts({ say, expect }: Watch, { emitted, receipts, lease
   const known = twice.filter(([id, count]) => leased.has(id) && count === 2)
   const before = emitted.flatMap(one => one.before)
   const cut = before.filter(status => status === 0).length
-  say(
-    `${cut} emits were cut off by the kill, ${before.length - cut} were refused; all of them were sent again`,
-  )
+  say(`the kill cut off ${cut} requests, ${before.length - cut} were refused; all were sent again`)
   expect(
-    'every alert that came twice was under lease at the kill',
+    'only alerts that were leased at the kill arrive twice',
     known.length === twice.length,
-    `${twice.length} came twice, ${leased.size} were under lease`,
+    `${twice.length} arrived twice, ${leased.size} were leased`,
   )
 
   const delays = quantiles(came.filter(({ receipt }) => !leased.has(receipt.id)).map(({ delay }) => delay))
   expect(
-    'median delay of the healthy is below 1 s',
+    'the median delay at healthy receivers is below 1 s',
     delays(0.5) < 1_000,
-    `${delays(0.5).toFixed(0)} ms, p99 ${delays(0.99).toFixed(0)} ms, worst ${delays(1).toFixed(0)} ms`,
+    `${delays(0.5).toFixed(0)} ms, p99 ${delays(0.99).toFixed(0)} ms, maximum ${delays(1).toFixed(0)} ms`,
   )
   if (leased.size > 0) {
     const again = receipts
@@ -70,9 +68,9 @@ export function judgeReceipts({ say, expect }: Watch, { emitted, receipts, lease
       .map(({ at }) => Number(at - killed) / 1e9)
     const latest = Math.max(...again)
     expect(
-      'leases are taken up within 40 s',
+      'expired leases are taken over within 40 s',
       latest < 40,
-      `${again.length}, the last ${latest.toFixed(1)} s after the kill`,
+      `${again.length} leases, the last ${latest.toFixed(1)} s after the kill`,
     )
   }
 }
@@ -84,7 +82,7 @@ interface DeliveryCount {
   readonly count: number
 }
 
-/** @param users ids, by the index of their receiver */
+/** @param users the user IDs by the index of their receiver */
 export async function judgeDeliveries(
   { say, expect }: Watch,
   database: Pool,
@@ -96,11 +94,11 @@ export async function judgeDeliveries(
     return { kind, median: quantiles(took)(0.5) }
   })
   const refused = emitted.filter(({ status }) => status !== 202).length
-  expect('every emit is answered 202', refused === 0, `${emitted.length - refused} of ${emitted.length}`)
+  expect('every alert gets a 202', refused === 0, `${emitted.length - refused} of ${emitted.length}`)
   const values = medians.map(({ median }) => median)
-  // A receiver's second would show. The noise of a busy machine must not.
+  // A wait for a receiver would take a second. The tolerance allows for the noise of a busy machine.
   expect(
-    'emits take the same time whatever the receiver',
+    'sending an alert takes the same time for every kind of receiver',
     Math.max(...values) < 1.5 * Math.min(...values),
     `medians in ms: ${medians.map(({ kind, median }) => `${kind} ${median.toFixed(1)}`).join(', ')}`,
   )
@@ -117,9 +115,9 @@ export async function judgeDeliveries(
     const delivered = ofKind(({ status }) => status === 'delivered')
     const pending = ofKind(({ status }) => status === 'pending')
     const untried = ofKind(({ is_tried }) => !is_tried)
-    say(`${kind}: ${delivered} delivered, ${pending} to be tried again, ${untried} not tried yet`)
+    say(`${kind}: ${delivered} delivered, ${pending} pending, ${untried} not tried yet`)
   }
   const givenUp = sum(({ status }) => status === 'failed' || status === 'dropped')
   const all = sum(() => true)
-  expect('none is given up', givenUp === 0 && all >= emitted.length, `${givenUp} of ${all}`)
+  expect('no delivery is given up', givenUp === 0 && all >= emitted.length, `${givenUp} of ${all}`)
 }

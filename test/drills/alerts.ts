@@ -1,4 +1,4 @@
-// Alerts as a service behind the gateway emits them, and the users who receive them.
+// Sends alerts like a service behind the gateway, and creates the users who receive them.
 import { randomBytes } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import type { Pool } from 'pg'
@@ -9,20 +9,20 @@ const agent = new Agent({ keepAlive: true })
 export interface Alert {
   readonly type: string
   readonly data: unknown
-  /** Every user with a webhook without it. */
+  /** The receiving user; by default every user with a webhook. */
   readonly user_id?: number | undefined
 }
 
 export interface EmitAnswer {
   readonly status: number
   readonly deliveries: number
-  /** Milliseconds. */
+  /** The duration in milliseconds. */
   readonly took: number
-  /** When the response came, on the clock that all processes of a machine share (nanoseconds). */
+  /** The time of the response on the clock that all processes share, in nanoseconds. */
   readonly at: bigint
 }
 
-/** @param port of a replica's admin listener */
+/** @param port the port of a replica's admin listener */
 export function emit(port: number, alert: Alert): Promise<EmitAnswer> {
   return new Promise((resolve, reject) => {
     const begun = process.hrtime.bigint()
@@ -55,8 +55,8 @@ export interface Webhook {
 }
 
 /**
- * Creates pro users with a webhook each, in one statement instead of as many registrations.
- * @returns the users' ids, in the order of their webhooks
+ * Creates pro users with a webhook each, in one statement.
+ * @returns the user IDs in the order of the webhooks
  */
 export async function createUsers(database: Pool, webhooks: readonly Webhook[]): Promise<number[]> {
   const { rows } = await database.query<{ id: string }>(
@@ -81,7 +81,7 @@ export async function createUsers(database: Pool, webhooks: readonly Webhook[]):
   return rows.map(({ id }) => Number(id))
 }
 
-/** @returns a function of the share: 0.5 is the median */
+/** @returns a function of the share, for example 0.5 for the median */
 export function quantiles(values: readonly number[]): (share: number) => number {
   const sorted = values.toSorted((a, b) => a - b)
   return share => sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN

@@ -1,4 +1,4 @@
-// Clients that make up paths, methods, hosts, tokens and keys: none of them creates a time series.
+// Requests with random paths, methods, hosts, tokens and keys create no time series.
 import { randomUUID } from 'node:crypto'
 import type { Pool } from 'pg'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
@@ -11,9 +11,9 @@ import { createUsers } from './users.ts'
 import type { Watch } from './watch.ts'
 
 const requests = 100_000
-/** Of each: users with a use left, with none, deactivated, with a key. */
+/** The number of users of each sort: with uses left, without, deactivated, with an API key. */
 const each = 1_000
-/** A day's uses: a user who has some left does not use all of them. */
+/** The daily limit. The drill never uses it up. */
 const daily = 1_000_000
 
 export async function cardinality({ say, expect }: Watch): Promise<void> {
@@ -33,26 +33,30 @@ export async function cardinality({ say, expect }: Watch): Promise<void> {
     })
     const kinds = total(await strangers.everyKind())
     const before = await scrape(address)
-    say(`${kinds} requests, one of each kind: ${before.series.size} time series`)
+    say(`${kinds} requests, one of each kind, create ${before.series.size} time series`)
     const answers = await strangers.random(requests)
     strangers.stop()
     const after = await scrape(address)
-    say(`${total(answers)} at random, answered ${byClass(answers)}`)
+    say(`${total(answers)} random requests by result: ${byClass(answers)}`)
     const grown = [...after.series.keys()].filter(id => !before.series.has(id))
     expect(
-      `${requests} requests leave the number of time series unchanged`,
+      `${requests} random requests create no time series`,
       after.series.size === before.series.size && grown.length === 0,
       `${before.series.size} before, ${after.series.size} after${grown.length > 0 ? `: ${grown.slice(0, 5).join(' ')}` : ''}`,
     )
     const counted = after.sum('http_requests_total') - before.sum('http_requests_total')
-    expect('they are counted', counted > 0.9 * requests, `${counted}, the others being no HTTP`)
+    expect(
+      'these requests are counted',
+      counted > 0.9 * requests,
+      `${counted}; the others are not valid HTTP`,
+    )
   } finally {
     await stage.stop()
     await upstream.stop()
   }
 }
 
-/** Makes users of each sort. @returns keys, of the last users */
+/** Changes users to each sort. @returns the API keys of the last users */
 async function changeUsers(database: Pool): Promise<string[]> {
   const keys = Array.from({ length: each }, () => `peage_${randomUUID()}`)
   await database.query(
@@ -68,7 +72,7 @@ async function changeUsers(database: Pool): Promise<string[]> {
   return keys
 }
 
-/** With rate limits the statuses would depend on how busy the machine is. */
+/** Without rate limits, because they would make the status codes depend on the speed of the machine. */
 function settings(signing: string): string {
   return `limits: { free_daily: ${daily} }
 auth: { keys: [${JSON.stringify(signing)}], ${noRateLimits} }`

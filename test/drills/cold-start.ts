@@ -1,4 +1,4 @@
-// 100,000 users come at once to a gateway that remembers none. Each is looked up once, and memory stays in its bounds.
+// 100,000 users arrive at once at a gateway with empty caches. Each is looked up once, and memory stays bounded.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { peakMemory } from '../support/process-stat.ts'
@@ -10,16 +10,16 @@ import { createUsers, type Users } from './users.ts'
 import type { Watch } from './watch.ts'
 
 const users = 100_000
-/** Requests of one user at the same moment. */
+/** Concurrent requests of one user. */
 const together = 3
 const few = 1_000
-/** MiB of heap: enough for a gateway that remembers few users, too little for one with the defaults. */
+/** The heap limit in MiB: enough to cache few users, too little for the default caches. */
 const heap = 96
 
 interface Playing extends Users {
   readonly watch: Watch
   readonly stage: ReplicaStage
-  /** The upstream's port. */
+  /** The port of the upstream. */
   readonly upstream: number
 }
 
@@ -30,24 +30,28 @@ export async function coldStart(watch: Watch): Promise<void> {
   try {
     await stage.migrate()
     const { keys, tokens } = await createUsers(stage, users, 'pro')
-    say(`${users} users, and a token of ${tokens[0]?.length} bytes of each`)
+    say(`${users} users, each with a token of ${tokens[0]?.length} bytes`)
     const playing = { watch, stage, upstream: upstream.port, tokens, keys }
-    const usual = await askForAll(playing, 'by default')
-    // A process collects garbage when it needs room. A small heap shows how much it must have.
+    const usual = await askForAll(playing, 'default caches')
+    // A process collects garbage only when it needs space. A small heap shows the memory that it really needs.
     const small = await askForAll(
       playing,
-      `remembering ${few}`,
+      `caches of ${few} users`,
       { remember: { users: few, tokens: few } },
       { NODE_OPTIONS: `--max-old-space-size=${heap}` },
     )
-    expect('by default: each user is looked up once', usual.lookUps === users, `${usual.lookUps} look-ups`)
+    expect('default caches: each user is looked up once', usual.lookUps === users, `${usual.lookUps} lookups`)
     expect(
-      'by default: a known user is not looked up again',
+      'default caches: a cached user is not looked up again',
       usual.again === 0,
-      `${usual.again} look-ups for ${usual.asked} more requests`,
+      `${usual.again} lookups for ${usual.asked} more requests`,
     )
-    expect('by default: memory stays below 400 MiB', usual.peak < 400, `${usual.peak.toFixed(0)} MiB`)
-    expect(`remembering ${few}: memory stays below 250 MiB`, small.peak < 250, `${small.peak.toFixed(0)} MiB`)
+    expect('default caches: memory stays below 400 MiB', usual.peak < 400, `${usual.peak.toFixed(0)} MiB`)
+    expect(
+      `caches of ${few} users: memory stays below 250 MiB`,
+      small.peak < 250,
+      `${small.peak.toFixed(0)} MiB`,
+    )
   } finally {
     await stage.stop()
     await upstream.stop()
@@ -56,14 +60,14 @@ export async function coldStart(watch: Watch): Promise<void> {
 
 interface Outcome {
   readonly lookUps: number
-  /** Look-ups for further requests of users who are known, and how many requests. */
+  /** The number of lookups for further requests of cached users, and of these requests. */
   readonly again: number
   readonly asked: number
-  /** MiB. */
+  /** The peak memory in MiB. */
   readonly peak: number
 }
 
-/** @param auth more of the section `auth` */
+/** @param auth more members of the section `auth` */
 async function askForAll(
   { watch: { say, expect }, stage, upstream, tokens, keys }: Playing,
   title: string,
@@ -80,7 +84,7 @@ routes:
   - { path: /public/small, upstream: service, plans: [pro] }`,
       env,
     })
-    // The gateway remembers nothing before its first heartbeat.
+    // The gateway caches nothing before its first heartbeat.
     await sleep(1_000)
     const before = peakMemory(gateway.pids)
     const server = watchServer(stage.database)
@@ -88,24 +92,24 @@ routes:
     const longest = await server.stop()
     const { lookUps, mostOfOne } = await relay.counts()
     say(
-      `${title}: ${answered} answers in ${seconds.toFixed(1)} s, ${together} at the same moment for each user; all were known after that`,
+      `${title}: ${answered} responses in ${seconds.toFixed(1)} s, ${together} concurrent requests per user`,
     )
-    // On a busy machine a stall may come from other work.
+    // On a busy machine, other processes may cause delays.
     say(
-      `${title}: the drill itself stood still for ${ownStall.toFixed(0)} ms at most, Postgres took ${longest.toFixed(0)} ms at most for a look-up of the drill's`,
+      `${title}: the drill process was blocked for at most ${ownStall.toFixed(0)} ms; the drill's own lookups took at most ${longest.toFixed(0)} ms`,
     )
     const failed = `${failures.length} of ${users * together} ${failures.slice(0, 9)}`
     expect(`${title}: no request fails`, failures.length === 0 && answered === users * together, failed)
     expect(
-      `${title}: at most one look-up of a user is under way`,
+      `${title}: at most one lookup per user runs at a time`,
       mostOfOne === 1,
-      `${mostOfOne} at most, ${lookUps} in all`,
+      `at most ${mostOfOne}, ${lookUps} in total`,
     )
     const everyTenth = tokens.filter((_, at) => at % 10 === 0)
     const again = await rush(gateway.port, everyTenth, 1)
     const later = await relay.counts()
     const peak = peakMemory(gateway.pids)
-    say(`${title}: memory ${before.toFixed(0)} → ${peak.toFixed(0)} MiB at its peak`)
+    say(`${title}: memory ${before.toFixed(0)} MiB before, ${peak.toFixed(0)} MiB at its peak`)
     await gateway.stop()
     return { lookUps, again: later.lookUps - lookUps, asked: again.answered, peak }
   } finally {
@@ -113,7 +117,7 @@ routes:
   }
 }
 
-/** Measures how long Postgres takes, asked directly 50 times a second. */
+/** Measures direct lookups in Postgres, 50 per second. @returns `stop` returns the longest duration in milliseconds */
 function watchServer(database: Pool): { stop(): Promise<number> } {
   let longest = 0
   let isDone = false

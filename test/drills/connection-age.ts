@@ -1,4 +1,4 @@
-// Kept connections end after `connection_age`, under load and without an error. The drill prints what that costs.
+// Idle connections end after `connection_age`, under load and without an error. The drill prints the cost.
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,9 +18,9 @@ export async function connectionAge({ say, expect }: Watch): Promise<void> {
   const without = await run(0)
   const aged = await run(ageSeconds)
   expect(
-    `no connection takes a request after ${mostSeconds} s`,
+    `no connection older than ${mostSeconds} s gets a request`,
     aged.oldestMs <= mostSeconds * 1_000,
-    `the oldest was ${(aged.oldestMs / 1_000).toFixed(2)} s old (without a limit: ${(without.oldestMs / 1_000).toFixed(0)} s); ${aged.connections} connections for ${aged.done} requests`,
+    `the oldest had ${(aged.oldestMs / 1_000).toFixed(2)} s (without a limit: ${(without.oldestMs / 1_000).toFixed(0)} s); ${aged.connections} connections for ${aged.done} requests`,
   )
   expect(
     'no request fails',
@@ -28,11 +28,11 @@ export async function connectionAge({ say, expect }: Watch): Promise<void> {
     `${aged.failures.length}: ${[...new Set(aged.failures)]}`,
   )
   say(
-    `CPU of the gateway: ${aged.cpuMicros} µs a request, ${without.cpuMicros} without a limit; p99 ${aged.p99.toFixed(1)} and ${without.p99.toFixed(1)} ms`,
+    `CPU of the gateway: ${aged.cpuMicros} µs per request, ${without.cpuMicros} µs without a limit; p99 ${aged.p99.toFixed(1)} ms and ${without.p99.toFixed(1)} ms`,
   )
 }
 
-/** @param age seconds; 0 for no limit */
+/** @param age `connection_age` in seconds; 0 for no limit */
 async function run(age: number) {
   const opened = new WeakMap<Socket, number>()
   let connections = 0

@@ -1,4 +1,5 @@
-// The cost of an open console: CPU per request with the overview open on the clients' gateway, and on another one.
+// Measures the cost of an open console: CPU per request with the overview open at the loaded gateway and at another
+// gateway.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../../bench/rounds.ts'
 import { cpuSeconds } from '../support/process-stat.ts'
@@ -9,12 +10,12 @@ import { serviceAt } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const pairs = setting('CONSOLE_PAIRS', 20, 3)
-/** Milliseconds of half a pair. The page sends its requests twice in that time. */
+/** The duration of one measurement in milliseconds. The page sends its requests twice in this time. */
 const time = 20_000
-/** Of CPU per request, in the median. */
+/** The maximum increase of CPU per request, in the median. */
 const mostMore = 0.01
 
-/** @param upstream its port */
+/** @param upstream the port of the upstream */
 export async function costOfOpenConsole(upstream: number, { say, expect }: Watch): Promise<void> {
   if (pairs === 0) return
   const [stage, otherStage] = [await openStage(), await openStage()]
@@ -31,7 +32,7 @@ export async function costOfOpenConsole(upstream: number, { say, expect }: Watch
     const questions = [{ path: '/public/small', headers: {} }]
     const ask = (slice: { warmUp: number; time: number }) =>
       load.run({ port, pids: [...pids], questions, status: 200, connections: 16, ...slice })
-    // A browser takes processor time and caches from its neighbours. So one console is open all the time.
+    // A browser takes CPU time and cache from other processes, so one console is always open.
     const open = async (own: boolean) => {
       await (own ? otherTab : ownTab).leave()
       await (own ? ownTab : otherTab).comeBack()
@@ -45,7 +46,7 @@ export async function costOfOpenConsole(upstream: number, { say, expect }: Watch
     const more: number[] = []
     const rates: number[] = []
     for (let pair = 0; pair < pairs; pair += 1) {
-      // Each half is first as often as second: other work on the machine affects both.
+      // The order alternates, so that other work on the machine affects both equally.
       const first = await measure(pair % 2 === 1)
       const second = await measure(pair % 2 === 0)
       const [without, within] = pair % 2 === 0 ? [first, second] : [second, first]
@@ -54,9 +55,9 @@ export async function costOfOpenConsole(upstream: number, { say, expect }: Watch
     }
     const percent = (share: number) => `${(quantile(more, share) * 100).toFixed(2)} %`
     expect(
-      'CPU per request of clients is at most 1 % more with the console open, in the median of pairs',
+      'an open console raises the CPU per request by at most 1 % (median of pairs)',
       quantile(more, 0.5) <= mostMore,
-      `${percent(0.5)}; half of ${pairs} pairs from ${percent(0.25)} to ${percent(0.75)}, at ${quantile(rates, 0.5).toFixed(0)} requests/s`,
+      `${percent(0.5)}; quartiles ${percent(0.25)} and ${percent(0.75)} of ${pairs} pairs, at ${quantile(rates, 0.5).toFixed(0)} requests/s`,
     )
     const idle = async (own: boolean) => {
       await open(own)
@@ -66,7 +67,7 @@ export async function costOfOpenConsole(upstream: number, { say, expect }: Watch
       return (((cpuSeconds(pids) - before) * 1_000) / 30).toFixed(2)
     }
     const without = await idle(false)
-    say(`without a load ${await idle(true)} ms of CPU a second with the console open, ${without} without`)
+    say(`CPU without load: ${await idle(true)} ms per second with the console open, ${without} ms without`)
   } finally {
     for (const tab of tabs) await tab.close()
     await load.stop()

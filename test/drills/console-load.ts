@@ -1,8 +1,9 @@
-// Requests with several outcomes at a fixed rate, each counted: the console's figures are compared with these counts.
+// Sends and counts requests with several outcomes at a fixed rate. The drill compares the console's figures with the
+// counts.
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { codeOf } from './error-code.ts'
 
-/** Ten requests, by turns. */
+/** The order of ten requests. */
 const turns = [
   'passes',
   'passes',
@@ -20,23 +21,23 @@ type Kind = (typeof turns)[number]
 interface Question {
   readonly path: string
   readonly headers: OutgoingHttpHeaders
-  /** Of the right answer. */
+  /** The expected status code. */
   readonly status: number
 }
 
-/** Header fields of two users. */
+/** The headers of two users. */
 export interface Callers {
-  /** Of plan pro. */
+  /** The headers of a pro user. */
   readonly bearer: Record<string, string>
-  /** Of a free user whose day is spent. */
+  /** The headers of a free user without uses left. */
   readonly spent: Record<string, string>
 }
 
 export interface Counted {
   readonly requests: number
-  /** Answered 5xx. */
+  /** The number of 5xx responses. */
   readonly errors: number
-  /** By guard. */
+  /** The number of refusals by guard. */
   readonly refused: Readonly<Record<string, number>>
 }
 
@@ -62,7 +63,7 @@ export function startCountedLoad(port: number, { bearer, spent }: Callers, perSe
   const begun = performance.now()
   let sent = 0
   const timer = setInterval(() => {
-    // By the clock, not by the tick: a late tick must not thin the load out.
+    // The clock decides how many requests are due, so that a late tick does not lower the rate.
     while (sent < ((performance.now() - begun) / 1_000) * perSecond) {
       const one = send(turns[sent % turns.length] ?? 'public')
       sent += 1

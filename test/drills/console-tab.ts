@@ -1,4 +1,4 @@
-// A Chromium with the console's overview open, signed in, and what its tab takes.
+// A Chromium with the console open and signed in, and the resource usage of its tab.
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
@@ -9,26 +9,26 @@ import { canConnect, findProgram, freePort } from '../support/servers.ts'
 import { residentOf } from './memory.ts'
 import { MiB } from './noise.ts'
 
-/** What the tab takes after a garbage collection. */
+/** The resource usage of the tab after a garbage collection. */
 export interface TabMemory {
-  /** MiB. */
+  /** The heap in MiB. */
   readonly heap: number
-  /** MiB of the tab's process. */
+  /** The resident memory of the tab's process in MiB. */
   readonly resident: number
-  /** Elements of the page. */
+  /** The number of elements of the page. */
   readonly nodes: number
   readonly listeners: number
 }
 
 export interface ConsoleTab {
   /**
-   * Attaches to the page while `work` is done. The tab keeps every response that it receives while a debugger is attached,
-   * so `work` should be short.
+   * Attaches to the page during `work`, which should be short. While a debugger is attached, the tab keeps every
+   * response in memory.
    */
   looking<T>(work: (page: Page) => Promise<T>): Promise<T>
-  /** Renderer processes. The first is the tab's. */
+  /** Returns the renderer processes. The first belongs to the tab. */
   pids(): Promise<number[]>
-  /** The next overview that the page receives, and the text that it then shows above the first chart. */
+  /** Returns the next overview that the page receives, and the text above the first chart. */
   given(): Promise<{ overview: OverviewSeries & { step: number }; shown: string | null }>
   /** Shows an empty page, which sends nothing to the gateway. */
   leave(): Promise<void>
@@ -40,7 +40,7 @@ export interface ConsoleTab {
 /** @param admin the port of the admin listener */
 export async function openConsole(admin: number, token: string): Promise<ConsoleTab> {
   const program = findProgram('chromium')
-  if (program === undefined) throw new Error('this drill needs the program chromium')
+  if (program === undefined) throw new Error('The program chromium is missing. Install Chromium.')
   const port = await freePort()
   const { path: folder } = temporaryFolder()
   const browser = await startMeasured({
@@ -83,7 +83,7 @@ export async function openConsole(admin: number, token: string): Promise<Console
     return (
       processInfo
         .filter(({ type }) => type === 'renderer')
-        // Chromium keeps spare processes. The tab's process has worked most.
+        // Chromium keeps spare processes. The tab's process has used the most CPU.
         .sort((one, other) => other.cpuTime - one.cpuTime)
         .map(({ id }) => id)
     )
@@ -139,8 +139,8 @@ interface Metrics {
 }
 
 /**
- * Calls methods of the debugging protocol one after the other. A driver of browsers would leave objects in the page.
- * @returns the result of each
+ * Calls methods of the debugging protocol in order. A browser driver would leave objects in the page.
+ * @returns the results
  */
 async function askBrowser<Results extends unknown[]>(
   port: number,

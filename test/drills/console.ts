@@ -1,5 +1,5 @@
-// The console is open in a browser for an hour under load, with one and with two workers. Nothing grows, and its
-// figures are right.
+// The console is open in a browser for an hour under load, with one and two workers. No memory grows, and its figures
+// are right.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { OverviewSeries } from '../../src/admin/overview.ts'
 import { scrape } from '../support/scrape.ts'
@@ -18,18 +18,18 @@ import { startUpstream } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const duration = setting('CONSOLE_SECONDS', 3_600, 60) * 1_000
-/** Until code is compiled and caches have their working size. The charts fill for the first 15 minutes. */
+/** The time until code is compiled and caches are full. The charts fill during the first 15 minutes. */
 const warmUp = Math.min(120_000, duration / 3)
 const perSecond = setting('CONSOLE_PER_SECOND', 100, 100)
-/** Of the comparison of the figures. It must fit in the 15 minutes that the overview shows. */
+/** The duration of the comparison of figures. It must fit in the 15 minutes of the overview. */
 const counted = setting('CONSOLE_COUNTED_SECONDS', 300, 30) * 1_000
 const step = 10_000
 const bars = {
-  heap: { name: 'heap of the tab after collection, MiB', most: 1 },
+  heap: { name: 'heap of the tab after garbage collection, MiB', most: 1 },
   resident: { name: 'resident memory of the tab, MiB', most: 16 },
-  nodes: { name: 'elements of the page', most: 60 },
-  listeners: { name: 'listeners of the page', most: 20 },
-  gateway: { name: 'heaps of the gateway after collection, MiB', most: 6 },
+  nodes: { name: 'number of elements of the page', most: 60 },
+  listeners: { name: 'number of listeners of the page', most: 20 },
+  gateway: { name: 'heaps of the gateway after garbage collection, MiB', most: 6 },
 }
 
 export async function consoleOpen(watch: Watch): Promise<void> {
@@ -66,13 +66,13 @@ async function withWorkers(workers: number, upstream: number, watch: Watch): Pro
     }))
     const { requests } = await load.stop()
     expect(
-      `${title}no request is answered wrongly`,
+      `${title}every request gets the expected status code`,
       load.wrong.length === 0,
-      `${load.wrong.length} of ${requests} ${[...new Set(load.wrong)].slice(0, 5).join('; ')}`.trim(),
+      `${load.wrong.length} of ${requests} do not ${[...new Set(load.wrong)].slice(0, 5).join('; ')}`.trim(),
     )
     expectFlat(watch, title, bars, looks, duration)
     const resident = gateway.pids.map(pid => residentOf(pid).toFixed(0)).join(', ')
-    say(`${title}resident memory of the gateway ${resident} MiB`)
+    say(`${title}the resident memory of the gateway is ${resident} MiB`)
     await compare(title, { gateway, callers, tab }, watch)
   } finally {
     await open?.close()
@@ -86,10 +86,10 @@ interface Playing {
   readonly tab: ConsoleTab
 }
 
-/** Compares what the page receives and shows with `/metrics` and with the load's own count, of the same requests. */
+/** Compares the figures of the page with `/metrics` and with the counts of the load, for the same requests. */
 async function compare(title: string, playing: Playing, { expect }: Watch): Promise<void> {
   const { gateway, callers, tab } = playing
-  // The count begins when the overview has the requests of the last step, and the page has the overview.
+  // The count starts when the page has received the overview of the last step.
   await endOfStep()
   const from = Math.floor(Date.now() / step) * (step / 1_000)
   const before = await countsOf(gateway.admin)
@@ -104,7 +104,7 @@ async function compare(title: string, playing: Playing, { expect }: Watch): Prom
     series.reduce<number>((total, value, index) => total + ((at[index] ?? 0) > from ? (value ?? 0) : 0), 0)
   const compareFigure = (name: string, ...[first, second, third]: [number, number, number]) =>
     expect(
-      `${title}${name}: overview, /metrics and the load's own count are within 1 %`,
+      `${title}${name}: the overview, /metrics and the load agree within 1 %`,
       [first, second].every(other => Math.abs(other - third) <= third / 100),
       `${first}, ${second} and ${third}`,
     )
@@ -116,13 +116,13 @@ async function compare(title: string, playing: Playing, { expect }: Watch): Prom
   }
   const last = (given.requests.at(-1) ?? 0) / given.step
   expect(
-    `${title}the figure above the chart is the rate of the last step`,
+    `${title}the figure above the chart shows the rate of the last step`,
     Math.abs(Number(shown) - last) < 0.051,
-    `${shown} a second, of ${last} given`,
+    `shown ${shown} per second, received ${last}`,
   )
 }
 
-/** A step ends at each multiple of ten seconds. The page asks every ten. */
+/** Waits for the end of a step, at a multiple of ten seconds. The page also loads every ten seconds. */
 async function endOfStep(): Promise<void> {
   await sleep(2 * step - (Date.now() % step) + 1_500)
 }
@@ -140,7 +140,7 @@ async function countsOf(admin: number): Promise<Counted> {
 }
 
 function routing(port: number): string {
-  // Tokens that are good until the drill ends.
+  // The tokens must be valid until the drill ends.
   return `limits: { free_daily: 1 }
 auth: { access_token_ttl: 24h }
 upstreams:

@@ -1,5 +1,5 @@
-// Free uses, counted together, while stores and gateways fail: no user gets one too many, and the record contains each one
-// that reached the service.
+// Free uses are counted in batches while stores and gateways fail. No user gets a use too many, and every use that
+// reached the service is recorded.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { forEach } from '../support/for-each.ts'
@@ -13,12 +13,12 @@ import { createUsers } from './users.ts'
 import type { Watch } from './watch.ts'
 
 const users = 100
-/** Uses of a day. */
+/** The daily limit. */
 const limit = 200
-/** What a user has left of them in a race. */
+/** The uses that a user has left in a race. */
 const left = 3
 const racers = 9
-/** What a user has left when a gateway is killed. */
+/** The uses that a user has left when a gateway is killed. */
 const fewLeft = 20
 const rounds = setting('COUNTED_RACES', 10_000, 500) / users
 const kills = setting('COUNTED_KILLS', 100, 5)
@@ -55,13 +55,13 @@ routes:
     await killGateways(play)
   } finally {
     raw.disconnect()
-    // If Postgres has ended, the first error is the reason.
+    // If Postgres has ended, the first error explains it.
     await stage.stop().catch(error => watch.say(String(error)))
     service.close()
   }
 }
 
-/** Sends all of a user's requests at the same moment, three to each replica. */
+/** Sends all requests of a user at once, three to each replica. */
 async function race({ expect, stage, service, tokens, replicas }: Play): Promise<void> {
   let [more, fewer] = [0, 0]
   for (let round = 0; round < rounds; round += 1) {
@@ -76,8 +76,8 @@ async function race({ expect, stage, service, tokens, replicas }: Play): Promise
       if (forwarded < left || counted < left) fewer += 1
     }
   }
-  const title = `of ${racers} uses at once over three replicas exactly the ${left} that are left pass, ${rounds * users} times`
-  expect(title, more + fewer === 0, `${more} with more, ${fewer} with fewer`)
+  const title = `exactly ${left} of ${racers} concurrent uses at three replicas pass if ${left} are left, ${rounds * users} times`
+  expect(title, more + fewer === 0, `${more} times more, ${fewer} times fewer`)
 }
 
 const faults: Readonly<Record<string, (play: Play) => Promise<void>>> = {
@@ -86,7 +86,7 @@ const faults: Readonly<Record<string, (play: Play) => Promise<void>>> = {
     await sleep(1_000)
     await postgres.restart()
   },
-  async 'Postgres stopped for 3 s'({ postgres }) {
+  async 'Postgres paused for 3 s'({ postgres }) {
     postgres.pause()
     await sleep(3_000)
     postgres.resume()
@@ -97,7 +97,7 @@ const faults: Readonly<Record<string, (play: Play) => Promise<void>>> = {
       await sleep(100)
     }
   },
-  async 'Redis put back to an older copy, five times'({ raw }) {
+  async 'Redis restored to an older copy, five times'({ raw }) {
     const names = await raw.keys('peage:usage:*')
     const older = await raw.mget(names)
     for (let time = 0; time < 5; time += 1) {
@@ -118,7 +118,7 @@ async function underFault(play: Play, name: string, fault: (play: Play) => Promi
   judge(play, name, await compare(stage, service, limit), failed)
 }
 
-/** Kills a gateway in the middle of counted uses, of which each user has a few left. */
+/** Kills gateways during counted uses, while each user has a few uses left. */
 async function killGateways(play: Play): Promise<void> {
   const { stage, service, replicas, tokens, start } = play
   const all: Use[] = []
@@ -134,16 +134,16 @@ async function killGateways(play: Play): Promise<void> {
     failed += (await load.whenSpent()).failed
     all.push(...(await compare(stage, service, fewLeft)))
   }
-  judge(play, `a gateway killed with -9, ${kills} times`, all, failed)
+  judge(play, `gateway killed with SIGKILL, ${kills} times`, all, failed)
 }
 
-/** Of one user. */
+/** The uses of one user. */
 interface Use {
-  /** What the user could use. */
+  /** The uses that the user had left. */
   readonly left: number
-  /** What reached the service. */
+  /** The uses that reached the service. */
   readonly forwarded: number
-  /** What the record contains. */
+  /** The recorded uses. */
   readonly counted: number
 }
 
@@ -153,22 +153,22 @@ function judge({ expect }: Watch, name: string, compared: readonly Use[], failed
   const lost = compared.filter(({ forwarded, counted }) => forwarded > counted).length
   const open = compared.filter(({ counted, left }) => counted !== left).length
   expect(
-    `${name}: nobody gets a use too many, and all are in the record`,
+    `${name}: no user gets a use too many, and all uses are recorded`,
     second + lost + open === 0,
-    `${sum('forwarded')} passed, ${sum('counted')} in the record, ${failed} failed; ${second} users with too many, ` +
-      `${lost} with uses that are not in the record, ${open} not at the limit in the end`,
+    `${sum('forwarded')} passed, ${sum('counted')} recorded, ${failed} failed; ${second} users with too many uses, ` +
+      `${lost} with unrecorded uses, ${open} below the limit at the end`,
   )
 }
 
-/** Gives every user so many uses, and forgets what the service has seen. */
+/** Gives every user this number of uses, and resets the counts of the service. */
 async function giveBack({ database }: ReplicaStage, service: CountingService, uses: number): Promise<void> {
-  // Requests of a killed gateway or client may still be on their way.
+  // Requests of a killed gateway or client may still be in flight.
   await sleep(100)
   await database.query(
     "update users set daily_usage = $1, last_usage_date = (now() at time zone 'utc')::date",
     [limit - uses],
   )
-  // Every replica must learn of it, because it remembers a spent day.
+  // Every replica must receive the change, because it caches that a user has no uses left.
   await sleep(250)
   service.seen.clear()
 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface CountingService {
-  /** Requests by the user's id. */
+  /** The number of requests by user ID. */
   readonly seen: Map<string, number>
   readonly port: number
   close(): void

@@ -1,4 +1,5 @@
-// 10,000 idle connections and 500 slowloris sockets: others are served, memory stays bounded, slow heads are cut.
+// With 10,000 idle connections and 500 slowloris sockets, other clients are served, memory is bounded, slow heads are
+// cut.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -15,13 +16,14 @@ import type { Watch } from './watch.ts'
 
 const idle = 10_000
 const dribblers = 500
-/** Seconds: `server.timeouts.headers`, and the time until Node looks and the gateway has half-closed. */
+/** `server.timeouts.headers` in seconds, and the time until Node checks it and the gateway half-closes. */
 const headers = 10
 const slack = 2.5
 
 export async function crowd({ say, expect }: Watch): Promise<void> {
   const files = openFilesAllowed()
-  if (files < idle + 2 * dribblers + 500) throw new Error(`only ${files} open files are allowed (ulimit -Hn)`)
+  if (files < idle + 2 * dribblers + 500)
+    throw new Error(`the limit of open files is only ${files}. Raise it (ulimit -Hn).`)
   const stage = await startStage({ server: `, timeouts: { headers: ${headers}s, keep_alive: 5m }` })
   const { port, pid } = stage.gateway
   const account = { email: 'guarded@drill.test', password }
@@ -33,27 +35,27 @@ export async function crowd({ say, expect }: Watch): Promise<void> {
   try {
     const { peak, before } = await peakDuring(pid, async () => {
       await once(child, 'message')
-      say(`${idle} idle connections and ${dribblers} dribblers are there`)
+      say(`${idle} idle connections and ${dribblers} slow heads are open`)
       const { load, p50, p99, worst } = await lightLoad(port, guarded, say)
       const state = await stateOf(child)
       say(
-        `others: ${load.done} answered, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, worst ${worst.toFixed(1)} ms`,
+        `other clients: ${load.done} responses, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, maximum ${worst.toFixed(1)} ms`,
       )
       expect(
-        'every other client is served, with a token on a guarded route',
+        'every other client with a token is served on a guarded route',
         load.failures.length === 0,
         `${load.failures.length} failed ${[...new Set(load.failures)]}`,
       )
-      expect('p99 of the others is below 250 ms', p99 < 250, `${p99.toFixed(1)} ms`)
+      expect('p99 of the other clients is below 250 ms', p99 < 250, `${p99.toFixed(1)} ms`)
       expect('no idle connection is lost', state.open === idle && state.closed === 0, `${state.open} open`)
       const longest = state.longest / 1000
       expect(
-        `dribblers are cut within ${headers} s (+${slack})`,
+        `slow heads are cut within ${headers} s (+${slack} s)`,
         state.cut >= dribblers && longest < headers + slack,
-        `${state.cut} cut, the longest lived ${longest.toFixed(1)} s`,
+        `${state.cut} cut, the longest after ${longest.toFixed(1)} s`,
       )
     })
-    say(`memory ${before.toFixed(0)} → ${peak.toFixed(0)} MiB`)
+    say(`memory ${before.toFixed(0)} MiB before, ${peak.toFixed(0)} MiB at its peak`)
     expect('memory stays below 600 MiB', peak < 600, `${peak.toFixed(0)} MiB`)
   } finally {
     child.kill('SIGKILL')
@@ -65,7 +67,7 @@ interface LightLoad extends Latencies {
   readonly load: Load
 }
 
-/** Lasts until slow heads are cut twice, and again if the machine stalled this process too. */
+/** Runs until slow heads are cut twice, and again if this process was blocked too. */
 async function lightLoad(
   port: number,
   guarded: { path: string; headers: { authorization: string } },
@@ -77,7 +79,7 @@ async function lightLoad(
     const latencies = await load.stop()
     const { ownStall } = latencies
     if (ownStall < 100 || attempt === 3) return { load, ...latencies }
-    say(`the load itself stood still for ${ownStall.toFixed(0)} ms: the machine is busy; measuring again`)
+    say(`the machine is busy (the load process was blocked for ${ownStall.toFixed(0)} ms); measuring again`)
   }
 }
 
@@ -86,7 +88,7 @@ async function stateOf(child: ChildProcess): Promise<CrowdState> {
   return (await once(child, 'message'))[0]
 }
 
-/** Node raises its own limit to the hard one at start. */
+/** Node raises its soft limit to the hard limit when it starts. */
 function openFilesAllowed(): number {
   const [, limit] = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
   return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)

@@ -1,4 +1,4 @@
-// SIGTERM with uploads, slow responses and WebSockets in flight, behind a balancer that reacts late.
+// SIGTERM during uploads, slow responses and WebSockets, behind a load balancer that reacts late.
 import { type RequestOptions, request } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { Readable } from 'node:stream'
@@ -12,7 +12,7 @@ import type { Watch } from './watch.ts'
 
 const rounds = setting('DRAIN_ROUNDS', 10, 2)
 const drainSeconds = 10
-/** How long the balancer sends new connections to a replica that is ending. */
+/** The time for which the load balancer still sends new connections to an ending replica. */
 const lateMs = 2_000
 const uploadBytes = 1 << 20
 
@@ -53,9 +53,9 @@ routes:
     const { answered, WebSocket: talks, truncated = 0, ...others } = outcomes
     expect('no response is truncated', truncated === 0, `${truncated} of ${answered}`)
     expect(
-      `a replica ends within the drain time, with exit status 0`,
+      'a replica ends within the drain timeout, with exit status 0',
       slowestMs < drainSeconds * 1_000 && exits.every(code => code === 0),
-      `${(slowestMs / 1_000).toFixed(1)} s at most, exit ${[...new Set(exits)]}, ${rounds} times`,
+      `at most ${(slowestMs / 1_000).toFixed(1)} s, exit status ${[...new Set(exits)]}, ${rounds} times`,
     )
     const codes = JSON.stringify(Object.fromEntries(load.codes))
     expect('WebSockets are closed with 1001', [...load.codes.keys()].join() === '1001', codes)
@@ -70,14 +70,14 @@ routes:
 }
 
 interface MixedLoad {
-  /** How often a request or WebSocket ended in each way. */
+  /** The number of requests and WebSockets by outcome. */
   readonly outcomes: ReadonlyMap<string, number>
-  /** How often the gateway closed a WebSocket with each code. */
+  /** The number of WebSockets that the gateway closed, by close code. */
   readonly codes: ReadonlyMap<number, number>
   stop(): Promise<void>
 }
 
-/** Uploads, slow responses and WebSockets, each on a connection of its own, over and over. */
+/** Starts uploads, slow responses and WebSockets in loops, each on its own connection. */
 function startMixedLoad(port: number): MixedLoad {
   const outcomes = new Map<string, number>()
   const codes = new Map<number, number>()
@@ -144,11 +144,11 @@ function upload(port: number): Promise<string> {
   return send(port, { method: 'POST', path: '/public/digest', headers }, Readable.from(body()))
 }
 
-/** @returns `answered`, `truncated`, or how the request failed before a response */
+/** @returns `answered`, `truncated`, or the reason why there was no response */
 function send(port: number, options: RequestOptions, body = Readable.from([])): Promise<string> {
   return new Promise(resolve => {
     const sent = request({ host: '127.0.0.1', port, agent: false, ...options })
-    sent.on('error', error => resolve(`before an answer: ${codeOf(error)}`))
+    sent.on('error', error => resolve(`no response: ${codeOf(error)}`))
     sent.on('response', answer => {
       const isWhole = () => answer.complete && answer.statusCode === 200
       answer.on('error', () => resolve('truncated'))
@@ -159,7 +159,7 @@ function send(port: number, options: RequestOptions, body = Readable.from([])): 
   })
 }
 
-/** Hands each connection to the replicas in turn, and to the next one if a replica refuses it. */
+/** Starts a load balancer that passes connections to the replicas in turn, or to the next if a replica refuses. */
 async function startBalancer(portsOf: () => readonly number[]): Promise<{ port: number; close(): void }> {
   let turn = 0
   const server = createServer({ allowHalfOpen: true }, client => {

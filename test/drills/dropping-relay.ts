@@ -1,4 +1,4 @@
-// A relay in a network namespace of its own, whose packets can be dropped as by a pulled cable: no answer, no reset.
+// A relay in its own network namespace. Its packets can be dropped like with a pulled cable, without a reset.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readlinkSync } from 'node:fs'
@@ -12,14 +12,14 @@ import type { StallableRelay } from './relay.ts'
 const program = fileURLToPath(new URL('./serve-pipe.js', import.meta.url))
 
 /**
- * @param target a server's URL
- * @throws Error without root, or without the programs `ip`, `nsenter` and `unshare`
+ * @param target the URL of a server
+ * @throws Error without root or one of the programs `ip`, `nsenter` and `unshare`
  */
 export async function startDroppingRelay(target: string): Promise<StallableRelay> {
   const { hostname, port } = new URL(target)
   const folder = temporaryFolder()
   const socket = join(folder.path, 'relay')
-  // A name has at most 15 characters, and the network four addresses.
+  // An interface name has at most 15 characters.
   const link = `peage${process.pid}`.slice(0, 13)
   const network = `10.213.${process.pid % 250}`
   const [here, there] = [`${network}.1`, `${network}.2`]
@@ -56,9 +56,9 @@ export async function startDroppingRelay(target: string): Promise<StallableRelay
   url.port = String(await relay(`${there}:0`, socket, inside))
   return {
     url: url.href,
-    // Not even acknowledgments return.
+    // Acknowledgments are dropped too.
     stall: () => ipInside(`route add blackhole ${here}/32`),
-    // TCP sends again what was lost meanwhile.
+    // TCP sends the lost bytes again.
     flow: () => ipInside(`route del blackhole ${here}/32`),
     stop,
   }
@@ -68,11 +68,11 @@ function run([command = '', ...words]: readonly string[]): void {
   execFileSync(command, words, { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-/** `unshare` begins in the namespace of this process. */
+/** Waits until `unshare` has left the namespace of this process. */
 async function untilElsewhere(pid: string): Promise<void> {
   const namespaceOf = (of: string) => readlinkSync(`/proc/${of}/ns/net`)
   for (let tries = 0; namespaceOf(pid) === namespaceOf('self'); tries += 1) {
-    if (tries > 100) throw new Error('no network namespace: this needs root')
+    if (tries > 100) throw new Error('The network namespace could not be created. Start as root.')
     await sleep(20)
   }
 }

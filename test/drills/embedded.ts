@@ -1,4 +1,4 @@
-// The embedded database: killed during writes, on a disk that is full, in a folder that is in use or older.
+// The embedded database is killed during writes, runs on a full disk, and gets a folder that is in use or older.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { appendFile, rm } from 'node:fs/promises'
@@ -21,9 +21,9 @@ export async function embedded(watch: Watch): Promise<void> {
 }
 
 interface Folder {
-  /** The configuration. */
+  /** The path of the gateway.yaml. */
   readonly file: string
-  /** The database's folder. */
+  /** The folder of the database. */
   readonly data: string
 }
 
@@ -48,7 +48,7 @@ routes: []
 const start = (file: string, before: readonly string[] = []) =>
   startProgram(cli, ['start', '-c', file], {}, before)
 
-/** Starts a gateway that ends by itself. */
+/** Starts a gateway that fails to start. */
 function startRefused(file: string): { status: number | null; stderr: string; firstLine: string } {
   const { status, stderr } = spawnSync(process.execPath, [cli, 'start', '-c', file], { encoding: 'utf8' })
   return { status, stderr, firstLine: stderr.trim().split('\n')[0] ?? '' }
@@ -62,7 +62,7 @@ async function login(gateway: RunningProgram, email: string): Promise<number> {
   return (await post(gateway.port, 'login', { email, password })).status
 }
 
-/** A registration that was answered 201 is stored after a kill, again and again in the same folder. */
+/** Checks that confirmed registrations survive repeated kills in the same folder. */
 async function killed({ file }: Folder, { say, expect }: Watch): Promise<void> {
   const acknowledged: string[] = []
   let people = 0
@@ -89,9 +89,9 @@ async function killed({ file }: Folder, { say, expect }: Watch): Promise<void> {
   }
   await gateway.stop()
   expect(
-    `killed ${kills} times during writes: nothing that was acknowledged is lost`,
+    `killed ${kills} times during writes: no confirmed registration is lost`,
     lost === 0 && acknowledged.length > 0,
-    `${lost} of ${acknowledged.length} registrations`,
+    `${lost} of ${acknowledged.length} lost`,
   )
   say(`${people - acknowledged.length} registrations were cut off`)
 }
@@ -101,13 +101,13 @@ async function inUse({ file }: Folder, { expect }: Watch): Promise<void> {
   const second = startRefused(file)
   await gateway.stop()
   expect(
-    'a second process ends with 1, and its message contains the process that uses the folder',
+    'a second process exits with 1, and its message names the process that uses the folder',
     second.status === 1 && second.stderr.includes(String(gateway.pid)),
     second.firstLine,
   )
 }
 
-/** A folder of an older Postgres is recognized. One of the previous release, of `OLDER_PROGRAM`, is migrated. */
+/** Checks folders of an older Postgres, which are refused, and of the previous release, which are migrated. */
 async function older({ file, data }: Folder, { say, expect }: Watch): Promise<void> {
   const { OLDER_PROGRAM: previous } = process.env
   const email = 'older@example.com'
@@ -121,7 +121,7 @@ async function older({ file, data }: Folder, { say, expect }: Watch): Promise<vo
   writeFileSync(version, `${lower}\n`)
   const refused = startRefused(file)
   expect(
-    'a folder of an older Postgres is refused with 1, the message contains its version, and nothing in it is touched',
+    'a folder of an older Postgres is refused with exit status 1 and its version, and stays unchanged',
     refused.status === 1 &&
       refused.firstLine.includes(`Postgres ${lower}`) &&
       readFileSync(version, 'utf8') !== own &&
@@ -134,15 +134,15 @@ async function older({ file, data }: Folder, { say, expect }: Watch): Promise<vo
   await gateway.stop()
   expect(
     previous === undefined
-      ? 'it is as it was'
-      : 'a folder of the previous release is migrated, and its users sign in',
+      ? 'the folder works again with its own version'
+      : 'a folder of the previous release is migrated, and its users can log in',
     registered === 201 && signedIn === 200,
-    `registered with ${registered}, signed in with ${signedIn}`,
+    `registration ${registered}, login ${signedIn}`,
   )
-  if (previous === undefined) say('no folder of the previous release: OLDER_PROGRAM is not set')
+  if (previous === undefined) say('the previous release was not tested, because OLDER_PROGRAM is not set')
 }
 
-/** Without a byte left the gateway refuses what it must write, stays, and goes on when there is room again. */
+/** Checks that the gateway on a full disk refuses writes, keeps running, and recovers when there is space again. */
 async function full({ file, data }: Folder, { expect }: Watch): Promise<void> {
   const script = 'mkdir -p "$0" && mount -t tmpfs -o size=160m tmpfs "$0" && exec "$@"'
   const gateway = await start(file, ['unshare', '-m', 'sh', '-c', script, data])
@@ -177,25 +177,25 @@ async function full({ file, data }: Folder, { expect }: Watch): Promise<void> {
     statuses.every(status => allowed.includes(status))
   const isRefused = registrations.includes(500) || logins.includes(503)
   expect(
-    'a full disk: registrations are 201 or 500 and logins 200 or 503, and the process stays',
+    'full disk: registrations get 201 or 500, logins 200 or 503, and the process keeps running',
     before === 201 && isRefused && only(registrations, [201, 500]) && only(logins, [200, 503]) && isUp,
     `registrations ${[...new Set(registrations)]}, logins ${[...new Set(logins)]}`,
   )
   const stored = (await listUsers(gateway, 'limit=200')).filter(email => email.startsWith('full-')).length
   expect(
-    'registrations that were acknowledged meanwhile are stored',
+    'full disk: confirmed registrations are stored',
     stored === registrations.filter(status => status === 201).length,
     `${stored}`,
   )
   expect(
-    'with room again it goes on within 5 s',
+    'full disk: the gateway recovers within 5 s after space is freed',
     after === 201 && tookMs < 5_000,
     `${(tookMs / 1_000).toFixed(1)} s`,
   )
   await gateway.stop()
 }
 
-/** @returns their emails */
+/** @returns the emails of the users */
 async function listUsers(gateway: RunningProgram, query: string): Promise<string[]> {
   const answer = await fetch(`http://127.0.0.1:${gateway.ports[1]}/admin/v1/users?${query}`, {
     headers: { authorization: `Bearer ${adminToken}` },

@@ -1,4 +1,4 @@
-/** The code of a system error, such as `ECONNRESET`; the message of any other error. */
+/** Returns the code of a system error, for example `ECONNRESET`, or the message of another error. */
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code, message } = error as NodeJS.ErrnoException

@@ -1,4 +1,4 @@
-// Event streams pass as they are written: the first byte and every event within 50 ms of the upstream's.
+// Event streams are passed on without delay: the first byte and every event arrive within 50 ms.
 import { ask, startStage } from './stage.ts'
 import type { Watch } from './watch.ts'
 
@@ -15,9 +15,9 @@ export async function events({ say, expect }: Watch): Promise<void> {
       ['first bytes of 50 streams', firsts],
     ] as const) {
       const sorted = all.toSorted((a, b) => a - b)
-      say(`${name}: median ${sorted[25]?.toFixed(2)} ms, slowest ${sorted.at(-1)?.toFixed(2)} ms`)
+      say(`${name}: median ${sorted[25]?.toFixed(2)} ms, maximum ${sorted.at(-1)?.toFixed(2)} ms`)
       expect(
-        `${name}: within 50 ms`,
+        `${name} arrive within 50 ms`,
         all.length === 50 && (sorted.at(-1) ?? 99) < 50,
         `${sorted.at(-1)?.toFixed(2)} ms`,
       )
@@ -27,7 +27,7 @@ export async function events({ say, expect }: Watch): Promise<void> {
   }
 }
 
-/** Returns the milliseconds from each event's writing to its arrival. */
+/** Returns the delay of each event in milliseconds. */
 async function delays(port: number, count: number, every: number): Promise<number[]> {
   const all: number[] = []
   let rest = ''

@@ -25,7 +25,7 @@ export async function failover({ say, expect }: Watch): Promise<void> {
       shares.join(' and '),
     )
     process.kill(first.pid, 'SIGKILL')
-    say(`one target killed after ${load.done} answers`)
+    say(`one target was killed after ${load.done} responses`)
     await sleep(4_000)
     const whileAway = load.failures.length
     again = await startUpstream(first.port)
@@ -38,12 +38,12 @@ export async function failover({ say, expect }: Watch): Promise<void> {
     const seconds = (performance.now() - back) / 1000
     await sleep(2_000)
     const { p99, worst } = await load.stop()
-    say(`${load.done} answered, p99 ${p99.toFixed(1)} ms, worst ${worst.toFixed(1)} ms`)
+    say(`${load.done} responses, p99 ${p99.toFixed(1)} ms, maximum ${worst.toFixed(1)} ms`)
     const kinds = [...new Set(load.failures)].join(' ')
     expect(
       'no GET fails',
       load.failures.length === 0,
-      `${load.failures.length} failed, ${whileAway} while it was away ${kinds}`,
+      `${load.failures.length} failed, ${whileAway} of them during the outage ${kinds}`,
     )
     expect('the target is used again within 5 s', served > 0 && seconds < 5, `${seconds.toFixed(2)} s`)
   } finally {

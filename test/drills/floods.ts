@@ -1,5 +1,5 @@
-// 500 logins at once, 200 uploads, and heads that are too large or never end. Guarded requests go on, and the gateway
-// refuses the excess.
+// 500 concurrent logins, 200 uploads, and heads that are too large or never end. Guarded requests continue, and the
+// gateway refuses the excess.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type OutgoingHttpHeaders, request } from 'node:http'
@@ -23,18 +23,18 @@ const seconds = setting('FLOODS_SECONDS', 20, 5)
 const perSecond = 200
 const logins = 500
 const uploads = 200
-/** To the upstream of uploads: fewer than the uploads. */
+/** The connections to the upstream of uploads, fewer than the uploads. */
 const connections = 128
 const heads = 100
 const uploadBytes = 1 << 20
-/** Follows the status of a response with the gateway's JSON. */
-const explained = 'with an explanation'
+/** Marks the status code of a response with the gateway's JSON. */
+const explained = 'with an error message'
 
 interface Flood {
   readonly name: string
-  /** @returns the outcome of each request: its status, and whether the response explains a refusal */
+  /** @returns the outcome of each request: its status code, and whether the response has an error message */
   run(): Promise<string[]>
-  /** The outcomes that occur. */
+  /** The expected outcomes, all of which must occur. */
   readonly outcomes: readonly string[]
 }
 
@@ -51,7 +51,7 @@ routes:
   - { path: /public/small, upstream: service }
   - { path: /public/digest, upstream: uploads }`,
     })
-    // Their hashes cost as much as the hash of a registered user.
+    // The accounts get the hash of a registered user, which costs as much CPU as in production.
     const email = 'own@drill.test'
     await post(port, 'register', { email, password })
     const headers = bearer((await login(port, email)).access)
@@ -78,7 +78,7 @@ routes:
       },
       heads431('that are too large', tooLarge),
       heads431('that never end', endless),
-      heads431('of 2,000 fields', ofManyFields),
+      heads431('of 2,000 headers', ofManyFields),
     ]
     for (const flood of all) {
       load.send({ port, perSecond, seconds, headers } satisfies Window)
@@ -91,7 +91,7 @@ routes:
   }
 }
 
-/** Repeats a flood while the load beside it is measured. */
+/** Repeats a flood while the guarded load is measured. */
 async function judge(
   { name, run, outcomes }: Flood,
   pid: number,
@@ -111,17 +111,17 @@ async function judge(
   })
   const [{ done, failures, p99, ownStall }] = await measured
   expect(
-    `${name}: guarded requests go on, p99 below 250 ms at ${perSecond}/s`,
+    `${name}: guarded requests succeed, p99 below 250 ms at ${perSecond}/s`,
     failures.length === 0 && p99 < 250,
     `p99 ${p99.toFixed(1)} ms, ${failures.length} of ${done + failures.length} failed ${[...new Set(failures)]}`,
   )
   expect(
-    `${name}: the gateway refuses the excess with an explanation`,
+    `${name}: the gateway refuses the excess with an error message`,
     [...seen.keys()].every(outcome => outcomes.includes(outcome)) && outcomes.every(one => seen.has(one)),
     JSON.stringify(Object.fromEntries(seen)),
   )
   say(
-    `memory grew by ${growth.toFixed(0)} MiB; the load itself stood still for ${ownStall.toFixed(0)} ms at most`,
+    `memory grew by ${growth.toFixed(0)} MiB; the load process was blocked for at most ${ownStall.toFixed(0)} ms`,
   )
 }
 
@@ -142,7 +142,7 @@ function upload(port: number, headers: OutgoingHttpHeaders): Promise<string[]> {
   )
 }
 
-/** @returns the outcome */
+/** @returns the outcome of a request */
 function send(
   port: number,
   path: string,
@@ -159,7 +159,7 @@ function send(
         outcome = outcomeOf(answer.statusCode ?? 0, await text(answer))
         resolve(outcome)
       } catch {
-        resolve('breaks off')
+        resolve('broken off')
       }
     })
     async function* body() {
@@ -182,7 +182,7 @@ function outcomeOf(status: number, body: string): string {
   }
 }
 
-/** Returns the text that is written next, if any. @param at how many texts were written */
+/** Returns the next text to write, if any. @param at the number of texts written so far */
 type Writing = (at: number) => string | undefined
 
 const start = 'GET /public/small HTTP/1.1\r\nHost: flood\r\n'
@@ -197,7 +197,7 @@ function sendHeads(port: number, next: Writing): Promise<string[]> {
   return Promise.all(Array.from({ length: heads }, () => sendHead(port, next)))
 }
 
-/** @returns the outcome */
+/** @returns the outcome of a request */
 function sendHead(port: number, next: Writing): Promise<string> {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1')

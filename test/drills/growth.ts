@@ -1,16 +1,16 @@
-// Looks at figures at even intervals, and judges how much higher each is at the end than at the beginning.
+// Samples figures at even intervals and checks how much each one grows.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Watch } from './watch.ts'
 
 export interface Look<Figure extends string> {
-  /** When, as a part of the whole time: 0 to 1. */
+  /** The time of the sample as a part of the whole time, from 0 to 1. */
   readonly at: number
   readonly figures: Readonly<Record<Figure, number>>
 }
 
 export interface Bar {
   readonly name: string
-  /** How much higher the figure may be at the end, by the line through all looks. */
+  /** The maximum growth of the regression line over the whole time. */
   readonly most: number
 }
 
@@ -30,7 +30,7 @@ export async function lookRepeatedly<Figure extends string>(
   return looks
 }
 
-/** @param title put before the name of each bar */
+/** @param title a prefix for the name of each figure */
 export function expectFlat<Figure extends string>(
   { expect }: Watch,
   title: string,
@@ -43,14 +43,14 @@ export function expectFlat<Figure extends string>(
     const values = looks.map(({ figures }) => figures[figure])
     const slope = slopeOf(looks.map(({ at, figures }) => ({ x: at, y: figures[figure] })))
     expect(
-      `${title}${name}: the slope is flat, less than ${most} more in ${durationMs / 1_000} s`,
+      `${title}${name}: grows by less than ${most} in ${durationMs / 1_000} s`,
       slope < most,
-      `${slope.toFixed(2)}; from ${Math.min(...values).toFixed(1)} to ${Math.max(...values).toFixed(1)}`,
+      `growth ${slope.toFixed(2)}; between ${Math.min(...values).toFixed(1)} and ${Math.max(...values).toFixed(1)}`,
     )
   }
 }
 
-/** Of the line that fits best (least squares). */
+/** Returns the slope of the regression line (least squares). */
 function slopeOf(points: readonly { x: number; y: number }[]): number {
   const meanX = points.reduce((sum, { x }) => sum + x, 0) / points.length
   const meanY = points.reduce((sum, { y }) => sum + y, 0) / points.length

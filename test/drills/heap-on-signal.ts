@@ -1,12 +1,12 @@
-// Loaded into a gateway: at SIGUSR2 it collects its garbage and writes to a file what is left.
+// Loaded into a gateway. On SIGUSR2 it collects garbage and writes the heap size and its resources to a file.
 import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 export interface Heap {
-  /** Bytes. */
+  /** The heap in bytes. */
   readonly heapUsed: number
-  /** Resources that keep the event loop alive, by their kind. */
+  /** The number of resources that keep the event loop alive, by kind. */
   readonly counts: Readonly<Record<string, number>>
 }
 

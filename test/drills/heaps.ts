@@ -4,22 +4,22 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Heap {
-  /** Bytes. */
+  /** The heap in bytes. */
   readonly heapUsed: number
-  /** What the process waits for, by kind. */
+  /** The number of resources that keep the event loop alive, by kind. */
   readonly counts: Readonly<Record<string, number>>
 }
 
 export interface Heaps {
-  /** The environment that the gateway is started with. */
+  /** The environment variables for the gateway. */
   readonly env: Record<string, string>
-  /** Collects the garbage of each process and returns what is left, in the order of `pids`. */
+  /** Collects garbage in each process and returns the heaps in the order of `pids`. */
   of(pids: readonly number[]): Promise<Heap[]>
-  /** Bytes of all these processes together. */
+  /** Returns the sum of the heaps in bytes. */
   sumOf(pids: readonly number[]): Promise<number>
 }
 
-/** @param folder where the processes write */
+/** @param folder the folder for the files of the processes */
 export function watchHeaps(folder: string): Heaps {
   const file = join(folder, 'heap')
 

@@ -1,5 +1,5 @@
-// A gateway is killed at random moments during registrations, exchanges of tokens, changes of password and mails.
-// Everything that it has confirmed must be kept.
+// A gateway is killed at random moments during registrations, token refreshes, password changes and mail requests.
+// Everything that it confirmed must be stored.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'
@@ -10,35 +10,35 @@ import { post, send } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
 const kills = setting('KILLS', 200, 10)
-/** Clients of each kind at one time. */
+/** Concurrent clients of each kind. */
 const lanes = 2
 
 interface User {
   readonly email: string
   password: string
-  /** How many changes of password have begun. */
+  /** The number of started password changes. */
   turn: number
-  /** Confirmed mails. */
+  /** The number of confirmed mails. */
   mailed: number
-  /** Tokens of the user's session. */
+  /** The tokens of the user's session. */
   refresh?: string | undefined
   access?: string | undefined
-  /** The exchange of the refresh token had no answer. */
+  /** Whether the refresh got no response. */
   isUnsure?: boolean
-  /** The password of a change that may have had no answer. */
+  /** The new password of a change that may have got no response. */
   next?: string | undefined
 }
 
 interface DrillRecord {
-  /** Emails of confirmed registrations. */
+  /** The emails of confirmed registrations. */
   readonly answered: string[]
-  /** Requests that a kill cut off. */
+  /** The number of requests that a kill cut off. */
   cut: number
   readonly wrong: string[]
   exchanges: number
   changes: number
   asked: number
-  /** The status of the first exchange after each exchange that was cut off. */
+  /** The status code of the first refresh after each refresh that was cut off. */
   readonly ends: number[]
 }
 
@@ -50,7 +50,7 @@ interface Play {
 
 export async function killsAtRandom({ say, expect }: Watch): Promise<void> {
   const stage = await openStage()
-  // No mail server and no receiver listens: the drill checks what is in the store.
+  // There is no mail server and no receiver, because the drill only checks the store.
   const setting = {
     settings: `auth: { ${noRateLimits}, hashing: { queue: 1000, wait: 30s } }
 mail: { smtp: 'smtp://127.0.0.1:1', from: 'drill@example.com', verify_on_register: true, rate_limits: { per_address: 0, per_email: 0 } }
@@ -87,7 +87,7 @@ events: { url: 'http://127.0.0.1:1/events', secret: whsec_ZHJpbGxkcmlsbGRyaWxsZH
   }
 }
 
-/** Signs in a user whose tokens the last kill has made unknown, with one session. */
+/** Logs a user in again, with only one session, if the last kill made the tokens unknown. */
 async function prepare({ gateway, database }: Play, user: User): Promise<void> {
   if (user.refresh !== undefined) return
   await database.query('delete from refresh_tokens where user_id = (select id from users where email = $1)', [
@@ -110,12 +110,12 @@ async function register({ gateway, record }: Play): Promise<void> {
     const { status } = await post(gateway.port, 'register', { email, password })
     if (status === 0) break
     if (status === 201) record.answered.push(email)
-    else record.wrong.push(`registration ${status}`)
+    else record.wrong.push(`registration: ${status}`)
   }
   record.cut += 1
 }
 
-/** Exchanges a user's refresh token until the gateway is killed. */
+/** Refreshes the tokens of a user until the gateway is killed. */
 async function exchange({ gateway, record }: Play, user: User): Promise<void> {
   while (user.refresh !== undefined) {
     const { status, body } = await post(gateway.port, 'refresh', { refresh_token: user.refresh })
@@ -125,7 +125,7 @@ async function exchange({ gateway, record }: Play, user: User): Promise<void> {
       return
     }
     if (status !== 200) {
-      record.wrong.push(`a token that was answered is ${status}`)
+      record.wrong.push(`refresh with a confirmed token: ${status}`)
       return
     }
     record.exchanges += 1
@@ -133,7 +133,7 @@ async function exchange({ gateway, record }: Play, user: User): Promise<void> {
   }
 }
 
-/** Changes a user's password until the gateway is killed. */
+/** Changes the password of a user until the gateway is killed. */
 async function change({ gateway, record }: Play, user: User): Promise<void> {
   while (user.access !== undefined) {
     user.turn += 1
@@ -145,7 +145,7 @@ async function change({ gateway, record }: Play, user: User): Promise<void> {
       return
     }
     if (answer.status !== 200) {
-      record.wrong.push(`a change of password ${answer.status}`)
+      record.wrong.push(`password change: ${answer.status}`)
       return
     }
     record.changes += 1
@@ -160,12 +160,12 @@ async function askForMail({ gateway, record }: Play, user: User): Promise<void> 
     const { status } = await post(gateway.port, 'password/forgot', { email: user.email })
     if (status === 0) break
     if (status === 202) user.mailed += 1
-    else record.wrong.push(`a mail that was asked for ${status}`)
+    else record.wrong.push(`mail request: ${status}`)
   }
   record.cut += 1
 }
 
-/** A change without an answer was stored or not, but not in part. */
+/** Checks that a change without a response was stored completely or not at all. */
 async function checkAfterKill(play: Play, user: User): Promise<void> {
   if (user.isUnsure) await checkExchange(play, user)
   if (user.next !== undefined) await checkPassword(play, user, user.next)
@@ -182,9 +182,9 @@ async function checkExchange({ gateway, record, database }: Play, user: User): P
   )
   const good = rows[0]?.good
   record.ends.push(status)
-  // 200: the old token was good, and only the new one is now. 401: only the token that was lost on the way is good.
+  // 200: the old token was valid, and now only the new token is. 401: only the token in the lost response is valid.
   if ((status !== 200 && status !== 401) || good !== 1)
-    record.wrong.push(`an exchange that was cut off: ${status}, ${good} good tokens`)
+    record.wrong.push(`refresh after a cut-off refresh: ${status}, ${good} valid tokens`)
 }
 
 async function checkPassword({ gateway, record }: Play, user: User, next: string): Promise<void> {
@@ -195,7 +195,7 @@ async function checkPassword({ gateway, record }: Play, user: User, next: string
   }
   const [right, another] = tried.filter(({ status }) => status === 200)
   if (right !== undefined && another === undefined) user.password = right.one
-  else record.wrong.push(`a change of password that was cut off: ${tried.map(({ status }) => status)}`)
+  else record.wrong.push(`logins after a cut-off password change: ${tried.map(({ status }) => status)}`)
   user.next = undefined
   user.refresh = undefined
 }
@@ -217,26 +217,26 @@ async function judge(
     "select from events where type = 'user.created' and body::jsonb->'data'->>'email'",
   )
   expect(
-    `${kills} times killed: every registration that was answered 201 is in the store, its mail and its event too`,
+    `killed ${kills} times: every confirmed registration is stored with its mail and its event`,
     record.answered.length > 0 && lost + unmailed + untold === 0,
-    `${record.answered.length}; ${lost} lost, ${unmailed} without a mail, ${untold} without an event`,
+    `${record.answered.length} registrations; ${lost} lost, ${unmailed} without a mail, ${untold} without an event`,
   )
   const mailed = users.filter(user => user.mailed > 0)
   let fewer = 0
   for (const { email, mailed: due } of mailed)
     if ((await count("mails where address = $1 and kind = 'reset'", email)) < due) fewer += 1
   expect(
-    'every mail that was asked for and answered 202 is in the store',
+    'every confirmed mail is stored',
     mailed.length > 0 && fewer === 0,
-    `${mailed.reduce((sum, user) => sum + user.mailed, 0)} mails, ${fewer} of ${mailed.length} users with fewer`,
+    `${mailed.reduce((sum, user) => sum + user.mailed, 0)} mails, ${fewer} of ${mailed.length} users have fewer`,
   )
   const exchanged = record.ends.filter(status => status === 401).length
   expect(
-    'tokens and passwords that were answered are good, and of those that were cut off exactly one, old or new',
+    'confirmed tokens and passwords are valid; after a cut-off change either the old or the new one is',
     record.wrong.length === 0 && record.exchanges > 0 && record.changes > 0,
-    `${record.exchanges} exchanges, ${record.changes} changes of password; ${record.wrong.length} wrong ${[...new Set(record.wrong)].slice(0, 3).join('; ')}`,
+    `${record.exchanges} refreshes, ${record.changes} password changes; ${record.wrong.length} wrong ${[...new Set(record.wrong)].slice(0, 3).join('; ')}`,
   )
   say(
-    `${record.cut} requests were cut off; of ${record.ends.length} exchanges ${exchanged} had been stored, whose answer is lost`,
+    `${record.cut} requests were cut off; ${exchanged} of ${record.ends.length} cut-off refreshes had been stored`,
   )
 }

@@ -1,4 +1,5 @@
-// Large and broken configurations, checked, and saved over a live one under 200 requests/s. They delay no request by much.
+// Large and broken configurations are checked, and saved over a live one under 200 requests/s. They hardly delay
+// requests.
 import { execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -15,12 +16,12 @@ import type { Window, WindowResult } from './steady-load.ts'
 import type { Watch } from './watch.ts'
 
 const perSecond = 200
-/** The length of one window. Each file has several pairs of windows, without and with a reload. */
+/** The duration of one window in seconds. Each file has pairs of windows, without and with a reload. */
 const seconds = setting('LARGE_SECONDS', 20, 5)
 const pairs = setting('LARGE_PAIRS', 5, 1)
-/** The beginning of a name below. Without it, the drill saves every file. */
+/** The start of a file name below. By default, the drill saves every file. */
 const only = process.env.LARGE_ONLY ?? ''
-/** MiB that the memory after a refused file may exceed the memory before it. */
+/** The maximum growth of memory in MiB after a refused file. */
 const mostMemory = 32
 
 const routes = (count: number, end: string) =>
@@ -32,11 +33,11 @@ const wrong = '  - { path: /public/*, upstreem: service, auth: nun }\n'
 interface LargeFile {
   readonly name: string
   /**
-   * Milliseconds by which the slowest request with a reload may exceed the slowest request without one, in the median.
+   * The maximum delay of the slowest request by a reload in milliseconds, in the median.
    */
   readonly most: number
   readonly isGood?: boolean
-  /** @param good the small file that is live @param turn makes each text another one */
+  /** @param good the live small file @param turn makes each text different */
   text(good: string, turn: number): string
 }
 
@@ -54,7 +55,7 @@ const files: readonly LargeFile[] = [
     text: (good, turn) => `${good}${routes(10_000, 'auth: none')}# ${turn}\n`,
   },
   {
-    name: '2 MiB of faults',
+    name: '2 MiB of errors',
     most: 300,
     text: (good, turn) => `${good}${wrong.repeat((2 * MiB) / wrong.length)}# ${turn}\n`,
   },
@@ -64,12 +65,12 @@ const files: readonly LargeFile[] = [
     text: (good, turn) => good + routes(Math.ceil((6 * MiB) / 60), `auth: none, name: n${turn}`),
   },
   {
-    name: 'a million deep',
+    name: 'a million levels',
     most: 300,
     text: (good, turn) => `${good}# ${turn}\n  - ${'['.repeat(1_000_000)}`,
   },
   {
-    name: 'more than its memory or time',
+    name: 'beyond the limits of memory or time',
     most: 300,
     text: (_, turn) => `# ${turn}\nroutes: [${'{a,b: c},'.repeat(460_000)}]\n`,
   },
@@ -88,20 +89,20 @@ async function checkLarge({ say, expect }: Watch): Promise<void> {
     writeFileSync(file, text)
     const { message, wall, cpu, memory } = await check(file)
     const figures = `${wall.toFixed(2)} s (CPU ${cpu.toFixed(2)} s), ${memory.toFixed(0)} MiB; ${(text.length / MiB).toFixed(2)} MiB: ${message}`
-    if (count === 10_000) expect('check of 10,000 routes takes less than 3 s', wall < 3, figures)
-    else say(`check of ${count} routes: ${figures}`)
+    if (count === 10_000) expect('`check` of 10,000 routes takes less than 3 s', wall < 3, figures)
+    else say(`\`check\` of ${count} routes: ${figures}`)
   }
   await folder.remove()
 }
 
 interface Usage {
-  /** Seconds. */
+  /** The CPU time in seconds. */
   readonly cpu: number
-  /** MiB. */
+  /** The peak memory in MiB. */
   readonly memory: number
 }
 
-/** Loaded into the command: it writes what it used to standard error. */
+/** Loaded into the command. It writes the used resources to standard error. */
 const usage = `data:text/javascript,${encodeURIComponent(`process.once('exit', () => {
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
   process.stderr.write(JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, memory: maxRSS / 1024 }))
@@ -110,7 +111,7 @@ const usage = `data:text/javascript,${encodeURIComponent(`process.once('exit', (
 async function check(file: string): Promise<Usage & { message: string; wall: number }> {
   const begun = performance.now()
   const words = ['--import', usage, cli, 'check', '-c', file]
-  // A file with too many routes is refused: the exit status does not matter.
+  // The exit status does not matter, because a file with too many routes is refused.
   const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>(resolve =>
     execFile(process.execPath, words, (_, stdout, stderr) => resolve({ stdout, stderr })),
   )
@@ -135,7 +136,7 @@ async function saveOverLive(
     const late = performance.now() + 120_000
     while ((await reloads()).all === before) {
       if (performance.now() > late)
-        throw new Error('the file was neither taken nor refused within two minutes')
+        throw new Error('the file was neither accepted nor refused within two minutes')
       await sleep(100)
     }
   }
@@ -163,12 +164,12 @@ async function saveOverLive(
       await untilReloaded(reloadsBefore.all)
       more.push(during.worst - before.worst)
       say(
-        `${name}, pair ${pair}: slowest ${before.worst.toFixed(0)} ms without, ${during.worst.toFixed(0)} ms with; ` +
-          `p99 ${before.p99.toFixed(1)} and ${during.p99.toFixed(1)} ms; the load itself stood still for ${before.ownStall.toFixed(0)} and ${during.ownStall.toFixed(0)} ms`,
+        `${name}, pair ${pair}, without and with a reload: maximum ${before.worst.toFixed(0)} and ${during.worst.toFixed(0)} ms, ` +
+          `p99 ${before.p99.toFixed(1)} and ${during.p99.toFixed(1)} ms; the load process was blocked for ${before.ownStall.toFixed(0)} and ${during.ownStall.toFixed(0)} ms`,
       )
       const { all, failure } = await reloads()
       if ((failure === reloadsBefore.failure) !== isGood)
-        throw new Error(`${name} was ${isGood ? 'refused' : 'taken'}`)
+        throw new Error(`${name} was ${isGood ? 'refused' : 'accepted'}`)
       await sleep(1_000)
       memory.push(residentOf(pid) - residentBefore)
       save(good)
@@ -177,11 +178,11 @@ async function saveOverLive(
     expect(
       `${name}: the slowest request is at most ${most} ms slower`,
       median(more) <= most,
-      `${median(more).toFixed(0)} ms more in the median of ${more.map(ms => ms.toFixed(0)).join(', ')}`,
+      `${median(more).toFixed(0)} ms slower in the median of ${more.map(ms => ms.toFixed(0)).join(', ')}`,
     )
     if (!isGood) {
       expect(
-        `${name}: the memory is back afterwards`,
+        `${name}: memory grows by at most ${mostMemory} MiB`,
         median(memory) <= mostMemory,
         `${median(memory).toFixed(0)} MiB more in the median of ${memory.map(size => size.toFixed(0)).join(', ')}`,
       )

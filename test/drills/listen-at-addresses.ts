@@ -1,16 +1,16 @@
-// One service that listens on one port of several loopback addresses, and records which of them got requests.
+// A service that listens on the same port of several loopback addresses and records the address of each request.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface AddressService {
   readonly port: number
-  /** The address of each request since the last `forget`, in order. */
+  /** Returns the address of each request since the last `forget`, in order. */
   arrivals(): readonly string[]
   forget(): void
   close(): void
 }
 
-/** Each response contains the address that the request came to. */
+/** Starts the service. Each response contains the address of its request. */
 export async function listenAtAddresses(addresses: readonly string[]): Promise<AddressService> {
   let arrivals: string[] = []
   let port = 0

@@ -1,21 +1,21 @@
-// A light load beside what a drill does: GETs at a fixed rate, with their latency and their failures.
+// A light load during a drill: GETs at a fixed rate, with latencies and failures.
 import { Agent, request } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { codeOf } from './error-code.ts'
 
-/** In milliseconds. */
+/** Latencies in milliseconds. */
 export interface Latencies {
   readonly p50: number
   readonly p99: number
   readonly worst: number
-  /** The longest time that the process of the load stood still. It is not the gateway's. */
+  /** The longest time for which the process of the load was blocked. The gateway did not cause it. */
   readonly ownStall: number
 }
 
 export interface Load {
-  /** Requests that were answered 200. */
+  /** The number of requests that got a 200. */
   readonly done: number
-  /** A status, an error's code or its message for each other request. */
+  /** The status code, error code or message of each other request. */
   readonly failures: readonly string[]
   stop(): Promise<Latencies>
 }
@@ -40,7 +40,7 @@ export function startLoad(
   const own = monitorEventLoopDelay({ resolution: 5 })
   own.enable()
   const timer = setInterval(() => {
-    // The clock decides how many are due: a late tick must not lower the rate.
+    // The clock decides how many requests are due, so that a late tick does not lower the rate.
     while (sent < ((performance.now() - begun) / 1000) * perSecond) {
       sent += 1
       const one: Promise<void> = get(performance.now()).finally(() => pending.delete(one))

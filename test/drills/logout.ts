@@ -1,4 +1,4 @@
-// A logout ends access tokens and streams on the other replica within 50 ms of its answer; without the feed, within 5 s.
+// A logout ends access tokens and streams on the other replica within 50 ms, or within 5 s without the change feed.
 import { get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '../support/processes.ts'
@@ -13,9 +13,9 @@ import { ask } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
 const logouts = setting('LOGOUTS', 1_000, 200)
-/** At once, each of a user of its own. */
+/** Concurrent logouts, each of its own user. */
 const lanes = 8
-/** An event stream is open at one of so many logouts. */
+/** Every tenth logout has an open event stream. */
 const streamsEvery = 10
 const roundsWithoutFeed = 3
 
@@ -77,25 +77,25 @@ async function withFeed(
     .filter(ms => ms > 20)
   if (excuses.length > 0)
     say(
-      `${excuses.length} excused: a gateway's event loop stood still for ${excuses.map(ms => ms.toFixed(0))} ms`,
+      `${excuses.length} excused, because a gateway's event loop was blocked for ${excuses.map(ms => ms.toFixed(0))} ms`,
     )
   expect(
-    `${logouts} logouts: no access token is accepted on the other replica 50 ms after the answer`,
+    `${logouts} logouts: no access token is accepted on the other replica 50 ms after the response`,
     late.length === excuses.length && results.every(({ refused }) => refused),
-    `${late.length - excuses.length} of ${results.length}; the last accepted one was sent ${lastOf(results)} after the answer (0: none after it)`,
+    `${late.length - excuses.length} of ${results.length}; last accepted ${lastOf(results)} after the response (0: none)`,
   )
   const acceptedHere = results.filter(one => one.acceptedHere).length
   expect(
-    'none is accepted after the answer where it was logged out',
+    'no access token is accepted on the replica of the logout after the response',
     acceptedHere === 0,
     `${acceptedHere} of ${results.length}`,
   )
   expect(
     'an open stream on the other replica ends within 1 s',
     streams.length > 0 && Math.max(...streams) < 1_000,
-    `${described(streams)}, of ${streams.length}`,
+    `${described(streams)}, ${streams.length} streams`,
   )
-  say(`${emails.length} at a time; times are of the drill's clock, so they include its own delays`)
+  say(`${emails.length} concurrent logouts; the times include delays of the drill process`)
 }
 
 async function withoutFeed(
@@ -114,40 +114,40 @@ async function withoutFeed(
     await sleep(4_000)
   }
   expect(
-    `${results.length} logouts with the feed cut: none is accepted on the other replica 5 s after the answer`,
+    `${results.length} logouts without the feed: no access token is accepted on the other replica 5 s after the response`,
     results.every(({ lastAccepted, refused }) => lastAccepted < 5_000 && refused),
-    `the last accepted one was sent ${lastOf(results)} after the answer`,
+    `last accepted ${lastOf(results)} after the response`,
   )
   const streams = results.flatMap(({ streamEnded }) => streamEnded ?? [])
   expect(
-    'with the feed cut open streams end within 5 s',
+    'open streams end within 5 s without the feed',
     streams.length === results.length && Math.max(...streams) < 5_000,
     described(streams),
   )
 }
 
 interface Ended {
-  /** Milliseconds from the answer to the last request that was accepted at the second replica; 0: none was. */
+  /** Milliseconds from the logout's response to the last accepted request at the second replica; 0 for none. */
   readonly lastAccepted: number
-  /** Nanoseconds of the clock that all processes share: of the logout's answer, and of the last acceptance. */
+  /** The times of the logout's response and of the last acceptance on the shared clock, in nanoseconds. */
   readonly answered: bigint
   readonly acceptedAt: bigint
   /** Whether the last request was refused. */
   readonly refused: boolean
-  /** At the first replica, after the answer. */
+  /** Whether the first replica accepted the token after the response. */
   readonly acceptedHere: boolean
-  /** Milliseconds after the answer. */
+  /** The end of the stream in milliseconds after the response. */
   readonly streamEnded: number | undefined
 }
 
 interface Ending {
-  /** Milliseconds for which the second replica is asked after the answer. */
+  /** The time in milliseconds for which the second replica gets requests after the response. */
   readonly watchMs: number
   readonly withStream: boolean
   readonly before?: () => void
 }
 
-/** Signs in and out at the first replica. Asks the second one with the access token, one request after the other. */
+/** Logs in and out at the first replica, and sends requests with the access token to the second. */
 async function endOne(
   [first, second]: Replicas,
   email: string,
@@ -156,7 +156,7 @@ async function endOne(
   const { access, refresh } = await login(first.port, email)
   for (const { port } of [first, second]) {
     const { status } = await ask(port, bearer(access))
-    if (status !== 200) throw new Error(`a new token was answered ${status}`)
+    if (status !== 200) throw new Error(`a request with a new token got ${status}`)
   }
   const stream = withStream ? await openStream(second.port, access) : undefined
   before?.()
@@ -174,7 +174,7 @@ async function endOne(
       lastAccepted = sent - answered
       acceptedAt = process.hrtime.bigint()
     }
-    // A replica without the feed answers 503 if it cannot look the session up. That is neither.
+    // A replica without the feed responds with 503 if it cannot look up the session. This counts as neither.
     refused = status === 401
     await sleep(refused ? 10 : 1)
   }
@@ -191,7 +191,7 @@ async function endOne(
 }
 
 interface Stream {
-  /** When, of `performance.now()`. */
+  /** Resolves with the end time by `performance.now()`. */
   readonly ended: Promise<number>
   close(): void
 }
@@ -200,7 +200,7 @@ function openStream(port: number, token: string): Promise<Stream> {
   return new Promise((resolve, reject) => {
     const path = '/public/events?count=1000&every=1000'
     const asked = get({ host: '127.0.0.1', port, path, headers: bearer(token), agent: false }, answer => {
-      if (answer.statusCode !== 200) reject(new Error(`a stream was answered ${answer.statusCode}`))
+      if (answer.statusCode !== 200) reject(new Error(`a stream got ${answer.statusCode}`))
       const ended = new Promise<number>(end => answer.resume().on('close', () => end(performance.now())))
       resolve({ ended, close: () => asked.destroy() })
     })
@@ -214,5 +214,5 @@ function lastOf(results: readonly Ended[]): string {
 
 function described(milliseconds: readonly number[]): string {
   const at = quantiles(milliseconds)
-  return `p50 ${at(0.5).toFixed(1)}, p99 ${at(0.99).toFixed(1)}, at most ${at(1).toFixed(1)} ms`
+  return `p50 ${at(0.5).toFixed(1)} ms, p99 ${at(0.99).toFixed(1)} ms, maximum ${at(1).toFixed(1)} ms`
 }

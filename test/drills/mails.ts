@@ -1,4 +1,4 @@
-// Mails while the SMTP server is away for an hour by the gateway's clock; then as many at once as a queue may hold.
+// The SMTP server is down for an hour by the gateway's clock. Then a full queue of mails is sent.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,7 +18,7 @@ import type { Watch } from './watch.ts'
 
 const asked = 200
 const queued = setting('MAILS', 100_000, 2_000)
-/** Seconds between two attempts, with a tenth more and the time of the attempts. */
+/** Seconds between two attempts, with a margin of a tenth and the duration of an attempt. */
 const retries = [40, 140, 670]
 const hour = 3_600
 
@@ -60,7 +60,7 @@ async function downForAnHour(
   await forEach(emails, 8, async email => {
     const begun = performance.now()
     const { status } = await post(gateway.port, 'password/forgot', { email })
-    if (status !== 202) throw new Error(`the request for a mail was answered ${status}`)
+    if (status !== 202) throw new Error(`a mail request got ${status}`)
     slowest = Math.max(slowest, performance.now() - begun)
   })
   let movedMs = 0
@@ -84,16 +84,16 @@ async function downForAnHour(
   }
   const cameOnce = emails.filter(email => received.get(email) === 1).length
   expect(
-    'SMTP down for an hour: every mail is tried after 30 s, 2 m and 10 m, and comes once when the server is back',
+    'SMTP down for an hour: every mail is retried after 30 s, 2 min and 10 min, and arrives once afterwards',
     cameOnce === asked && tried.every(count => count === asked),
-    `${cameOnce} of ${asked} came once; tried by then: ${tried.join(', ')}`,
+    `${cameOnce} of ${asked} arrived once; tried: ${tried.join(', ')}`,
   )
-  expect('no request waits for it', slowest < 1_000, `${slowest.toFixed(0)} ms at most`)
+  expect('no request waits for the SMTP server', slowest < 1_000, `at most ${slowest.toFixed(0)} ms`)
 }
 
 /**
- * Waits until all mails have been tried so often, at most a minute, and returns how many have. A mail that is being tried
- * has its number already. Its error is recorded at the end of the attempt, and the next one is due from then on.
+ * Waits up to a minute until all mails have been tried `times` times, and returns the number of such mails. The number
+ * of attempts grows at the start of an attempt, and the error is recorded at its end.
  */
 async function triedTimes(database: Pool, times: number): Promise<number> {
   for (let waited = 0; ; waited += 200) {
@@ -116,7 +116,7 @@ async function manyQueued(
 ): Promise<void> {
   const before = (await others.received()).mails.size
   const heapBefore = await heaps.sumOf([gateway.pid])
-  // As notices are stored: no code, good for a day.
+  // The rows look like notices: without a code, valid for a day.
   await database.query(
     `insert into mails (user_id, kind, address, due_at, expires_at, created_at)
      select (select min(id) from users), 'password_changed', 'queued-' || i || '@drill.test', now(), now() + interval '1 day', now()
@@ -138,22 +138,22 @@ async function manyQueued(
     "select status, count(*)::integer as n from mails where address like 'queued-%' group by 1",
   )
   expect(
-    `${queued} queued mails come, each once`,
+    `${queued} queued mails arrive once each`,
     mails.size === before + queued && more === 0 && rows.length === 1 && rows[0]?.status === 'sent',
-    `${mails.size - before} came, ${more} more than once; ${rows.map(({ status, n }) => `${n} ${status}`)}`,
+    `${mails.size - before} arrived, ${more} more than once; ${rows.map(({ status, n }) => `${n} ${status}`)}`,
   )
   expect(
-    'meanwhile memory grows by less than 64 MiB, and the heap after collection by less than 6 MiB',
+    'memory grows by less than 64 MiB meanwhile, and the heap after garbage collection by less than 6 MiB',
     growth < 64 && heapGrowth < 6 * MiB,
     `${growth.toFixed(0)} and ${(heapGrowth / MiB).toFixed(1)} MiB`,
   )
   const theirs = await nodemailerAlone(others.smtp)
   expect(
-    'at a quarter or more of the rate of nodemailer alone, which stores nothing',
+    'the rate is at least a quarter of the rate of nodemailer without a store',
     ours >= theirs / 4,
-    `${ours.toFixed(0)} mails a second over 10 connections, ${theirs.toFixed(0)} alone: ${(ours / theirs).toFixed(2)}`,
+    `${ours.toFixed(0)} mails per second over 10 connections, nodemailer ${theirs.toFixed(0)}; ratio ${(ours / theirs).toFixed(2)}`,
   )
-  say('each mail of the gateway is leased from and recorded in Postgres')
+  say('the gateway leases and records each mail in Postgres')
 }
 
 async function untilReceived(others: SmtpAndWebhooks, count: number): Promise<void> {
@@ -161,10 +161,10 @@ async function untilReceived(others: SmtpAndWebhooks, count: number): Promise<vo
     if ((await others.count()) >= count) return
     await sleep(250)
   }
-  throw new Error('the mails do not come')
+  throw new Error('the mails did not arrive within 30 minutes')
 }
 
-/** Sends over as many connections to the same server. @returns mails a second */
+/** Sends the same number of mails with nodemailer over as many connections. @returns mails per second */
 async function nodemailerAlone(smtp: string): Promise<number> {
   const program = fileURLToPath(new URL('./send-by-nodemailer.js', import.meta.url))
   const child = fork(program, [smtp, String(queued)])

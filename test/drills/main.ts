@@ -1,4 +1,5 @@
-// The drills: the built program under loads and faults that a test suite has no time for. Exits 1 when a bar is missed.
+// The drills run the built program under loads and faults that take too long for tests. A missed requirement makes the
+// run exit with 1.
 import { runAndCleanUp } from '../support/cleanup.ts'
 import { accountRaces } from './account-races.ts'
 import { cardinality } from './cardinality.ts'
@@ -39,9 +40,9 @@ import { webhooks } from './webhooks.ts'
 
 interface Entry {
   run: Drill
-  /** `--short` runs it too if no drill is named. */
+  /** Whether `--short` runs it if no drill is named. */
   inShort?: boolean
-  /** An environment variable without which it runs only if it is named. */
+  /** A required environment variable. Without it, the drill runs only if it is named. */
   needs?: string
 }
 
@@ -84,7 +85,9 @@ const drills: Record<string, Entry> = {
 
 const unknown = settings.names.filter(name => !(name in drills))
 if (unknown.length > 0) {
-  process.stderr.write(`no drill ${unknown.join(', ')}; there are ${Object.keys(drills).join(', ')}\n`)
+  process.stderr.write(
+    `unknown drill: ${unknown.join(', ')}. Choose from ${Object.keys(drills).join(', ')}.\n`,
+  )
   process.exit(2)
 }
 if (settings.isList) {
@@ -93,7 +96,7 @@ if (settings.isList) {
   process.exit(0)
 }
 
-// An interrupt also stops everything that the drills have started.
+// An interrupt also stops all processes that the drills have started.
 await runAndCleanUp(async () => {
   const results: { name: string; bar: string; isMet: boolean; measured: string }[] = []
   for (const [name, { run, inShort = false, needs }] of Object.entries(drills)) {
@@ -112,20 +115,20 @@ await runAndCleanUp(async () => {
       await run({ say: text => process.stdout.write(`          ${text}\n`), expect })
     } catch (error) {
       expect(
-        'runs to its end',
+        'the drill runs to its end',
         false,
         error instanceof Error ? (error.stack ?? error.message) : String(error),
       )
     }
-    process.stdout.write(`          took ${((performance.now() - begun) / 1_000).toFixed(0)} s\n`)
+    process.stdout.write(`          duration: ${((performance.now() - begun) / 1_000).toFixed(0)} s\n`)
   }
 
-  process.stdout.write(`\n| drill | bar | measured | |\n| --- | --- | --- | --- |\n`)
+  process.stdout.write(`\n| drill | requirement | measured | result |\n| --- | --- | --- | --- |\n`)
   for (const { name, bar, isMet, measured } of results)
     process.stdout.write(`| ${name} | ${bar} | ${measured.split('\n')[0]} | ${isMet ? 'met' : 'MISSED'} |\n`)
   const missed = results.filter(({ isMet }) => !isMet).length
   process.stdout.write(
-    `\nseed ${settings.seed}${settings.isShort ? ', short' : ''}; ${missed === 0 ? 'every bar is met' : `${missed} missed`}\n`,
+    `\nseed ${settings.seed}${settings.isShort ? ', short' : ''}; ${missed === 0 ? 'all requirements are met' : `${missed} requirements are missed`}\n`,
   )
   return missed === 0 ? 0 : 1
 })

@@ -1,14 +1,14 @@
-// The resident memory of a process, as the system counts it.
+// The resident memory of a process.
 import { readFileSync } from 'node:fs'
 import { MiB } from './noise.ts'
 
-/** @returns MiB */
+/** @returns the resident memory in MiB */
 export function residentOf(pid: number): number {
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return (Number(kilobytes) * 1024) / MiB
 }
 
-/** In MiB. */
+/** Memory in MiB. */
 export interface Peak<T> {
   readonly before: number
   readonly peak: number
@@ -16,7 +16,7 @@ export interface Peak<T> {
   readonly result: T
 }
 
-/** Measures 20 times a second how high the memory of a process rises while `work` runs. */
+/** Samples the memory of a process 20 times per second while `work` runs. */
 export async function peakDuring<T>(pid: number, work: () => Promise<T>): Promise<Peak<T>> {
   const before = residentOf(pid)
   let peak = before

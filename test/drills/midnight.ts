@@ -1,4 +1,5 @@
-// UTC midnights under load, on replicas whose clocks differ, and clocks that are set a day back and forth: one use a day.
+// Midnights (UTC) under load, on replicas whose clocks differ or are set a day back and forth. Users get one use per
+// day.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startOwnPostgres, startOwnRedis } from '../support/stores.ts'
 import { type CountingService, startCountingService } from './counting-service.ts'
@@ -14,9 +15,9 @@ const users = 100
 const clients = 24
 const noon = 43_200_000
 const midnight = 86_400_000
-/** Milliseconds of load after each change of a clock. */
+/** The duration of the load after each clock change in milliseconds. */
 const lookMs = 2_000
-/** Milliseconds by which the replicas' clocks differ at most. */
+/** The maximum difference of the replicas' clocks in milliseconds. */
 const apart = 1_500
 
 export async function midnightAndClocks({ say, expect }: Watch): Promise<void> {
@@ -36,7 +37,7 @@ export async function midnightAndClocks({ say, expect }: Watch): Promise<void> {
     for (const { env } of clocks) replicas.push(await stage.start({ ...routing(keys, service), env }))
     const load = startLoad(replicas, tokens)
     const taken = { day: 0, midnight: 0, back: 0, forth: 0 }
-    /** Counts the users who were given more or fewer uses than `due` since the last look. */
+    /** Counts the users who got more or fewer uses than `due` since the last call. */
     const look = async (when: keyof typeof taken, due: number) => {
       if (due > 0) await untilAllUsed(service)
       await sleep(lookMs)
@@ -58,23 +59,27 @@ export async function midnightAndClocks({ say, expect }: Watch): Promise<void> {
     }
     const statuses = await load.stop()
     expect(
-      `one use of each day, over ${midnights} midnights on two replicas up to ${apart / 1_000} s apart`,
+      `users get one use per day, over ${midnights} midnights on two replicas with clocks up to ${apart / 1_000} s apart`,
       taken.day + taken.midnight === 0,
-      `${taken.day + taken.midnight} of ${users * (midnights + 1)} users' days with more or fewer`,
+      `wrong for ${taken.day + taken.midnight} of ${users * (midnights + 1)} users and days`,
     )
     expect(
-      `the clocks set a day back give none, ${midnights} times`,
+      `users get no use when the clocks are set a day back, ${midnights} times`,
       taken.back === 0,
-      `${taken.back} of ${users * midnights} users' days`,
+      `wrong for ${taken.back} of ${users * midnights} users and days`,
     )
-    expect('set forth again neither', taken.forth === 0, `${taken.forth} of ${users * midnights} users' days`)
+    expect(
+      'users get no use when the clocks are set forward again',
+      taken.forth === 0,
+      `wrong for ${taken.forth} of ${users * midnights} users and days`,
+    )
     const others = statuses.filter(status => status !== 200 && status !== 429)
     expect(
-      'nothing but 200 and 429',
+      'all responses are 200 or 429',
       others.length === 0 && statuses.includes(200) && statuses.includes(429),
       countsOf(statuses),
     )
-    say('the clocks of the gateways are moved by libfaketime; those of Postgres and Redis are the machine’s')
+    say('libfaketime moves only the clocks of the gateways, not of Postgres and Redis')
   } finally {
     await stage.stop()
     service.close()
@@ -90,17 +95,17 @@ routes:
   }
 }
 
-/** Waits until every user was given a use, at most 20 s. */
+/** Waits up to 20 s until every user has got a use. */
 async function untilAllUsed({ seen }: CountingService): Promise<void> {
   for (let waitedMs = 0; seen.size < users && waitedMs < 20_000; waitedMs += 20) await sleep(20)
 }
 
-/** Sends requests of random users to random replicas, without a rest. */
+/** Sends requests of random users to random replicas without pauses. */
 function startLoad(
   replicas: readonly Replica[],
   tokens: readonly string[],
 ): {
-  /** Returns the statuses of all responses. */
+  /** Returns the status codes of all responses. */
   stop(): Promise<readonly number[]>
 } {
   const statuses: number[] = []

@@ -1,5 +1,5 @@
-// A database of the previous release, with many users and sessions, is migrated while that release serves. No client
-// notices.
+// A database of the previous release with many users and sessions is migrated while that release runs. No client is
+// affected.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
@@ -16,12 +16,12 @@ const older = process.env.OLDER_PROGRAM ?? ''
 const users = setting('MIGRATION_USERS', 100_000, 10_000)
 const sessionsEach = 3
 const clients = 8
-/** Requests of a client start this long after each other. */
+/** The pause between two requests of a client. */
 const paceMs = 20
 
 export async function migrationLoad({ say, expect }: Watch): Promise<void> {
   if (older === '')
-    throw new Error('this drill needs OLDER_PROGRAM, the folder of the previous release, built')
+    throw new Error('OLDER_PROGRAM is not set. Set it to the folder of the built previous release.')
   const upstream = await startUpstream()
   const stage = await openStage()
   const serving = {
@@ -54,17 +54,17 @@ routes:
     const all = done + loads.reduce((sum, load) => sum + load.done, 0)
     const worst = Math.max(slowest, ...results.map(result => result.worst))
     say(
-      `${users} users with ${users * sessionsEach} sessions of the previous release; migrated in ${took.toFixed(0)} ms, with its start`,
+      `${users} users with ${users * sessionsEach} sessions of the previous release; the migration took ${took.toFixed(0)} ms, including its start`,
     )
     expect(
-      'no request fails meanwhile: logins, exchanges, logouts, counted uses',
+      'no login, refresh, logout or counted use fails during the migration',
       failed.length === 0,
-      `${failed.length} of ${all} ${[...new Set(failed)]}; the slowest ${worst.toFixed(0)} ms`,
+      `${failed.length} of ${all} ${[...new Set(failed)]}; maximum ${worst.toFixed(0)} ms`,
     )
     expect(
-      'no statement waits for a lock for a second',
+      'no statement waits longer than a second for a lock',
       waits.longest < 1_000,
-      `${waits.longest.toFixed(0)} ms at most, seen ${waits.looks} times in all`,
+      `at most ${waits.longest.toFixed(0)} ms, ${waits.looks} waits seen`,
     )
   } finally {
     await stage.stop()
@@ -72,7 +72,7 @@ routes:
   }
 }
 
-/** Fills the tables, in the columns that the previous release has. */
+/** Fills the tables, using only the columns of the previous release. */
 async function fill(database: Pool): Promise<void> {
   await database.query(
     `insert into users (email, password_hash, plan)
@@ -91,11 +91,11 @@ async function fill(database: Pool): Promise<void> {
 interface Seen {
   done: number
   readonly failures: string[]
-  /** Milliseconds. */
+  /** The longest time in milliseconds. */
   slowest: number
 }
 
-/** Starts clients that cause all writes of the previous release to refresh_tokens and users. */
+/** Starts clients that cause all kinds of writes of the previous release to `refresh_tokens` and `users`. */
 function startClients(
   [one, other]: readonly [number, number],
   emails: readonly string[],
@@ -103,7 +103,7 @@ function startClients(
   const seen: Seen = { done: 0, failures: [], slowest: 0 }
   const start = performance.now()
   let isOver = false
-  /** @returns the body of a response with 200 */
+  /** @returns the body of a response with a 200 */
   const timed = async (port: number, endpoint: string, body: object) => {
     const begun = performance.now()
     const answer = await post(port, endpoint, body)
@@ -116,7 +116,7 @@ function startClients(
   const client = async (email: string) => {
     while (!isOver) {
       let pair = await timed(one, 'login', { email, password })
-      // A client signs in again after a failure, so that one failure counts once.
+      // A client logs in again after a failure, so that the failure counts only once.
       for (const port of [other, one, other, one, other])
         pair = pair && (await timed(port, 'refresh', { refresh_token: pair.refresh_token }))
       if (pair) await timed(one, 'logout', { refresh_token: pair.refresh_token })
@@ -133,13 +133,13 @@ function startClients(
 }
 
 interface Waits {
-  /** Milliseconds. */
+  /** The longest time in milliseconds. */
   longest: number
-  /** Looks that found a statement waiting. */
+  /** The number of samples with a waiting statement. */
   looks: number
 }
 
-/** Looks every 20 ms for statements that wait for a lock, and since when. */
+/** Samples statements that wait for a lock every 20 ms. */
 function watchLocks(database: Pool): { stop(): Promise<Waits> } {
   const waits: Waits = { longest: 0, looks: 0 }
   let isOver = false

@@ -1,4 +1,5 @@
-// Eight replicas start at once, on an empty database and on an older one. Each serves, on the tables of a single run.
+// Eight replicas start at once, on an empty and on an older database. All become ready, with the schema of a single
+// run.
 import { cpSync, realpathSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,7 +20,7 @@ export async function migrations({ expect }: Watch): Promise<void> {
       started.map(async ({ admin }) => (await fetch(`http://127.0.0.1:${admin}/readyz`)).status),
     )
     expect(
-      `${replicas} replicas that start at once are ready`,
+      `${replicas} replicas that start at once become ready`,
       statuses.every(status => status === 200),
       statuses.join(' '),
     )
@@ -31,8 +32,8 @@ export async function migrations({ expect }: Watch): Promise<void> {
     await migrateToOlder(stage)
     await startAll(stage)
   })
-  expect('an empty database has the tables of a single run', ...compared(single, empty))
-  expect('a database of the older release has them too', ...compared(single, old))
+  expect('an empty database gets the schema of a single run', ...compared(single, empty))
+  expect('a database of the older release gets the same schema', ...compared(single, old))
 }
 
 async function migrateToOlder(stage: ReplicaStage): Promise<void> {
@@ -56,7 +57,7 @@ async function schemaAfter(work: (stage: ReplicaStage) => Promise<void>): Promis
   }
 }
 
-/** Columns, constraints, indexes, triggers and functions, a line each. */
+/** Lists columns, constraints, indexes, triggers and functions, one per line. */
 const schema = `
   select format('column %s.%s %s %s %s', table_name, column_name, data_type, is_nullable, column_default) as line
     from information_schema.columns where table_schema = 'public'
@@ -71,7 +72,7 @@ const schema = `
   select pg_get_functiondef(oid) from pg_proc where pronamespace = 'public'::regnamespace
   order by line`
 
-/** @returns whether both are the same, and a sentence about it */
+/** @returns whether both schemas are equal, and the difference */
 function compared(one: readonly string[], other: readonly string[]): [boolean, string] {
   const different = [
     ...other.filter(line => !one.includes(line)),

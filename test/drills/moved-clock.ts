@@ -1,36 +1,36 @@
-// The clock of one process, which a drill sets through a file: libfaketime (Debian's `faketime`). Timers are not moved.
+// Sets the clock of a process through a file with libfaketime (Debian package `faketime`). Timers are not affected.
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const day = 86_400_000
 
-/** @returns the library. @throws Error where it is not installed */
+/** @returns the path of the library @throws Error if it is not installed */
 function findLibrary(): string {
   const { FAKETIME_LIBRARY: named } = process.env
   const places = readdirSync('/usr/lib').map(name => `/usr/lib/${name}/faketime/libfaketimeMT.so.1`)
   const found = [...(named === undefined ? [] : [named]), ...places].find(existsSync)
-  if (found === undefined) throw new Error('this drill needs libfaketime: `apt-get install faketime`')
+  if (found === undefined) throw new Error('libfaketime is missing. Run `apt-get install faketime`.')
   return found
 }
 
 export interface MovedClock {
-  /** The environment that the process is started with. */
+  /** The environment variables for the process. */
   readonly env: Readonly<Record<string, string>>
-  /** Sets the clock, which goes on from there. @param days after today (UTC) @param ms of that day */
+  /** Sets the clock, which then continues. @param days days after today (UTC) @param ms the time of that day */
   set(days: number, ms: number): void
 }
 
-/** @param folder for the file */
+/** @param folder the folder for the file */
 export function createMovedClock(folder: string, name: string): MovedClock {
   const file = join(folder, `clock-${name}`)
   const move = (byMs: number) => {
-    // The process must never read a file that is half written.
+    // The process must never read a partly written file.
     writeFileSync(`${file}.new`, `${byMs < 0 ? '-' : '+'}${(Math.abs(byMs) / 1_000).toFixed(3)}\n`)
     renameSync(`${file}.new`, file)
   }
   move(0)
   return {
-    // Only calendar time is moved, and libfaketime reads the file each time.
+    // Only calendar time is changed. Without its cache, libfaketime reads the file at each call.
     env: {
       LD_PRELOAD: findLibrary(),
       FAKETIME_TIMESTAMP_FILE: file,

@@ -1,4 +1,4 @@
-// A target's name under load, resolved by a real name server (dnsmasq): addresses come, go, are swapped and time out.
+// The addresses of a target change under load, with a real name server (dnsmasq). Lookups fail and time out.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type NameServer, startOwnNameServer } from '../support/name-server.ts'
 import { type AddressService, listenAtAddresses } from './listen-at-addresses.ts'
@@ -29,7 +29,7 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
   const stage = await startStage({
     upstreams: 0,
     targets: [`http://app.test:${service.port}`],
-    // Only one of 300 addresses listens: without checks, a request that meets two others in a row is answered 502.
+    // Only one of 300 addresses listens. Without health checks, a request that picks two others would get a 502.
     upstream: ', resolve: { every: 1s }, health: { path: /, interval: 1s }',
     before: names.command,
   })
@@ -52,14 +52,14 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
     const exactly = (addresses: readonly string[]) =>
       took(addresses, seen => seen.size === addresses.length && addresses.every(one => seen.has(one)))
     const times = {
-      'an address added': await exactly([first, second]),
-      'an address removed': await exactly([second]),
-      'all swapped': await exactly([third]),
-      '300 addresses, of which 32 are used': await took(many(), seen => seen.has(first)),
-      'one again': await exactly([first]),
+      'added address': await exactly([first, second]),
+      'removed address': await exactly([second]),
+      'replaced addresses': await exactly([third]),
+      '300 addresses with 32 in use': await took(many(), seen => seen.has(first)),
+      'single address again': await exactly([first]),
     }
     for (const [what, ms] of Object.entries(times))
-      expect(`${what}: used within 2.5 s`, ms < 2_500, `${(ms / 1_000).toFixed(2)} s`)
+      expect(`${what}: in effect within 2.5 s`, ms < 2_500, `${(ms / 1_000).toFixed(2)} s`)
     await names.setAddresses('app.test', [])
     await sleep(5_000)
     await names.setAddresses('app.test', [first])
@@ -67,11 +67,11 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
     await sleep(2_000)
     const { p99, worst } = await load.stop()
     expect(
-      'no request fails meanwhile',
+      'no request fails during the changes',
       load.failures.length === 0,
       `${load.failures.length} of ${load.done + load.failures.length}: ${[...new Set(load.failures)]}`,
     )
-    say(`p99 ${p99.toFixed(1)} ms, slowest ${worst.toFixed(0)} ms`)
+    say(`p99 ${p99.toFixed(1)} ms, maximum ${worst.toFixed(0)} ms`)
     await gone(watch, { names, service, gateway: port })
   } finally {
     await stage.stop()
@@ -79,13 +79,13 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
   }
 }
 
-/** 300 addresses, of which only the last listens. */
+/** Returns 300 addresses, of which only the last listens. */
 function many(): string[] {
   const silent = Array.from({ length: 299 }, (_, at) => `127.1.${Math.floor(at / 200)}.${(at % 200) + 1}`)
   return [...silent, first]
 }
 
-/** The name does not exist for longer than the gateway keeps its addresses, 30 times `every`. */
+/** Removes the name for longer than the gateway keeps its addresses, which is 30 times `every`. */
 async function gone(
   { expect }: Watch,
   { names, service, gateway }: { names: NameServer; service: AddressService; gateway: number },
@@ -102,13 +102,13 @@ async function gone(
   const statuses = new Set<number>()
   for (let count = 0; count < 20; count += 1) statuses.add(await get())
   expect(
-    'of a name that is gone, addresses are used for 30 s, then no more',
+    'the addresses of a removed name are used for 30 s',
     last > 28_000 && last < 35_000 && service.arrivals().length === 0 && [...statuses].join() === '503',
-    `last answer after ${(last / 1_000).toFixed(1)} s, then ${[...statuses]}`,
+    `last 200 after ${(last / 1_000).toFixed(1)} s, then ${[...statuses]}`,
   )
 }
 
-/** Look-ups of three names hang. Requests, logins and starts must not wait for them. */
+/** Lookups of three names hang. Requests and logins must not wait for them. */
 async function hung({ say, expect }: Watch, service: AddressService): Promise<void> {
   const silent = ['one', 'two', 'three']
   const names = await startOwnNameServer({
@@ -135,17 +135,17 @@ async function hung({ say, expect }: Watch, service: AddressService): Promise<vo
     const before = await measure(calm.gateway.port)
     const during = await measure(stage.gateway.port)
     expect(
-      'no request fails while look-ups hang',
+      'no request fails while lookups hang',
       during.failures.length === 0,
       `${during.failures.length} of ${during.done}`,
     )
     expect(
-      'logins take as long while look-ups hang (medians, at most 1.3 times)',
+      'logins take at most 1.3 times as long while lookups hang (medians)',
       during.login <= before.login * 1.3,
-      `${during.login.toFixed(1)} ms, ${before.login.toFixed(1)} without`,
+      `${during.login.toFixed(1)} ms, ${before.login.toFixed(1)} ms without`,
     )
     say(
-      `requests while look-ups hang: p50 ${during.p50.toFixed(2)} ms, p99 ${during.p99.toFixed(1)} ms; without ${before.p50.toFixed(2)} and ${before.p99.toFixed(1)} ms`,
+      `requests while lookups hang: p50 ${during.p50.toFixed(2)} ms, p99 ${during.p99.toFixed(1)} ms; without: ${before.p50.toFixed(2)} ms and ${before.p99.toFixed(1)} ms`,
     )
     const begun = performance.now()
     await names.setAddresses('four.test', [second])
@@ -154,7 +154,7 @@ async function hung({ say, expect }: Watch, service: AddressService): Promise<vo
       await fetch(`http://127.0.0.1:${stage.gateway.port}/public/small`)
       await sleep(50)
     }
-    say(`a fourth name's change is used ${((performance.now() - begun) / 1_000).toFixed(1)} s later`)
+    say(`a change of a fourth name takes effect after ${((performance.now() - begun) / 1_000).toFixed(1)} s`)
   } finally {
     await stage.stop()
     await calm.stop()

@@ -1,4 +1,4 @@
-// Bytes that look random and are the same every time. No process holds all of them.
+// Deterministic pseudo-random bytes, generated on demand.
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 
@@ -6,7 +6,7 @@ export const MiB = 1024 * 1024
 
 const block = 65_536
 
-/** @param onTaken receives the number of bytes that the reader has taken so far */
+/** @param onTaken called with the number of bytes read so far */
 export function noise(bytes: number, onTaken: (written: number) => void = () => {}): Readable {
   const seed = createHash('sha512').update('péage').digest()
   const chunk = Buffer.alloc(block, seed)

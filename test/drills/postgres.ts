@@ -1,4 +1,4 @@
-// Postgres stops at once, stands still, has no connection, no lock or no byte left, or fails over, under requests of every kind.
+// Under requests of every kind, Postgres stops, hangs, runs out of connections, locks or disk space, or fails over.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -17,13 +17,13 @@ import { newPro, post, send } from './subjects.ts'
 import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('POSTGRES_SECONDS', 8, 4) * 1_000
-/** Milliseconds until an answer that needs the database, and until all is well again. */
+/** Milliseconds until a response that needs the database, and until full recovery. */
 const soon = 2_000
 const recovery = 5_000
 
-/** Postgres keeps 16 MiB of its log at a time, and its own tables are some 25 MiB. */
+/** A segment of the write-ahead log has 16 MiB, and the system tables about 25 MiB. */
 const diskMiB = 220
-/** Of the loopback network. */
+/** A loopback address. */
 const standbyAddress = '127.0.14.2'
 
 export async function postgres(watch: Watch): Promise<void> {
@@ -34,30 +34,30 @@ export async function postgres(watch: Watch): Promise<void> {
   const server = await startOwnPostgres({ settings, folder })
   await underFaults(watch, { server, faults: faultsOf(server, disk) })
   await failOver(watch)
-  watch.say(`each fault lasted ${outageMs / 1_000} s`)
+  watch.say(`each fault lasts ${outageMs / 1_000} s`)
 }
 
-/** By name; each resolves when Postgres is back. The argument is the URL of the database. */
+/** The faults by name. Each resolves when Postgres is back. The argument is the URL of the database. */
 type Faults = Readonly<Record<string, (database: string) => Promise<void>>>
 
 function faultsOf(server: Server, disk: SmallDisk): Faults {
   return {
-    async 'stopped at once'() {
+    async 'Postgres is killed'() {
       await server.kill()
       await sleep(outageMs)
       await server.restart()
     },
-    async 'stands still'() {
+    async 'Postgres hangs'() {
       server.pause()
       await sleep(outageMs)
       server.resume()
     },
-    async 'has no connection left'() {
+    async 'Postgres has no free connection'() {
       const giveBack = await fillUp(server.url)
       await sleep(outageMs)
       await giveBack()
     },
-    async 'all connections of the pools wait for a lock'(database) {
+    async 'all pool connections wait for a lock'(database) {
       const client = new pg.Client({ connectionString: database })
       await client.connect()
       await client.query('begin')
@@ -65,13 +65,13 @@ function faultsOf(server: Server, disk: SmallDisk): Faults {
       await sleep(outageMs)
       await client.end()
     },
-    async 'its disk is full'(database) {
+    async 'the disk is full'(database) {
       disk.fill()
       await sleep(outageMs)
       disk.free()
       await backOn(server, database)
     },
-    async 'its disk is full, and it cannot write its log'(database) {
+    async 'the disk is full, even for the write-ahead log'(database) {
       disk.fill()
       await useUpTheLog(database)
       await sleep(outageMs)
@@ -81,7 +81,7 @@ function faultsOf(server: Server, disk: SmallDisk): Faults {
   }
 }
 
-/** Switches the segments of the log until Postgres has no more that it may use again. */
+/** Switches the segments of the write-ahead log until Postgres has none left. */
 async function useUpTheLog(database: string): Promise<void> {
   const client = new pg.Client({ connectionString: database })
   client.on('error', () => {})
@@ -94,7 +94,7 @@ async function useUpTheLog(database: string): Promise<void> {
   await client.end().catch(() => {})
 }
 
-/** Waits until Postgres accepts connections. If it has ended because it could not even recover, this starts it. */
+/** Waits until Postgres accepts connections. Starts it if it has ended. */
 async function backOn(server: Server, database: string): Promise<void> {
   if (!isAlive(server.pid)) await server.restart()
   for (let waitedMs = 0; waitedMs < 30_000; waitedMs += 100) {
@@ -107,14 +107,14 @@ async function backOn(server: Server, database: string): Promise<void> {
   }
 }
 
-/** The database's name leads to the standby, which has been promoted. */
+/** Fails over by pointing the DNS name of the database to the promoted standby. */
 async function failOver(watch: Watch): Promise<void> {
   const server = await startOwnPostgres({ settings: ['max_connections=60'] })
   const standby = await startStandby(server, standbyAddress)
   const names = await startOwnNameServer()
   await names.setAddresses('db.test', ['127.0.0.1'])
   const faults: Faults = {
-    async 'fails over to another address behind the same name'() {
+    async 'Postgres fails over to another address of the same name'() {
       await server.kill()
       await sleep(outageMs / 2)
       await standby.promote()
@@ -137,9 +137,9 @@ async function failOver(watch: Watch): Promise<void> {
 interface Case {
   readonly server: Server
   readonly faults: Faults
-  /** The name of the server's host, if replicas connect by one. */
+  /** The DNS name of the server, if replicas connect by name. */
   readonly name?: string
-  /** The URL of the server that has the database in the end. */
+  /** The URL of the server that has the database at the end. */
   readonly standby?: string
   /** The command that runs the replicas. */
   readonly before?: readonly string[]
@@ -149,7 +149,7 @@ async function underFaults(
   { say, expect }: Watch,
   { server, faults, name, standby, before = [] }: Case,
 ): Promise<void> {
-  // A stall of this process is not the gateway's.
+  // Delays of this process are not delays of the gateway.
   const own = monitorEventLoopDelay({ resolution: 5 })
   own.enable()
   const upstream = await startUpstream()
@@ -175,7 +175,7 @@ routes:
       await sleep(2_000)
       const before = work.take()
       expect(
-        `${fault}: all is well before`,
+        `${fault}: every request gets a 200 before the fault`,
         before.length > 0 && before.every(({ status }) => status === 200),
         told(before),
       )
@@ -185,11 +185,11 @@ routes:
     await work.stop()
     const statuses = await Promise.all(replicas.map(readiness))
     expect(
-      'no process has ended',
+      'no gateway process has ended',
       statuses.every(status => status === 200),
       statuses.join(' '),
     )
-    say(`the drill itself stood still for ${(own.max / 1e6).toFixed(0)} ms at most`)
+    say(`the drill process was blocked for at most ${(own.max / 1e6).toFixed(0)} ms`)
   } finally {
     await stage.stop()
     await upstream.stop()
@@ -200,17 +200,17 @@ interface Answer {
   readonly kind: string
   /** 0 if the connection failed. */
   readonly status: number
-  /** When the request was sent, by `performance.now()`. */
+  /** The time of sending by `performance.now()`. */
   readonly at: number
   readonly tookMs: number
 }
 
 interface Recovery {
-  /** When Postgres was back, by `performance.now()`. */
+  /** The time of the return of Postgres by `performance.now()`. */
   readonly back: number
-  /** The answers during the fault and while the gateway may recover. */
+  /** The responses during the fault and the recovery. */
   readonly all: readonly Answer[]
-  /** The answers after that. */
+  /** The responses after the recovery. */
   readonly after: readonly Answer[]
 }
 
@@ -225,14 +225,18 @@ async function untilWell(work: Work): Promise<Recovery> {
 
 function judge(expect: Watch['expect'], fault: string, { back, all, after }: Recovery): void {
   const wrong = all.filter(({ status }) => status !== 200 && status !== 503)
-  expect(`${fault}: nothing but 200 and 503`, wrong.length === 0, `${told(all)}`)
+  expect(`${fault}: all responses are 200 or 503`, wrong.length === 0, `${told(all)}`)
   const slowest = Math.max(0, ...all.map(({ tookMs }) => tookMs))
-  expect(`${fault}: answered within 2 s`, slowest < soon + 200, `${(slowest / 1_000).toFixed(2)} s at most`)
+  expect(
+    `${fault}: responses take at most 2 s`,
+    slowest < soon + 200,
+    `at most ${(slowest / 1_000).toFixed(2)} s`,
+  )
   const last = Math.max(back, ...all.filter(({ status }) => status !== 200).map(({ at }) => at))
   expect(
-    `${fault}: all is well within 5 s of its return`,
+    `${fault}: every request gets a 200 again within 5 s`,
     after.length > 0 && after.every(({ status }) => status === 200),
-    `the last failure ${((last - back) / 1_000).toFixed(1)} s after it; then ${told(after)}`,
+    `last failure after ${((last - back) / 1_000).toFixed(1)} s; then ${told(after)}`,
   )
 }
 
@@ -245,12 +249,12 @@ function told(answers: readonly Answer[]): string {
 }
 
 interface Work {
-  /** Returns the answers since the last call. */
+  /** Returns the responses since the last call. */
   take(): Answer[]
   stop(): Promise<void>
 }
 
-/** Sends requests of paying and of free users, logins and refreshes to the replicas in turn. */
+/** Sends requests of paying and free users, logins and refreshes to the replicas in turn. */
 async function startWork(replicas: readonly Replica[], database: Pool): Promise<Work> {
   let turn = 0
   const somewhere = () => {
@@ -281,7 +285,7 @@ async function startWork(replicas: readonly Replica[], database: Pool): Promise<
         refreshToken === undefined
           ? await login()
           : await post(somewhere(), 'refresh', { refresh_token: refreshToken })
-      // After a 503 the token may be used up although the client has no new one: it signs in again.
+      // After a 503 the refresh token may be used up, so the client logs in again.
       refreshToken = answer.body.refresh_token
       return answer
     }),

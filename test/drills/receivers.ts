@@ -1,4 +1,4 @@
-// An SMTP server and receivers of webhooks that are down, slow, full, rejecting, lying or silent. Nothing else is delayed.
+// An SMTP server and webhook receivers that are down, slow, full, rejecting, lying or silent delay nothing else.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { first } from '../support/certificates.ts'
@@ -15,22 +15,22 @@ import { serviceAt, startUpstream } from './stage.ts'
 import { post, send } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
-/** Of each kind of trouble. */
+/** The duration of each kind of trouble. */
 const seconds = setting('RECEIVERS_SECONDS', 30, 4)
 const perSecond = 10
 const [troubled, healthy] = [10, 5]
 const hour = 3_600_000
 
-/** A figure of the gateway whose receivers stay well, and of the one whose receivers get into trouble. */
+/** A figure of two gateways: one with healthy receivers, and one with troubled receivers. */
 interface Both<T> {
   readonly without: T
   readonly within: T
 }
 
 interface Played {
-  /** Milliseconds that requests took. */
+  /** The durations of requests in milliseconds. */
   readonly requests: Both<number[]>
-  /** Milliseconds until alerts came to healthy receivers; infinite for those that did not come. */
+  /** The delays of alerts to healthy receivers in milliseconds; infinite for alerts that did not arrive. */
   readonly delays: Both<number[]>
 }
 
@@ -52,12 +52,12 @@ export async function receivers(watch: Watch): Promise<void> {
       ])
       return { requests, delays: { without: calm, within: held } }
     }
-    /** How many times as long the second gateway's requests take: two processes of one program differ, too. */
+    /** Returns the ratio of the two gateways' request durations without trouble, which is not exactly 1. */
     const ratioWhileWell = async () => {
       const { requests } = await play()
       return median(requests.within) / median(requests.without)
     }
-    // Until code is compiled and pools are full.
+    // A warm-up until code is compiled and pools are full.
     await play()
     const heapBefore = await within.heap()
     let wellBefore = await ratioWhileWell()
@@ -67,7 +67,7 @@ export async function receivers(watch: Watch): Promise<void> {
       const before = cpu()
       const played = await play()
       const [usual, now] = cpu().map((used, at) => (used - (before[at] ?? 0)).toFixed(2))
-      say(`CPU of the gateway ${now} s, ${usual} s without`)
+      say(`CPU of the gateway: ${now} s with trouble, ${usual} s without`)
       await within.others.be('well')
       await settled(within.database)
       const wellAfter = await ratioWhileWell()
@@ -76,7 +76,7 @@ export async function receivers(watch: Watch): Promise<void> {
     }
     const heapGrowth = ((await within.heap()) - heapBefore) / MiB
     const grown = `${heapGrowth.toFixed(1)} MiB`
-    expect('the heap after collection grows by less than 6 MiB', heapGrowth < 6, grown)
+    expect('the heap after garbage collection grows by less than 6 MiB', heapGrowth < 6, grown)
     const failed = stages.flatMap(stage => stage.failed)
     expect('no request fails', failed.length === 0, `${failed.length} ${[...new Set(failed)]}`)
     await judgeReturn(within, watch)
@@ -86,24 +86,24 @@ export async function receivers(watch: Watch): Promise<void> {
   }
 }
 
-/** A gateway on a database of its own, and receivers of its own. */
+/** A gateway with its own database and receivers. */
 interface Stage {
   readonly gateway: Replica
   readonly others: SmtpAndWebhooks
   readonly database: Pool
   readonly headers: { readonly authorization: string }
-  /** Of accounts whose passwords were not forgotten yet. */
+  /** The emails of accounts without a password reset so far. */
   readonly emails: string[]
-  /** Ids, by receiver. */
+  /** The user IDs by receiver. */
   readonly users: readonly number[]
-  /** Requests for mails that were answered 202. */
+  /** The number of mail requests that got a 202. */
   asked: number
   alerts: number
-  /** Statuses of clients' requests that were not answered 200. */
+  /** The status codes of client requests other than 200. */
   readonly failed: number[]
-  /** Bytes after a collection. */
+  /** Returns the heap after a garbage collection in bytes. */
   heap(): Promise<number>
-  /** Ends the gateway and starts another one with a movable clock, which costs time at each look at it. */
+  /** Restarts the gateway with a movable clock, which makes each reading of the clock slower. */
   startWithClock(): Promise<MovedClock>
   stop(): Promise<void>
 }
@@ -159,7 +159,7 @@ routes:
   }
 }
 
-/** Waits for attempts that are due soon, at most for an attempt's deadline. They do not belong to the next trouble. */
+/** Waits until attempts that are due soon have ended, so that they do not run during the next trouble. */
 async function settled(database: Pool): Promise<void> {
   for (let waited = 0; waited < 75_000; waited += 1_000) {
     const { rows } = await database.query(
@@ -171,13 +171,13 @@ async function settled(database: Pool): Promise<void> {
   }
 }
 
-/** Sends requests of a client, to one gateway after the other. */
+/** Sends requests of a client to both gateways in turn. */
 async function askInTurn(stages: Both<Stage>): Promise<Both<number[]>> {
   const both = ['without', 'within'] as const
   const took: Both<number[]> = { without: [], within: [] }
   const until = performance.now() + seconds * 1_000
   for (let turn = 0; performance.now() < until; turn += 1) {
-    // Each is first as often as second.
+    // The order alternates.
     for (const which of turn % 2 === 0 ? both : both.toReversed()) {
       const { gateway, headers, failed } = stages[which]
       const begun = performance.now()
@@ -190,7 +190,7 @@ async function askInTurn(stages: Both<Stage>): Promise<Both<number[]>> {
   return took
 }
 
-/** Causes mails and alerts at a fixed rate. @returns milliseconds until alerts came to healthy receivers */
+/** Causes mails and alerts at a fixed rate. @returns the delays of alerts to healthy receivers in milliseconds */
 async function feed(stage: Stage, count: number): Promise<number[]> {
   const emitted = new Map<number, bigint>()
   const begun = performance.now()
@@ -212,7 +212,7 @@ async function feed(stage: Stage, count: number): Promise<number[]> {
   })
 }
 
-/** Emits an alert as a service does: again if it is refused for now. */
+/** Sends an alert like a service, with retries after temporary refusals. */
 async function alert(stage: Stage, receiver: number): Promise<{ number: number; at: bigint }> {
   stage.alerts += 1
   const number = stage.alerts
@@ -227,7 +227,7 @@ async function alert(stage: Stage, receiver: number): Promise<{ number: number; 
 
 const median = (values: readonly number[]) => quantiles(values)(0.5)
 
-/** @param whileWell ratios of the two gateways' requests before and after the trouble */
+/** @param whileWell the ratios of the two gateways' request durations before and after the trouble */
 function judge(
   title: string,
   { requests, delays }: Played,
@@ -237,20 +237,20 @@ function judge(
   const [calm, held] = [median(requests.without), median(requests.within)]
   const times = held / calm / Math.sqrt(before * after)
   expect(
-    `${title}clients' requests take at most 1.1 times as long as while all was well (medians, in turn)`,
+    `${title}client requests take at most 1.1 times as long as without trouble (medians)`,
     times <= 1.1,
-    `${times.toFixed(3)}: ${held.toFixed(2)} ms, ${calm.toFixed(2)} without, ${before.toFixed(3)} times before it and ${after.toFixed(3)} after; ${requests.within.length} of each`,
+    `${times.toFixed(3)} times: ${held.toFixed(2)} ms, ${calm.toFixed(2)} ms without; ratio ${before.toFixed(3)} before and ${after.toFixed(3)} after; ${requests.within.length} requests each`,
   )
   const [usual, now] = [median(delays.without), median(delays.within)]
   const missing = delays.within.filter(ms => !Number.isFinite(ms)).length
   expect(
-    `${title}alerts to other receivers come in their usual time (medians, at most 100 ms more)`,
+    `${title}alerts to healthy receivers are delayed by at most 100 ms (medians)`,
     missing === 0 && now <= usual + 100,
-    `${now.toFixed(0)} ms, ${usual.toFixed(0)} without; ${missing} of ${delays.within.length} have not come`,
+    `${now.toFixed(0)} ms, ${usual.toFixed(0)} ms without; ${missing} of ${delays.within.length} did not arrive`,
   )
 }
 
-/** Moves the gateway's clock by hours, until nothing is left to be tried. */
+/** Moves the gateway's clock by hours until no attempt is pending. */
 async function judgeReturn(stage: Stage, { say, expect }: Watch): Promise<void> {
   const { database, asked, others } = stage
   const pending = async (table: 'mails' | 'webhook_deliveries') => {
@@ -267,11 +267,11 @@ async function judgeReturn(stage: Stage, { say, expect }: Watch): Promise<void> 
   while ((await left()) > 0 && hours < 12) {
     hours += 2
     clock.set(0, now + hours * hour)
-    // An attempt at a slow receiver ends within its deadline; the other attempts begin at once.
+    // An attempt at a slow receiver ends at its deadline. The other attempts start at once.
     for (let waited = 0; waited < 75_000 && (await left()) > 0; waited += 1_000) await sleep(1_000)
   }
   say(
-    `${before.mails} mails and ${before.deliveries} deliveries were left when all was well again; all ended ${hours} hours later by the gateway's clock`,
+    `${before.mails} mails and ${before.deliveries} deliveries were pending after the troubles; all ended within ${hours} hours of the gateway's clock`,
   )
   const { mails: received } = await others.received()
   const { rows: mails } = await database.query<{
@@ -284,15 +284,15 @@ async function judgeReturn(stage: Stage, { say, expect }: Watch): Promise<void> 
   const twice = sent.filter(({ address }) => (received.get(address) ?? 0) > 1).length
   const refused = mails.filter(mail => mail.status === 'failed' && mail.response_status === 550)
   expect(
-    'after its return every mail has come, except for those that the server refused (550)',
+    'every mail arrives after the troubles, except mails that the server refused (550)',
     missing === 0 && sent.length > 0 && refused.length > 0 && sent.length + refused.length === asked,
-    `${asked} asked for, ${sent.length} sent, ${refused.length} refused; ${missing} missing, ${twice} more than once`,
+    `${asked} requested, ${sent.length} sent, ${refused.length} refused; ${missing} missing, ${twice} arrived more than once`,
   )
   const { rows: deliveries } = await database.query<{ status: string; n: number }>(
     'select status, count(*)::integer as n from webhook_deliveries group by 1 order by 1',
   )
   expect(
-    'after their return every alert has come',
+    'every alert arrives after the troubles',
     deliveries.map(({ status }) => status).join() === 'delivered',
     deliveries.map(({ status, n }) => `${n} ${status}`).join(', '),
   )

@@ -1,4 +1,4 @@
-// Starts Redis servers for a drill: a single server, a primary with a replica, with Sentinels, or a Cluster.
+// Starts Redis servers for a drill: a single server, a primary with replicas and Sentinels, or a Cluster.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { atEnd } from '../support/cleanup.ts'
@@ -6,17 +6,17 @@ import type { RedisRole, Server } from '../support/servers.ts'
 import { startOwnRedis } from '../support/stores.ts'
 import type { RedisAddress } from './replicas.ts'
 
-/** A server that keeps only what `SAVE` wrote when it is killed. */
+/** A server that keeps only the data of `SAVE` when it is killed. */
 export interface Node extends Server {
   readonly host: string
-  /** A client of the server that listens on the port. */
+  /** A direct client of the server. */
   readonly raw: Redis
-  /** Resolves when the node has all of its primary's data. */
+  /** Makes the node a replica. Resolves when it has all data of the primary. */
   follow(primary: Node): Promise<void>
   lead(): Promise<unknown>
 }
 
-/** @param flags beside the usual ones */
+/** @param flags additional flags */
 export async function startNode(as: RedisRole = 'server', flags: readonly string[] = []): Promise<Node> {
   const server = await startOwnRedis(as, flags)
   const raw = new Redis(server.port, '127.0.0.1', { retryStrategy: () => 100, maxRetriesPerRequest: null })
@@ -35,14 +35,14 @@ export async function startNode(as: RedisRole = 'server', flags: readonly string
 
 export interface Watched {
   readonly redis: RedisAddress
-  /** Returns the node that the Sentinels name as the primary. */
+  /** Returns the primary according to the Sentinels. */
   named(): Promise<Node>
-  /** Resolves when another node than `failed` is named, and is a primary itself. */
+  /** Resolves when the Sentinels have promoted another node than `failed`. */
   failedOver(failed: Node): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts a primary, two replicas, and three Sentinels that fail over when the primary has been silent for a second. */
+/** Starts a primary, two replicas, and three Sentinels that fail over after a second of silence. */
 export async function startWatched(): Promise<Watched> {
   const first = await startNode()
   const nodes = [first, await startNode(), await startNode()]
@@ -87,14 +87,14 @@ export interface Cluster {
   readonly first: Node
   /** A primary without a replica. */
   readonly second: Node
-  /** Resolves when the nodes that no fault touches see all slots served. */
+  /** Resolves when the nodes without faults report that all slots are served. */
   whole(): Promise<void>
-  /** Resolves when the first primary's replica has taken its place. */
+  /** Resolves when the replica has replaced the first primary. */
   replaced(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts three primaries, of which the first has a replica. A node has failed when it has been silent for a second. */
+/** Starts three primaries, the first with a replica. A node counts as failed after a second of silence. */
 export async function startCluster(): Promise<Cluster> {
   const start = () => startNode('cluster', ['--cluster-node-timeout', '1000'])
   const [first, second, third, replica] = [await start(), await start(), await start(), await start()]
@@ -138,10 +138,10 @@ async function isPrimary({ raw }: Node): Promise<boolean> {
   return (await raw.info('replication')).includes('role:master')
 }
 
-/** Calls `isSo` every 20 ms, for half a minute at most. */
+/** Calls `isSo` every 20 ms for up to 30 s. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   for (let waitedMs = 0; !(await isSo()); waitedMs += 20) {
-    if (waitedMs > 30_000) throw new Error('a Redis of the drill is not ready after 30 s')
+    if (waitedMs > 30_000) throw new Error('a Redis server of the drill is not ready after 30 s')
     await sleep(20)
   }
 }

@@ -1,4 +1,4 @@
-// Requests of free users, several of one at once until nothing is left and then again, and of paying users with a rate limit.
+// Sends concurrent requests of free users until and after their uses are spent, and of paying users with a rate limit.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bearer } from './accounts.ts'
@@ -6,12 +6,12 @@ import type { Replica } from './replicas.ts'
 import { random } from './settings.ts'
 import { send } from './subjects.ts'
 
-/** Free uses of a day. */
+/** The daily limit. */
 export const limit = 5
 const freeLanes = 6
 const payingLanes = 4
 const pauseMs = 40
-/** Requests of one free user at the same moment. */
+/** Concurrent requests of one free user. */
 const together = 3
 
 export interface WorkAnswer {
@@ -22,17 +22,17 @@ export interface WorkAnswer {
 }
 
 export interface Work {
-  /** Returns the answers since the last call. */
+  /** Returns the responses since the last call. */
   take(): WorkAnswer[]
-  /** Whether there are unused free users left. */
+  /** Whether there are free users left without requests so far. */
   isGoing(): boolean
-  /** The longest time that this process stood still, in milliseconds. It is not the gateway's. */
+  /** The longest time for which this process was blocked, in milliseconds. The gateway did not cause it. */
   ownStall(): number
   stop(): Promise<void>
 }
 
 interface WorkTokens {
-  /** One of each user. */
+  /** One token of each user. */
   readonly free: readonly string[]
   readonly paying: readonly string[]
 }
@@ -53,7 +53,7 @@ export function startWork(replicas: readonly Replica[], { free, paying }: WorkTo
     return status
   }
 
-  /** One lane takes the uses of a user. Any lane sends requests again for a user who has none left. */
+  /** Takes all uses of one user after the other, and sends more requests of users without uses left. */
   async function takeUses(): Promise<void> {
     while (!isOver && next < free.length) {
       const token = free[next]

@@ -1,4 +1,5 @@
-// Redis is killed, stands still, is wiped, older, read-only, moved, or fails over, under free and paying users at two replicas.
+// Under requests of free and paying users at two replicas, Redis is killed, hangs, is wiped, restored, read-only or
+// moved.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { scrape } from '../support/scrape.ts'
 import { type CountingService, startCountingService } from './counting-service.ts'
@@ -11,11 +12,11 @@ import { createUsers } from './users.ts'
 import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('REDIS_SECONDS', 5, 2) * 1_000
-/** Milliseconds: until a free user is answered, until Redis counts again, and for how long it must then go on counting. */
+/** Milliseconds until a response to a free user, until Redis counts again, and for which it must then keep counting. */
 const soon = 1_000
 const recovery = 5_000
 const steady = 1_000
-/** More than are asked for in all faults of one set-up. */
+/** More users than the faults of one set-up need. */
 const freeUsers = setting('REDIS_USERS', 6_000, 3_000)
 const payingUsers = 100
 
@@ -28,10 +29,10 @@ export async function redis(watch: Watch): Promise<void> {
       await stop()
     }
   }
-  watch.say(`each outage lasted ${outageMs / 1_000} s, or until another was named`)
+  watch.say(`each outage lasts ${outageMs / 1_000} s, or until the failover`)
 }
 
-/** By name; each resolves when Redis is back. */
+/** The faults by name. Each resolves when Redis is back. */
 type Faults = Readonly<Record<string, () => Promise<unknown>>>
 
 interface SetUp {
@@ -45,12 +46,12 @@ async function alone(): Promise<SetUp> {
   return {
     redis: `redis://${node.host}`,
     faults: {
-      async 'killed with -9, back empty'() {
+      async 'killed with SIGKILL, empty after the restart'() {
         await node.kill()
         await sleep(outageMs)
         await node.restart()
       },
-      async 'stopped (SIGSTOP)'() {
+      async 'paused (SIGSTOP)'() {
         node.pause()
         await sleep(outageMs)
         node.resume()
@@ -61,14 +62,14 @@ async function alone(): Promise<SetUp> {
           await sleep(outageMs / 10)
         }
       },
-      async 'killed, back with an older copy'() {
+      async 'killed, with older data after the restart'() {
         await node.raw.save()
         await sleep(2_000)
         await node.kill()
         await sleep(outageMs)
         await node.restart()
       },
-      async 'a read-only replica of another'() {
+      async 'read-only as a replica of another server'() {
         await node.follow(other)
         await sleep(outageMs)
         await node.lead()
@@ -81,7 +82,7 @@ async function alone(): Promise<SetUp> {
   }
 }
 
-/** An external failover: the address leads to the promoted replica, and open connections keep the old one. */
+/** An external failover: the address leads to the promoted replica, and open connections keep the old server. */
 async function behindAnAddress(): Promise<SetUp> {
   const [first, second] = [await startNode(), await startNode()]
   await second.follow(first)
@@ -89,13 +90,13 @@ async function behindAnAddress(): Promise<SetUp> {
   return {
     redis: relay.url,
     faults: {
-      async 'its address moves to a promoted replica, and the old one stays on as replica of that'() {
+      async 'the address moves to a promoted replica, and the old server becomes its replica'() {
         await second.lead()
         await first.follow(second)
         await sleep(outageMs)
         relay.child.send(second.port)
       },
-      async 'killed with -9, its address moves to a promoted replica'() {
+      async 'killed with SIGKILL, and the address moves to a promoted replica'() {
         await second.kill()
         await first.lead()
         await sleep(outageMs)
@@ -115,14 +116,14 @@ async function watchedBySentinels(): Promise<SetUp> {
   return {
     redis: watched.redis,
     faults: {
-      async 'Sentinel: the primary killed with -9'() {
+      async 'Sentinel: the primary is killed with SIGKILL'() {
         const primary = await watched.named()
         await primary.kill()
         await watched.failedOver(primary)
-        // As its replica, which the Sentinels see to.
+        // The Sentinels make it a replica.
         await primary.restart()
       },
-      async 'Sentinel: the primary stopped (SIGSTOP)'() {
+      async 'Sentinel: the primary is paused (SIGSTOP)'() {
         const primary = await watched.named()
         primary.pause()
         await watched.failedOver(primary)
@@ -138,13 +139,13 @@ async function asCluster(): Promise<SetUp> {
   return {
     redis: cluster.redis,
     faults: {
-      async 'Cluster: a node killed that has a replica'() {
+      async 'Cluster: a node with a replica is killed'() {
         await cluster.first.kill()
         await cluster.replaced()
         await cluster.whole()
         await cluster.first.restart()
       },
-      async 'Cluster: a node killed that has none, back empty'() {
+      async 'Cluster: a node without a replica is killed, and is empty after the restart'() {
         await cluster.second.kill()
         await sleep(outageMs)
         await cluster.second.restart()
@@ -181,9 +182,9 @@ routes:
       const normalMs = await normalAgain(replicas)
       await sleep(steady)
       judge(expect, fault, { normalMs, before, answers: work.take(), ...(await compare(stage, service)) })
-      if (!work.isGoing()) throw new Error('all free users are spent: more are needed (REDIS_USERS)')
+      if (!work.isGoing()) throw new Error('All free users are spent. Set REDIS_USERS to a larger number.')
     }
-    say(`the drill itself stood still for ${work.ownStall().toFixed(0)} ms at most`)
+    say(`the drill process was blocked for at most ${work.ownStall().toFixed(0)} ms`)
   } finally {
     await work?.stop()
     await stage.stop()
@@ -192,14 +193,14 @@ routes:
 }
 
 interface Outcome {
-  /** Milliseconds until Redis counted again. */
+  /** The time until Redis counted again, in milliseconds. */
   readonly normalMs: number
-  /** The slowest answer to a free user before the fault, in milliseconds. */
+  /** The slowest response to a free user before the fault, in milliseconds. */
   readonly before: number
   readonly answers: readonly WorkAnswer[]
-  /** Users who were given more uses than the limit. */
+  /** The number of users with more uses than the limit. */
   readonly second: number
-  /** Users of whose uses the record lacks some. */
+  /** The number of users with unrecorded uses. */
   readonly lost: number
 }
 
@@ -211,9 +212,9 @@ function judge(
   const free = answers.filter(({ kind }) => kind === 'free')
   const paying = answers.filter(({ kind }) => kind === 'paying')
   expect(
-    `${fault}: nobody gets a second use`,
+    `${fault}: no user gets a use too many`,
     second + lost === 0,
-    `${second} users with too many, ${lost} with uses that are not in the record`,
+    `${second} users with too many, ${lost} with unrecorded uses`,
   )
   expect(
     `${fault}: no request of a paying user fails`,
@@ -222,12 +223,12 @@ function judge(
   )
   const slowest = slowestOf(free)
   expect(
-    `${fault}: free users are answered within 1 s`,
+    `${fault}: free users get a response within 1 s`,
     free.length > 0 && slowest < soon && free.every(({ status }) => status === 200 || status === 429),
-    `${slowest.toFixed(0)} ms at most, ${before.toFixed(0)} ms before; ${counted(free)}`,
+    `at most ${slowest.toFixed(0)} ms, ${before.toFixed(0)} ms before the fault; ${counted(free)}`,
   )
   expect(
-    `${fault}: Redis counts again within 5 s of its return`,
+    `${fault}: Redis counts again within 5 s after its return`,
     normalMs < recovery,
     `${(normalMs / 1_000).toFixed(1)} s`,
   )
@@ -242,8 +243,8 @@ function counted(answers: readonly WorkAnswer[]): string {
 }
 
 /**
- * Waits until no replica counts a use without Redis any more, and both are ready.
- * @returns milliseconds until the last such use
+ * Waits until both replicas are ready and count all uses with Redis.
+ * @returns milliseconds until the last use that was counted without Redis
  */
 async function normalAgain(replicas: readonly Replica[]): Promise<number> {
   const begun = performance.now()
@@ -260,7 +261,7 @@ async function normalAgain(replicas: readonly Replica[]): Promise<number> {
 
 const fallbackCounter = 'peage_daily_usage_fallback_total'
 
-/** Returns the uses that only Postgres counted; not a number while a replica is not ready. */
+/** Returns the number of uses that only Postgres counted, or NaN while a replica is not ready. */
 async function fallbacks(replicas: readonly Replica[]): Promise<number> {
   const counts = replicas.map(async ({ admin }) => {
     const url = `http://127.0.0.1:${admin}`
@@ -272,7 +273,7 @@ async function fallbacks(replicas: readonly Replica[]): Promise<number> {
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
 }
 
-/** Compares what each free user was given with the record, which contains a use before it is forwarded. */
+/** Compares the forwarded uses of each free user with the recorded uses. A use is recorded before it is forwarded. */
 async function compare(
   { database }: ReplicaStage,
   { seen }: CountingService,

@@ -1,4 +1,4 @@
-// Relays in front of a server. Each is a process of its own, so that a busy drill does not slow what passes through it.
+// Relays in front of a server. Each is a separate process, so that a busy drill does not slow it down.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -6,14 +6,14 @@ import { atEnd } from '../support/cleanup.ts'
 
 export interface Relay {
   readonly child: ChildProcess
-  /** The server's URL, through the relay. */
+  /** The URL of the server through the relay. */
   readonly url: string
   stop(): Promise<void>
 }
 
 /**
- * @param name the program is `serve-NAME-relay.ts`
- * @param target a server's URL
+ * @param name the NAME in the program `serve-NAME-relay.ts`
+ * @param target the URL of a server
  */
 export async function startRelay(name: 'moving' | 'stalling' | 'counting', target: string): Promise<Relay> {
   const child = fork(fileURLToPath(new URL(`./serve-${name}-relay.js`, import.meta.url)), [target])
@@ -27,9 +27,9 @@ export async function startRelay(name: 'moving' | 'stalling' | 'counting', targe
 
 export interface StallableRelay {
   readonly url: string
-  /** From now on nothing passes, either way. */
+  /** Stops passing bytes on in both directions. */
   stall(): void
-  /** Passes on what was held back, and everything from then on. */
+  /** Passes on the held bytes and all later bytes. */
   flow(): void
   stop(): Promise<void>
 }
@@ -39,12 +39,12 @@ export async function startStallingRelay(target: string): Promise<StallableRelay
   return { url, stall: () => child.send('stall'), flow: () => child.send('flow'), stop }
 }
 
-/** What has passed to Postgres since the relay started. */
+/** The statements to Postgres since the relay started. */
 export interface Counts {
-  /** By their text. */
+  /** The counts by text. */
   readonly statements: Readonly<Record<string, number>>
   readonly lookUps: number
-  /** The most look-ups of one user that were under way at once. */
+  /** The maximum number of concurrent lookups of one user. */
   readonly mostOfOne: number
 }
 
@@ -54,7 +54,7 @@ export interface CountingRelay {
   stop(): Promise<void>
 }
 
-/** @param target a Postgres server's URL */
+/** @param target the URL of a Postgres server */
 export async function startCountingRelay(target: string): Promise<CountingRelay> {
   const { child, url, stop } = await startRelay('counting', target)
   return {

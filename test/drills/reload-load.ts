@@ -1,4 +1,4 @@
-// Clients of every kind during reloads. None of them may notice a reload; what a client notices is noted.
+// Clients of every kind during reloads. A reload must not affect any of them, and effects are recorded.
 import { Agent, type RequestOptions, request } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,7 +6,7 @@ import { WebSocket } from 'ws'
 import type { Callers } from './console-load.ts'
 import { codeOf } from './error-code.ts'
 
-/** Events of a slow response, and milliseconds between them: two seconds. */
+/** The number of events of a slow response, and the milliseconds between them. */
 const events = { count: 20, every: 100 }
 
 export interface ReloadLoad {
@@ -16,11 +16,11 @@ export interface ReloadLoad {
     readonly messages: number
     readonly webSockets: number
   }
-  /** Requests with another response than the expected one. */
+  /** The requests with an unexpected response. */
   readonly failed: readonly string[]
-  /** Streams and WebSockets that ended early. */
+  /** The streams and WebSockets that ended early. */
   readonly broken: readonly string[]
-  /** @returns milliseconds for which this process stood still at most */
+  /** @returns the longest time for which this process was blocked, in milliseconds */
   stop(): Promise<{ ownStall: number }>
 }
 
@@ -29,7 +29,7 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
   const failed: string[] = []
   const broken: string[] = []
   let isOver = false
-  // A busy machine delays the gateway as well as this process, past the gateway's time limits.
+  // A busy machine delays this process like the gateway, whose timeouts may then expire.
   const own = monitorEventLoopDelay({ resolution: 10 })
   own.enable()
   const kept = new Agent({ keepAlive: true, maxSockets: 64 })
@@ -40,7 +40,7 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
     ...repeat(2, () => get('/counted/small', 429, { agent: kept, headers: spent })),
     ...repeat(1, () => get('/bearer/small', 401, { agent: kept })),
     ...repeat(20, stream),
-    // Some WebSockets last for the whole time, the others for three seconds each.
+    // Some WebSockets stay open all the time, others for three seconds each.
     ...repeat(10, () => talk(Number.POSITIVE_INFINITY)),
     ...repeat(10, () => talk(3_000)),
   ]
@@ -56,7 +56,7 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
     seen.requests += 1
     const isWhole = expected !== 200 || text.length === 1024
     if (status !== expected || !isWhole)
-      failed.push(`${path} ${status} (${code ?? 'no code'}) for ${expected}`)
+      failed.push(`${path}: ${status} (${code ?? 'no error code'}) instead of ${expected}`)
     await sleep(20)
   }
 
@@ -65,10 +65,10 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
     const { status, text } = await ask(port, path, { agent: kept })
     seen.streams += 1
     const received = text.split('data: ').length - 1
-    if (status !== 200 || received !== events.count) broken.push(`stream ${status} ${received} events`)
+    if (status !== 200 || received !== events.count) broken.push(`stream: ${status} with ${received} events`)
   }
 
-  /** Sends a message ten times a second, and waits for its echo. */
+  /** Sends ten messages per second and waits for each echo. */
   async function talk(time: number): Promise<void> {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/talk`, { headers: bearer })
     let received = ''
@@ -114,9 +114,9 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
 }
 
 interface Answer {
-  /** Why there is none, or no whole one: a text. */
+  /** The status code, or the reason why there is no complete response. */
   readonly status: number | string
-  /** Of the gateway's own responses. */
+  /** The error code of the gateway's own responses. */
   readonly code: string | undefined
   readonly text: string
 }

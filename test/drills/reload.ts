@@ -1,5 +1,5 @@
-// The configuration changes twice a second under load, on one process and on two workers. No client notices, and
-// nothing stays behind.
+// The configuration changes twice per second under load, with one process and with two workers. No client is affected,
+// and no memory leaks.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
@@ -15,11 +15,11 @@ import { startUpstream } from './stage.ts'
 import { newPro } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
-/** Milliseconds: between two reloads, and for how long they come under load. */
+/** Milliseconds between two reloads, and the duration of reloads under load. */
 const interval = 500
 const duration = setting('RELOAD_SECONDS', 60, 5) * 1_000
 
-/** Reloads one after the other without load, after which the heap is what it was. */
+/** The number of reloads without load. Afterwards the heap must have its previous size. */
 const inARow = setting('RELOAD_TIMES', 2_000, 100)
 
 export async function reload(watch: Watch): Promise<void> {
@@ -46,7 +46,7 @@ async function withWorkers(workers: number, { say, expect }: Watch): Promise<voi
     }
     const callers = await prepare(gateway.port, stage.database)
 
-    // Until the code is compiled and the memory has its working size.
+    // A warm-up until code is compiled and the memory has its working size.
     await inTurn(100, gateway.admin, change)
     const beforeLoad = await heaps.of(gateway.pids)
     const load = startReloadLoad(gateway.port, callers)
@@ -66,12 +66,12 @@ async function withWorkers(workers: number, { say, expect }: Watch): Promise<voi
     const { requests, streams, webSockets, messages } = load.seen
     say(
       `${title} ${changes} changes, ${taken} reloads; ${requests} requests, ` +
-        `${streams} streams of 2 s, ${webSockets} WebSockets with ${messages} messages; the clients stood still for ${ownStall.toFixed(0)} ms at most`,
+        `${streams} streams of 2 s, ${webSockets} WebSockets with ${messages} messages; the client process was blocked for at most ${ownStall.toFixed(0)} ms`,
     )
     expect(`${title} no request fails`, load.failed.length === 0, some(load.failed))
-    expect(`${title} no stream breaks`, load.broken.length === 0, some(load.broken))
+    expect(`${title} no stream or WebSocket breaks`, load.broken.length === 0, some(load.broken))
     expect(
-      `${title} every reload is taken`,
+      `${title} every reload is accepted`,
       after.failure === 0 && taken >= 0.8 * changes,
       `${taken} of ${changes}, ${after.failure} refused`,
     )
@@ -84,7 +84,7 @@ async function withWorkers(workers: number, { say, expect }: Watch): Promise<voi
     for (const [i, pid] of gateway.pids.entries()) {
       const name = `${title} process ${i}`
       say(
-        `${name}: resident ${resident[i]?.toFixed(0)} MiB after the load, ${residentOf(pid).toFixed(0)} MiB after ${inARow} reloads more`,
+        `${name}: resident memory ${resident[i]?.toFixed(0)} MiB after the load, ${residentOf(pid).toFixed(0)} MiB after ${inARow} more reloads`,
       )
       judgeHeaps(name, [beforeLoad[i], afterLoad[i], last[i]], expect)
     }
@@ -102,18 +102,18 @@ function judgeHeaps(
   const [before = 0, loaded = 0, last = 0] = heaps.map(heap => (heap?.heapUsed ?? 0) / MiB)
   const [timersBefore = 0, , timersLast = 0] = heaps.map(heap => heap?.counts.Timeout ?? 0)
   expect(
-    `${name}: nothing of ${inARow} reloads stays in the heap`,
+    `${name}: the heap grows by less than 4 MiB in ${inARow} reloads`,
     last - loaded < 4,
-    `${before.toFixed(1)} MiB before, ${loaded.toFixed(1)} MiB after the load, ${last.toFixed(1)} MiB in the end`,
+    `${before.toFixed(1)} MiB before, ${loaded.toFixed(1)} MiB after the load, ${last.toFixed(1)} MiB at the end`,
   )
   expect(
-    `${name}: no timer stays`,
+    `${name}: no timer is left behind`,
     timersLast <= timersBefore + 2,
-    `${timersBefore} before, ${timersLast} in the end`,
+    `${timersBefore} before, ${timersLast} at the end`,
   )
 }
 
-/** A pro user, and a free one whose day is spent. */
+/** Creates a pro user and a free user without uses left. */
 export async function prepare(port: number, database: Pool): Promise<Callers> {
   const pro = await newPro(port, database, 'pro')
   const free = await newPro(port, database, 'free')
@@ -125,7 +125,7 @@ export async function prepare(port: number, database: Pool): Promise<Callers> {
   return { bearer: pro.headers, spent: free.headers }
 }
 
-/** Another configuration in each turn: other routes, other settings of an upstream, another daily limit. */
+/** Returns another configuration for each turn: routes, settings of an upstream and daily limit change. */
 export function routing(port: number, turn: number): string {
   const targets = `targets: ['http://127.0.0.1:${port}'], connections_per_client: 128`
   return `limits: { free_daily: ${1 + (turn % 3)} }
@@ -141,26 +141,26 @@ routes:
 `
 }
 
-/** Replaces a configuration at once, so that the gateway never reads half of it. */
+/** Replaces a file atomically, so that the gateway never reads half of it. */
 export function replaceFile(file: string, text: string): void {
   writeFileSync(`${file}.new`, text)
   renameSync(`${file}.new`, file)
 }
 
-/** Makes changes one after the other, each when the previous one is in force. */
+/** Makes changes one after the other, each when the previous change is active. */
 async function inTurn(times: number, admin: number, change: () => void): Promise<void> {
   for (let i = 0; i < times; i += 1) {
     const { success } = await reloadsOf(admin)
     change()
     const late = performance.now() + 30_000
     while ((await reloadsOf(admin)).success === success) {
-      if (performance.now() > late) throw new Error('a reload was not taken within 30 s')
+      if (performance.now() > late) throw new Error('a reload did not succeed within 30 s')
       await sleep(2)
     }
   }
 }
 
-/** Reloads since the start of the gateway. */
+/** Returns the number of reloads since the start of the gateway. */
 export async function reloadsOf(admin: number): Promise<{ success: number; failure: number }> {
   const { value } = await scrape(`http://127.0.0.1:${admin}`)
   const count = (result: string) => value('peage_config_reloads_total', { result })

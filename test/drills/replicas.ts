@@ -1,4 +1,4 @@
-// Several replicas of the program over Redis and a Postgres database of the drill's own.
+// Several replicas of the program on Redis and on a Postgres database of the drill.
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,37 +14,37 @@ export interface Replica extends RunningProgram {
 }
 
 export interface Setting {
-  /** YAML that is added to the section `server`. */
+  /** YAML to add to the section `server`. */
   readonly server?: string
-  /** Further sections as YAML. */
+  /** More sections as YAML. */
   readonly settings?: string
-  /** YAML of upstreams and routes. */
+  /** Upstreams and routes as YAML. */
   readonly routing?: string
   readonly env?: Readonly<Record<string, string>>
-  /** The address of the database if the replica reaches it through a relay. */
+  /** The URL of the database if the replica connects through a relay. */
   readonly through?: string
-  /** The address for `postgres_listen`. */
+  /** The URL for `postgres_listen`. */
   readonly listen?: string
-  /** Another program than the one built here. */
+  /** The program to run; by default the built program. */
   readonly program?: string
-  /** A command that runs the program, as `unshare` does. */
+  /** A command that runs the program, for example `unshare`. */
   readonly before?: readonly string[]
 }
 
 export interface ReplicaStage {
-  /** The database's address. */
+  /** The URL of the database. */
   readonly url: string
   readonly database: pg.Pool
   readonly folder: string
-  /** The configuration as it was last written. */
+  /** The path of the last written gateway.yaml. */
   readonly file: string
-  /** Replicas that serve already read the configuration that this writes, too. */
+  /** Runs the migrations. It writes the configuration, which running replicas also read. */
   migrate(setting?: Setting): Promise<void>
   start(setting?: Setting): Promise<Replica>
   stop(): Promise<void>
 }
 
-/** `storage.redis`: an address, or nodes of a Cluster or Sentinels. */
+/** `storage.redis`: a URL, or the nodes of a Cluster or Sentinels. */
 export type RedisAddress = string | Readonly<Record<string, unknown>>
 
 interface Pair extends Pick<ReplicaStage, 'database' | 'file' | 'stop'> {
@@ -53,7 +53,7 @@ interface Pair extends Pick<ReplicaStage, 'database' | 'file' | 'stop'> {
 
 /**
  * Starts two replicas.
- * @param listenThrough returns the address for `postgres_listen`, given the database's
+ * @param listenThrough returns the URL for `postgres_listen`, given the URL of the database
  */
 export async function startReplicas({
   listenThrough = async () => '',
@@ -76,9 +76,9 @@ export async function startReplicas({
 }
 
 /**
- * Creates the database, and starts no replica yet.
- * @param servers default to those that `findStores` finds; `standby` is the server that has the database in the end,
- *   if that is another one
+ * Creates the database. It starts no replica.
+ * @param servers default to the result of `findStores`; `standby` is the server that has the database at the end, if it
+ *   is another one
  */
 export async function openStage({
   postgres: ownPostgres,

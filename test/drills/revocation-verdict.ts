@@ -1,9 +1,9 @@
-// Judges the answers of the drill of revocations: which came from the old state too late, and whether a stall explains it.
+// Checks the responses of the drill `revocation`: none may reflect the old state too late, unless a stall explains it.
 import type { Replica } from './replicas.ts'
 import { longestStall, type Stalls } from './stalls.ts'
 import type { Watch } from './watch.ts'
 
-/** An answer to a request after a revocation. Moments are nanoseconds of the clock that all processes share. */
+/** A response after a revocation. Times are nanoseconds of the clock that all processes share. */
 export interface Asked {
   readonly subject: string
   readonly replica: Replica
@@ -11,11 +11,11 @@ export interface Asked {
   readonly isNew: boolean
   readonly sent: bigint
   readonly answered: bigint
-  /** When the revocation was committed. */
+  /** The time of the commit of the revocation. */
   readonly committed: bigint
 }
 
-/** @param grace milliseconds after the commit within which the old state is allowed */
+/** @param grace the time after the commit for which the old state is allowed, in milliseconds */
 export function judge(
   { say, expect }: Watch,
   stalls: Stalls,
@@ -35,12 +35,14 @@ export function judge(
       .filter(stall => stall > 20)
     if (excuses.length > 0) {
       const figures = [...new Set(excuses.map(stall => stall.toFixed(0)))].join(', ')
-      say(`${name}: ${excuses.length} excused, their gateway's event loop stood still for ${figures} ms`)
+      say(
+        `${name}: ${excuses.length} excused, because the gateway's event loop was blocked for ${figures} ms`,
+      )
     }
     expect(
-      `${name}, ${title}: no request sent ${grace} ms after the commit is answered from the old state`,
+      `${name}, ${title}: no response reflects the old state ${grace} ms after the commit`,
       judged.length > 0 && late.length === excuses.length && neither === 0,
-      `${late.length - excuses.length} of ${judged.length}, ${neither} neither way; the last of the old ${longest.toFixed(1)} ms after`,
+      `${late.length - excuses.length} of ${judged.length} do, ${neither} have another status code; last old state after ${longest.toFixed(1)} ms`,
     )
   }
 }

@@ -1,4 +1,4 @@
-// A revocation is in force on every replica within 50 ms; within 5 s if the notifications to the listeners are lost.
+// A revocation takes effect on every replica within 50 ms, or within 5 s if the notifications are lost.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { temporaryFolder } from '../support/processes.ts'
@@ -15,10 +15,10 @@ import type { Watch } from './watch.ts'
 
 const rounds = setting('REVOCATIONS', 200, 20)
 
-/** Rounds of revocations. */
+/** A series of revocations. */
 interface Taking {
   readonly rounds: number
-  /** Milliseconds for which each replica is asked after a revocation. */
+  /** The time for which each replica gets requests after a revocation, in milliseconds. */
   readonly watchMs: number
   readonly before?: () => Promise<unknown>
   readonly after?: () => Promise<unknown>
@@ -44,9 +44,9 @@ export async function revocation(watch: Watch): Promise<void> {
     })
     judge(watch, stalls, 'every listening backend terminated', terminated, 50)
   })
-  // TCP notices bytes that are held back. It does not notice packets that are dropped.
-  await withoutFeed(watch, startStallingRelay, "the listeners' bytes held back")
-  await withoutFeed(watch, startDroppingRelay, "the listeners' packets dropped in a network namespace")
+  // TCP acknowledges bytes that a relay holds back. It does not acknowledge dropped packets.
+  await withoutFeed(watch, startStallingRelay, 'bytes to the listeners held back')
+  await withoutFeed(watch, startDroppingRelay, 'packets to the listeners dropped')
 }
 
 async function withoutFeed(
@@ -77,7 +77,7 @@ async function withoutFeed(
   }
 }
 
-/** @param listenThrough returns the address at which the replicas listen for notifications */
+/** @param listenThrough returns the URL at which the replicas listen for notifications */
 async function onStage(
   { say, expect }: Watch,
   listenThrough: ((url: string) => Promise<string>) | undefined,
@@ -88,7 +88,7 @@ async function onStage(
   const upstream = await startUpstream()
   try {
     const stage = await startReplicas({
-      // A revoked key counts as an unknown one, and the drill uses it very often.
+      // The drill uses a revoked key very often, and it counts as an unknown key.
       settings: 'auth: { rate_limits: { bad_keys: 0 } }',
       routing: `${serviceAt(upstream.port)}
 routes:
@@ -110,9 +110,13 @@ routes:
       const p99 = results.map(result => result.p99.toFixed(1)).join(' and ')
       const done = loads.map(load => load.done).join(' and ')
       say(
-        `beside ${done} requests of another user, p99 ${p99} ms; the drill itself stood still for ${own.toFixed(0)} ms at most`,
+        `${done} requests of another user, p99 ${p99} ms; the drill process was blocked for at most ${own.toFixed(0)} ms`,
       )
-      expect('nobody else is refused', failures.length === 0, `${failures.length} ${[...new Set(failures)]}`)
+      expect(
+        'no other user is refused',
+        failures.length === 0,
+        `${failures.length} ${[...new Set(failures)]}`,
+      )
     } finally {
       await stage.stop()
     }
@@ -122,7 +126,7 @@ routes:
   }
 }
 
-/** Takes from all subjects at once, asks every replica for each of them every 10 ms, and gives back. */
+/** Revokes all subjects at once, sends requests to every replica every 10 ms, and restores the subjects. */
 async function takeEach(
   subjects: readonly Subject[],
   replicas: readonly Replica[],
@@ -139,7 +143,7 @@ async function takeEach(
       }),
     )
     await after?.()
-    // Every replica remembers the subject again.
+    // Every replica must cache the subject again.
     for (const subject of subjects) await Promise.all(replicas.map(replica => untilAllowed(replica, subject)))
   }
   return all
@@ -177,5 +181,5 @@ async function untilAllowed({ port }: Replica, { headers, before }: Subject): Pr
     if ((await ask(port, headers)).status === before) return
     await sleep(10)
   }
-  throw new Error('not let in again within 10 s')
+  throw new Error('the restored user is not accepted within 10 s')
 }

@@ -1,4 +1,5 @@
-// Signing keys rotate and are retired while clients sign in, call and refresh on two replicas. No valid token is refused.
+// Signing keys are rotated and retired while clients log in, call and refresh at two replicas. No valid token is
+// refused.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { kidOf } from '../support/key-load.ts'
@@ -10,14 +11,14 @@ import { serviceAt, startUpstream } from './stage.ts'
 import { ask } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
-/** Milliseconds for which keys rotate. */
+/** The duration of the rotations in milliseconds. */
 const duration = 90_000
 
 export async function rotation(watch: Watch): Promise<void> {
   const upstream = await startUpstream()
   try {
     const stage = await startReplicas({
-      // So short that a key's last token expires within the drill.
+      // The lifetimes are so short that the last token of a key expires during the drill.
       settings: `auth: { access_token_ttl: 10s, refresh_token_ttl: 12s, ${noRateLimits} }`,
       routing: `${serviceAt(upstream.port)}
 routes:
@@ -78,27 +79,27 @@ async function onStage({ replicas, database, file }: Playing, { say, expect }: W
       await sleep(1_000)
     }
   }
-  // Two rotations at once: their turns overlap.
+  // Two rotations run concurrently.
   await Promise.all([rotate(), rotate(), retire()])
 
   const leaked = await takeBack(keys, sessions, replicas)
   const { calls, refreshes, logins, wrong, failures, kids } = await sessions.stop()
-  say(`${calls} calls, ${refreshes} refreshes and ${logins} logins on two replicas at random`)
-  expect('wrong 401', wrong.length === 0, `${wrong.length} ${wrong.slice(0, 5).join('; ')}`)
-  expect('no other failure', failures.length === 0, `${failures.length} ${[...new Set(failures)]}`)
-  expect('at least 20 keys had their turn', kids.size >= 20, `${kids.size} of ${rotated + 1} signed tokens`)
+  say(`${calls} calls, ${refreshes} refreshes and ${logins} logins at random replicas`)
+  expect('no valid token gets a 401', wrong.length === 0, `${wrong.length} ${wrong.slice(0, 5).join('; ')}`)
+  expect('no other request fails', failures.length === 0, `${failures.length} ${[...new Set(failures)]}`)
+  expect('at least 20 keys sign tokens', kids.size >= 20, `${kids.size} of ${rotated + 1} keys`)
   expect(
-    'every key was published on both replicas when its first token was seen',
+    'both replicas publish every key before its first token is used',
     unpublished.length === 0,
     unpublished.length === 0 ? 'all' : unpublished.join(', '),
   )
   expect(
-    'at least 10 keys were retired, none before its time',
+    'at least 10 keys are retired, and none while its tokens are valid',
     retired.length >= 10 && early.length === 0,
     `${retired.length}`,
   )
   expect(
-    'a key that is retired by force takes its tokens with it everywhere within 5 s',
+    'tokens of a key that is retired by force are refused at both replicas within 5 s',
     leaked.every(({ before, after }) => before === 200 && after < 5_000),
     leaked.map(({ before, after }) => `${before} before, 401 after ${after.toFixed(0)} ms`).join(', '),
   )
@@ -107,13 +108,13 @@ async function onStage({ replicas, database, file }: Playing, { say, expect }: W
 interface ListedKey {
   readonly kid: string
   readonly state: string
-  /** When the last token of the key expires. */
+  /** The time at which the last token of the key expires. */
   readonly spent_from: string
 }
 
 type Keys = ReturnType<typeof createKeys>
 
-/** The command `keys` on a configuration. */
+/** Runs the command `keys` with a configuration. */
 function createKeys(file: string) {
   const command = (...words: string[]) => run(process.execPath, [cli, 'keys', ...words, '--json', '-c', file])
   return {
@@ -123,16 +124,16 @@ function createKeys(file: string) {
   }
 }
 
-/** @returns for each replica, how many milliseconds after a key's retirement it refuses a token that is still valid */
+/** @returns for each replica, the time in milliseconds until it refuses an unexpired token of a retired key */
 async function takeBack(
   keys: Keys,
   sessions: Sessions,
   replicas: readonly Replica[],
 ): Promise<{ before: number; after: number }[]> {
-  // From here on a client with a token of the key is refused rightly. To end all clients takes longer than a token lives.
+  // Clients would from now on be refused correctly. They stop first, because this takes longer than a token is valid.
   await sessions.pause()
   const rotating = keys.rotate()
-  // Before the new key's turn.
+  // The new key does not sign yet at this time.
   await sleep(3_000)
   const token = await sessions.newToken()
   const expiresAt = expiryOf(token)

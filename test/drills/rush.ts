@@ -1,23 +1,23 @@
-// All users come at once, and each sends several requests at the same moment.
+// All users arrive at once, and each sends several concurrent requests.
 import { connect } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { codeOf } from './error-code.ts'
 
-/** Users whose requests are under way at any moment. */
+/** The number of users with requests in flight. */
 const parties = 32
 
 export interface Rush {
-  /** Requests that were answered 200. */
+  /** The number of requests that got a 200. */
   readonly answered: number
   readonly failures: readonly string[]
   readonly seconds: number
-  /** The longest time that this process stood still, in milliseconds. */
+  /** The longest time for which this process was blocked, in milliseconds. */
   readonly ownStall: number
 }
 
 /**
- * @param tokens of one user each
- * @param together requests of one user at the same moment
+ * @param tokens one token for each user
+ * @param together the number of concurrent requests of one user
  */
 export async function rush(port: number, tokens: readonly string[], together: number): Promise<Rush> {
   let answered = 0
@@ -44,7 +44,7 @@ export async function rush(port: number, tokens: readonly string[], together: nu
 }
 
 interface Client {
-  /** Resolves with the status, or with the reason why the connection ended. */
+  /** Resolves with the status code, or with the reason why the connection ended. */
   ask(request: string): Promise<string>
   close(): void
 }

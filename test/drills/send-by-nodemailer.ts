@@ -1,4 +1,5 @@
-// Sends mails like the gateway's by nodemailer over ten connections, and tells its parent how many seconds that took.
+// Sends mails like the gateway's with nodemailer over ten connections, and reports the duration in seconds to its
+// parent.
 import { createTransport } from 'nodemailer'
 
 const { hostname, port } = new URL(process.argv[2] ?? '')

@@ -1,4 +1,4 @@
-// A relay in front of Postgres that counts every statement, and how many look-ups of one user are under way at once.
+// A relay in front of Postgres that counts statements and the concurrent lookups of each user.
 // https://www.postgresql.org/docs/current/protocol-message-formats.html
 import { type AddressInfo, connect, createServer } from 'node:net'
 import type { Counts } from './relay.ts'
@@ -10,20 +10,20 @@ const statements: Record<string, number> = {}
 let lookUps = 0
 let mostOfOne = 0
 
-/** Look-ups by user. */
+/** The running lookups by user. */
 const underWay = new Map<string, number>()
 
 const server = createServer(client => {
   const upstream = connect(Number(port), hostname)
   client.setNoDelay(true)
   upstream.setNoDelay(true)
-  /** Prepared statements by their names. The last one without a name counts. */
+  /** The prepared statements by name. The empty name stands for the last unnamed statement. */
   const prepared = new Map<string, string>()
   let text = ''
-  /** The user of each query of this connection, in the order in which Postgres answers. */
+  /** The user of each query of this connection, in the order of the responses. */
   const asked: (string | undefined)[] = []
   let user: string | undefined
-  // The first message of a client, its start-up, has no type.
+  // The first message of a client, the startup message, has no type.
   const fromClient = splitter(false, (type, body) => {
     if (type === 'P') {
       const [name = '', statement = ''] = strings(body, 2)
@@ -43,7 +43,7 @@ const server = createServer(client => {
   })
   let isStarted = false
   const fromServer = splitter(true, type => {
-    // ReadyForQuery ends a query; the first one ends the start-up.
+    // ReadyForQuery ends a query. The first one ends the startup.
     if (type !== 'Z') return
     if (isStarted) end(asked.shift())
     isStarted = true
@@ -81,7 +81,7 @@ function end(user: string | undefined): void {
   else underWay.delete(user)
 }
 
-/** Cuts a stream into messages: a type (after the start-up), four bytes of length that count themselves, a body. */
+/** Splits a stream into messages: a type (except at startup), four bytes of length including themselves, a body. */
 function splitter(
   isTyped: boolean,
   onMessage: (type: string, body: Buffer) => void,
@@ -100,7 +100,7 @@ function splitter(
   }
 }
 
-/** The first strings of a body, each of which ends in a zero byte. */
+/** Returns the first strings of a body. Each ends with a zero byte. */
 function strings(body: Buffer, count: number): string[] {
   const found: string[] = []
   for (let at = 0; found.length < count; ) {
@@ -112,7 +112,7 @@ function strings(body: Buffer, count: number): string[] {
   return found
 }
 
-/** In a Bind message, two names are followed by the parameters' formats, then the parameters, each with its length. */
+/** A Bind message contains two names, the formats of the parameters, and the parameters, each after its length. */
 function firstParameter(body: Buffer): string {
   const names = body.indexOf(0, body.indexOf(0) + 1) + 1
   const parameters = names + 2 + 2 * body.readInt16BE(names)

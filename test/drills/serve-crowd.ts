@@ -1,10 +1,10 @@
-// The clients of the drill `crowd`, in a process of their own: idle connections that stay, and slow heads that return.
+// The clients of the drill `crowd` in a separate process: idle connections, and slow heads that reconnect.
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const [port = 0, idle = 0, dribblers = 0] = process.argv.slice(2).map(Number)
 
-/** `cut` heads were open for `longest` milliseconds at most. */
+/** `cut` is the number of slow heads that were cut, `longest` their maximum duration in milliseconds. */
 export interface CrowdState {
   open: number
   closed: number
@@ -14,7 +14,7 @@ export interface CrowdState {
 
 const state: CrowdState = { open: 0, closed: 0, cut: 0, longest: 0 }
 
-/** Sends one request, reads the response, and then is silent for as long as it may. */
+/** Sends one request, reads the response, and then stays idle. */
 function beIdle(): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
@@ -31,7 +31,7 @@ function beIdle(): Promise<void> {
   })
 }
 
-/** Sends a byte of a head each second, and begins again when it is cut. */
+/** Sends one byte of a head per second, and starts again when it is cut. */
 function dribble(): void {
   const socket = connect(port, '127.0.0.1')
   let begun = 0

@@ -1,4 +1,4 @@
-// An upstream that fails in the way that the path names.
+// An upstream that fails in the way given in the path.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 
 const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n'

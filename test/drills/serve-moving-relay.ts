@@ -1,4 +1,4 @@
-// A TCP relay whose target can change: open connections keep the old target, as behind a name that moves.
+// A TCP relay whose target can change. Open connections keep the old target, as with a DNS name that changes.
 import { type AddressInfo, connect, createServer } from 'node:net'
 
 let port = Number(new URL(process.argv[2] ?? '').port)

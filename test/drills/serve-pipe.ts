@@ -1,4 +1,4 @@
-// A TCP relay from one address to another, each `host:port` or the path of a Unix socket, which network namespaces share.
+// A relay from one address to another. An address is `host:port` or the path of a Unix socket, which namespaces share.
 import { connect, createServer, type ListenOptions, type NetConnectOpts } from 'node:net'
 
 const [from = '', to = ''] = process.argv.slice(2)

@@ -1,4 +1,4 @@
-// Receivers of webhooks, each on a port of its own, in a process of their own. They verify signatures and note what comes.
+// Webhook receivers in a separate process, each on its own port. They verify signatures and record deliveries.
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
@@ -14,15 +14,15 @@ export interface Receiver {
 export interface Receipt {
   /** The index of the receiver. */
   readonly receiver: number
-  /** `webhook-id`. */
+  /** The header `webhook-id`. */
   readonly id: string
-  /** The number of the alert; nothing if the signature is not the user's. */
+  /** The number of the alert, or `undefined` if the signature is invalid. */
   readonly number: number | undefined
-  /** Nanoseconds of the clock that all processes of a machine share. */
+  /** The time of receipt on the clock that all processes share, in nanoseconds. */
   readonly at: bigint
 }
 
-/** Milliseconds that a receiver works before it answers. */
+/** The time until a receiver responds, in milliseconds. */
 const work = 100
 
 const receipts: Receipt[] = []

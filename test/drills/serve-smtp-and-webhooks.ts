@@ -1,4 +1,4 @@
-// An SMTP server, and receivers of webhooks on a port each, in the mode that the parent process sends.
+// An SMTP server and webhook receivers on one port each. The parent process sets their mode.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -29,7 +29,7 @@ function listenForMails(port: number): Promise<Listening> {
     if (event === '.') {
       const recipient = recipients.get(socket) ?? ''
       mails.set(recipient, (mails.get(recipient) ?? 0) + 1)
-      // After the client has received the confirmation.
+      // The reset comes after the client has received the confirmation.
       if (mode === 'lying') setTimeout(() => socket.resetAndDestroy(), 5)
     }
     return undefined
@@ -42,7 +42,7 @@ function write(socket: Socket, line: string): void {
   else if (mode !== 'silent') socket.write(line)
 }
 
-/** Writes a byte a second. */
+/** Writes one byte per second. */
 function dribble(socket: Socket, line: string): void {
   const rest = [...line]
   const timer = setInterval(() => {
@@ -62,7 +62,7 @@ function listenForAlerts(index: number, port: number): Promise<Listening> {
     answerAs('well', response)
   }
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
-    // A client may leave while it sends.
+    // A client may disconnect while it sends.
     answer(request, response).catch(() => response.destroy())
   }
   return startReceiver(first, onRequest, '127.0.0.1', port)
@@ -98,7 +98,7 @@ const starts = [
 const servers = await Promise.all(starts.map(start => start(0)))
 const ports = servers.map(({ port }) => port)
 
-/** @returns the mode */
+/** Sets the mode and returns it. */
 async function change(next: Mode): Promise<Mode> {
   const wasDown = mode === 'down'
   mode = next

@@ -1,4 +1,4 @@
-// The relay of test/support that can stop passing bytes on, as a process.
+// Runs the stalling relay of test/support as a process.
 import { startStallingRelay } from '../support/stalling-relay.ts'
 
 const relay = await startStallingRelay(process.argv[2] ?? '')

@@ -1,4 +1,4 @@
-// The service behind the drills: streams, swallows, and counts. With `--port` it returns to where it was.
+// The upstream of the drills. With `--port` it restarts at its previous port.
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { parseArgs } from 'node:util'
@@ -7,9 +7,9 @@ import { digest, noise } from './noise.ts'
 
 const { values } = parseArgs({ options: { port: { type: 'string', default: '0' } } })
 
-/** Bytes that the last `/public/noise` has written so far. */
+/** The number of bytes that the last `/public/noise` has written so far. */
 let written = 0
-/** Requests for a small response since the start. */
+/** The number of small responses since the start. */
 let served = 0
 
 const server = createServer(async (request, response) => {
@@ -47,7 +47,7 @@ function answer(response: ServerResponse, value: object): void {
   response.end(JSON.stringify(value))
 }
 
-/** Each event has the time at which it was written, on the clock that all processes of a machine share. */
+/** Sends events. Each contains its time on the clock that all processes share. */
 async function sendEvents(response: ServerResponse, count: number, every: number): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   for (let i = 0; i < count; i += 1) {

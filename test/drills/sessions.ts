@@ -1,4 +1,4 @@
-// Clients that sign in, call and refresh at random replicas, and record each refusal of a token that had not expired.
+// Clients that log in, call and refresh at random replicas, and record each refusal of an unexpired token.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'
@@ -8,25 +8,25 @@ import { bearer, pairOf, type TokenPair } from './accounts.ts'
 import { random } from './settings.ts'
 import { ask, type JsonAnswer, newPro, post } from './subjects.ts'
 
-/** Milliseconds before its end until which a token is shown: it must not expire on the way. */
+/** A token is not used in the last milliseconds before it expires, because it might expire in flight. */
 const margin = 1_000
 
 export interface Seen {
   calls: number
   refreshes: number
   logins: number
-  /** Refusals of tokens that had not expired. */
+  /** The refusals of unexpired tokens. */
   readonly wrong: string[]
-  /** Other answers that are no 200. */
+  /** The other responses without a 200. */
   readonly failures: string[]
-  /** The keys of all tokens. */
+  /** The key IDs of all tokens. */
   readonly kids: Set<string>
 }
 
 export interface Sessions {
-  /** Ends all clients. */
+  /** Stops all clients. */
   pause(): Promise<void>
-  /** Signs in and returns an access token. */
+  /** Logs in and returns an access token. */
   newToken(): Promise<string>
   stop(): Promise<Seen>
 }
@@ -34,7 +34,7 @@ export interface Sessions {
 interface SessionOptions {
   readonly count: number
   readonly database: Pool
-  /** Called once for each key that signed a token. */
+  /** Called once for each key that signs a token. */
   readonly onNewKey: (kid: string) => Promise<void>
 }
 
@@ -57,7 +57,7 @@ export async function startSessions(
     await onNewKey(kid)
   }
 
-  /** @param token that was presented */
+  /** @param token the token of the request */
   function judge(what: string, status: number, token: string): boolean {
     if (status === 200) return true
     if (status !== 401) seen.failures.push(`${what} ${status}`)
@@ -97,7 +97,7 @@ export async function startSessions(
       if (pair === undefined || !isFresh(pair.refresh)) pair = await login(name)
       else if (!isFresh(pair.access) || random() < 0.05) pair = await refresh(pair)
       if (pair !== undefined && isFresh(pair.access)) await call(pair)
-      // Some clients stay away for so long that they return with a token of an old key, or must sign in again.
+      // Some clients pause so long that their token has an old key or is expired.
       await sleep(random() < 0.01 ? random() * 14_000 : random() * 100)
     }
   }
@@ -121,7 +121,7 @@ function isFresh(token: string): boolean {
   return Date.now() + margin < expiryOf(token)
 }
 
-/** @param token a JWT @returns milliseconds since the epoch */
+/** @param token a JWT @returns its expiry in milliseconds since the epoch */
 export function expiryOf(token: string): number {
   return Number(claimsOf(token).exp) * 1_000
 }

@@ -1,4 +1,4 @@
-// How much a run of the drills does: all of it, or with `--short` as much as a test run has time for.
+// The settings of a run. `--short` reduces the drills to the time of a test run.
 import { parseArgs } from 'node:util'
 
 const { values, positionals } = parseArgs({
@@ -15,10 +15,10 @@ export const isList = values.list
 export const isShort = values.short
 export const seed = Number(values.seed)
 
-/** Numbers from 0 to 1: the same sequence for the same seed. */
+/** Pseudo-random numbers from 0 to 1, the same for the same seed. */
 export const random = createRandom(seed)
 
-/** A number that the environment variable `name` may set; otherwise `long`, or `short` with `--short`. */
+/** Returns the number in the environment variable `name`, or `long`, or `short` with `--short`. */
 export function setting(name: string, long: number, short: number): number {
   return Number(process.env[name] ?? (isShort ? short : long))
 }

@@ -1,4 +1,4 @@
-// Shares of targets and of users: exact while addresses come and go, and the same in two replicas.
+// The shares of targets and users are exact while addresses come and go, and equal at two replicas.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type NameServer, startOwnNameServer } from '../support/name-server.ts'
 import { type AddressService, listenAtAddresses } from './listen-at-addresses.ts'
@@ -34,7 +34,7 @@ export async function shares(watch: Watch): Promise<void> {
   }
 }
 
-/** Sends one request after the other, so that they arrive in the order of the choices. */
+/** Sends requests one after the other, so that they arrive in the order of the choices. */
 async function weights({ say, expect }: Watch, { names, service }: Behind): Promise<void> {
   const target = (host: string, weight: number) =>
     `{ url: 'http://${host}:${service.port}', weight: ${weight} }`
@@ -62,12 +62,12 @@ async function weights({ say, expect }: Watch, { names, service }: Behind): Prom
       11,
     )
     expect(
-      'of any 11 requests in a row 10 go to weight 100 and one to weight 10, while addresses of the first come and go',
+      'of any 11 requests in a row, 10 go to weight 100 and one to weight 10, while addresses come and go',
       windows.min === 1 && windows.max === 1,
       `${windows.min} to ${windows.max} in ${windows.count} windows of ${arrivals.length} requests`,
     )
     const countOf = (address: string) => arrivals.filter(at => at === address).length
-    expect('none goes to weight 0', countOf(idle) === 0, `${countOf(idle)}`)
+    expect('no request goes to weight 0', countOf(idle) === 0, `${countOf(idle)}`)
     say(`requests by address: ${[...all, canary, idle].map(one => `${one} ${countOf(one)}`).join(', ')}`)
     await sleep(2_500)
     const even = await sendAll(330)
@@ -76,16 +76,16 @@ async function weights({ say, expect }: Watch, { names, service }: Behind): Prom
       3,
     )
     expect(
-      'its addresses take turns',
+      'the addresses of a target take turns',
       turns.min === 1 && turns.max === 1,
-      `${turns.min} to ${turns.max} of any three`,
+      `${turns.min} to ${turns.max} of any three requests`,
     )
   } finally {
     await stage.stop()
   }
 }
 
-/** Anonymous users count by their addresses, which a trusted proxy forwards. */
+/** Splits anonymous users by their addresses, which come from a trusted proxy. */
 async function users({ say, expect }: Watch, { names, service }: Behind): Promise<void> {
   const settings = {
     upstreams: 0,
@@ -114,29 +114,33 @@ async function users({ say, expect }: Watch, { names, service }: Behind): Promis
     const differ = (a: readonly string[], b: readonly string[]) =>
       a.filter((place, person) => place !== b[person]).length
     expect(
-      'a user is sent to the same address by two replicas',
+      'two replicas send a user to the same address',
       differ(before, other) === 0,
-      `${differ(before, other)} of ${people} are not`,
+      `${differ(before, other)} of ${people} users differ`,
     )
     await names.setAddresses('app.test', all)
     await sleep(2_500)
     const [after, again] = [await placesIn(replica), await placesIn(replica)]
-    expect('no user alternates', differ(after, again) === 0, `${differ(after, again)} of ${people} did`)
+    expect(
+      'no user alternates between addresses',
+      differ(after, again) === 0,
+      `${differ(after, again)} of ${people} do`,
+    )
     const moved = differ(before, after) / people
     expect(
-      'a third address moves at most its third of the users, and 1 %',
+      'a third address moves at most a third of the users, plus 1 %',
       moved <= 1 / 3 + 0.01,
       `${(moved * 100).toFixed(2)} %`,
     )
     const elsewhere = after.filter((place, person) => place !== before[person] && place !== third).length
-    expect('none of them to another than the third', elsewhere === 0, `${elsewhere}`)
+    expect('moved users only go to the third address', elsewhere === 0, `${elsewhere}`)
     say(`users by address: ${all.map(one => after.filter(place => place === one).length).join(', ')}`)
   } finally {
     await Promise.all([replica, another].map(stage => stage.stop()))
   }
 }
 
-/** Counts how many of any `length` hits in a row are true. */
+/** Counts the true values in each window of `length` hits. */
 function windowsOf(hits: readonly boolean[], length: number): { min: number; max: number; count: number } {
   let [sum, min, max, count] = [0, Number.POSITIVE_INFINITY, 0, 0]
   for (const [index, hit] of hits.entries()) {
@@ -149,9 +153,9 @@ function windowsOf(hits: readonly boolean[], length: number): { min: number; max
   return { min, max, count }
 }
 
-/** @returns the address that answered @throws Error if the status is not 200 */
+/** @returns the address in the response @throws Error if the status code is not 200 */
 async function get({ gateway }: Stage, headers: Readonly<Record<string, string>> = {}): Promise<string> {
   const { status, text } = await send(gateway.port, 'GET', '/public/one', headers)
-  if (status !== 200) throw new Error(`a request was answered ${status}`)
+  if (status !== 200) throw new Error(`a request got ${status}`)
   return text
 }

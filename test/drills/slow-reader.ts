@@ -1,4 +1,4 @@
-// 48 MiB to a reader at 1 MiB/s: the gateway's memory stays flat, and the upstream is held back.
+// A client reads 48 MiB at 1 MiB/s. The gateway's memory hardly grows, and the upstream is held back.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { peakDuring, residentOf } from './memory.ts'
 import { MiB } from './noise.ts'
@@ -6,9 +6,9 @@ import { ask, askJson, startStage } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const total = 48 * MiB
-/** Bytes in the socket buffers of four ends (tcp_rmem and tcp_wmem: up to 6 and 4 MiB each). */
+/** The size of the socket buffers of both connections (tcp_rmem and tcp_wmem: up to 6 and 4 MiB each). */
 const buffers = 20 * MiB
-/** MiB. Chunks that were passed on are memory until they are collected; chunks read ahead would be more. */
+/** The maximum growth in MiB. Passed chunks use memory until a garbage collection. Buffering would use more. */
 const mostGrowth = 32
 
 export async function slowReader({ say, expect }: Watch): Promise<void> {
@@ -17,9 +17,11 @@ export async function slowReader({ say, expect }: Watch): Promise<void> {
   const atStart = residentOf(pid)
   const behind = stage.upstreams[0]?.port ?? 0
   try {
-    // The responses are small because the system keeps the window of a connection wide that was fast once.
+    // The responses are small, because the system keeps a large window for connections that were fast.
     for (let i = 0; i < 500; i += 1) await (await ask(port, '/public/small')).toArray()
-    say(`warmed up: memory ${atStart.toFixed(0)} → ${residentOf(pid).toFixed(0)} MiB; 48 s follow`)
+    say(
+      `after the warm-up, memory grew from ${atStart.toFixed(0)} to ${residentOf(pid).toFixed(0)} MiB; 48 s follow`,
+    )
     let furthestAhead = 0
     const { growth, result } = await peakDuring(pid, async () => {
       const answer = await ask(port, `/public/noise?bytes=${total}`)
@@ -42,7 +44,7 @@ export async function slowReader({ say, expect }: Watch): Promise<void> {
       `${result.read} bytes in ${result.seconds.toFixed(1)} s`,
     )
     expect(`memory grows by less than ${mostGrowth} MiB`, growth < mostGrowth, `${growth.toFixed(1)} MiB`)
-    const ahead = `${(furthestAhead / MiB).toFixed(1)} MiB ahead at most`
+    const ahead = `at most ${(furthestAhead / MiB).toFixed(1)} MiB ahead`
     expect('the upstream is held back', furthestAhead < buffers, ahead)
   } finally {
     await stage.stop()

@@ -1,4 +1,4 @@
-// A disk of a few MiB, which a drill fills to its last byte. Needs root.
+// A disk of a few MiB that a drill can fill completely. It needs root.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { appendFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ export function mountSmallDisk(mebibytes: number): SmallDisk {
   return {
     path,
     fill() {
-      // The last block may be smaller than the previous ones.
+      // Smaller blocks fill the rest.
       for (const size of [1 << 20, 4_096, 1]) {
         const block = Buffer.alloc(size)
         while (canAppend(filler, block));

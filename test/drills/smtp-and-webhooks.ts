@@ -1,38 +1,38 @@
-// An SMTP server and receivers of webhooks in a process of their own, which a drill puts into one kind of trouble.
+// An SMTP server and webhook receivers in a separate process. A drill sets their kind of trouble.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { atEnd } from '../support/cleanup.ts'
 
-/** `slow`: one byte a second. `lying`: the server confirms the receipt and resets the connection. */
+/** `slow` sends one byte per second. `lying` confirms the receipt and resets the connection. */
 export const troubles = ['down', 'slow', 'full', 'rejecting', 'lying', 'silent'] as const
 
 export type Mode = 'well' | (typeof troubles)[number]
 
 export interface Received {
-  /** How often a mail came, by recipient. */
+  /** The number of mails by recipient. */
   readonly mails: ReadonlyMap<string, number>
   /**
-   * When an alert first came to a healthy receiver, by `data.number`, in nanoseconds of the clock that all processes
-   * of a machine share.
+   * The time of the first receipt of each alert by a healthy receiver, by `data.number`. Times are nanoseconds of the
+   * clock that all processes share.
    */
   readonly alerts: ReadonlyMap<number, bigint>
 }
 
 export interface SmtpAndWebhooks {
-  /** The SMTP server's URL. */
+  /** The URL of the SMTP server. */
   readonly smtp: string
-  /** `host:port`, the troubled receivers first. */
+  /** The receivers as `host:port`, troubled receivers first. */
   readonly receivers: readonly string[]
   be(mode: Mode): Promise<void>
-  /** Everything since the start. */
+  /** Returns everything received since the start. */
   received(): Promise<Received>
-  /** How many recipients have a mail. */
+  /** Returns the number of recipients with a mail. */
   count(): Promise<number>
   stop(): Promise<void>
 }
 
-/** Starts the servers, all of them well. `healthy` receivers stay so, the SMTP server and `troubled` ones do not. */
+/** Starts all servers without trouble. Modes affect the SMTP server and the `troubled` receivers only. */
 export async function startSmtpAndWebhooks({
   troubled = 0,
   healthy = 0,

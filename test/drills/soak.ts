@@ -1,4 +1,4 @@
-// A gateway gets every kind of load for an hour. Its heap, handles, sockets and database connections do not grow.
+// A gateway runs under every kind of load for an hour. Its heap, handles, sockets and database connections do not grow.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
@@ -18,13 +18,13 @@ import { post } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
 const duration = setting('SOAK_SECONDS', 3_600, 90) * 1_000
-/** Until code is compiled, pools are full and caches have their working size. */
+/** The time until code is compiled and pools and caches are full. */
 const warmUp = Math.min(120_000, duration / 3)
 const bars = {
-  heap: { name: 'heap after collection, MiB', most: 6 },
-  handles: { name: 'handles and timers', most: 12 },
-  sockets: { name: 'file descriptors', most: 12 },
-  database: { name: 'connections to the database', most: 3 },
+  heap: { name: 'heap after garbage collection, MiB', most: 6 },
+  handles: { name: 'number of handles and timers', most: 12 },
+  sockets: { name: 'number of file descriptors', most: 12 },
+  database: { name: 'number of connections to the database', most: 3 },
 }
 
 export async function soak(watch: Watch): Promise<void> {
@@ -35,7 +35,7 @@ export async function soak(watch: Watch): Promise<void> {
   try {
     const heaps = watchHeaps(stage.folder)
     const gateway = await stage.start({
-      // Tokens that are good until the drill ends.
+      // The tokens must be valid until the drill ends.
       routing: `auth: { access_token_ttl: 24h, ${noRateLimits} }
 webhooks: { allow_private_networks: true }
 mail: { smtp: 'smtp://127.0.0.1:1', from: 'drill@example.com', verify_on_register: true, rate_limits: { per_address: 0 } }
@@ -56,7 +56,7 @@ ${routing(upstream.port, 0)}`,
       }
     })
     const { done, failed } = await everything.stop()
-    say(`${JSON.stringify(done)}; resident ${residentOf(pid).toFixed(0)} MiB`)
+    say(`${JSON.stringify(done)}; resident memory ${residentOf(pid).toFixed(0)} MiB`)
     expectFlat(watch, '', bars, looks, duration)
     expect('no request fails', failed.length === 0, failed.slice(0, 5).join('; ') || 'none')
   } finally {
@@ -67,11 +67,13 @@ ${routing(upstream.port, 0)}`,
 }
 
 interface Everything {
-  /** Returns the same when it is called again. */
+  /** Stops the load. Further calls return the same result. */
   stop(): Promise<{ done: Readonly<Record<string, number>>; failed: string[] }>
 }
 
-/** Starts requests of all kinds, streams, WebSockets, registrations, sessions, alerts to absent receivers, and reloads. */
+/**
+ * Starts requests of all kinds, streams, WebSockets, registrations, sessions, alerts to absent receivers, and reloads.
+ */
 async function startEverything(
   gateway: Replica,
   { database, file }: { database: Pool; file: string },

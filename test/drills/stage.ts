@@ -1,4 +1,4 @@
-// One gateway with an embedded database, and the upstreams behind it.
+// One gateway with an embedded database, and its upstreams.
 import { writeFileSync } from 'node:fs'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
@@ -6,40 +6,40 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { cli, type RunningProgram, run, startProgram, temporaryFolder } from '../support/processes.ts'
 
-/** @param port 0 for a free one */
+/** @param port 0 for a free port */
 export function startUpstream(port = 0): Promise<RunningProgram> {
   const program = fileURLToPath(new URL('./serve-upstream.js', import.meta.url))
   return startProgram(program, ['--port', String(port)])
 }
 
-/** YAML of the upstream `service` at a port of this machine. All clients of a drill have one address. */
+/** Returns the upstream `service` as YAML. The limit per client is high, because all clients have the same address. */
 export function serviceAt(port: number): string {
   return `upstreams: { service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 } }`
 }
 
 interface StageOptions {
-  /** How many services are started as targets of the upstream `service`. */
+  /** The number of services to start as targets of the upstream `service`. */
   readonly upstreams?: number
-  /** URLs of further targets, which run already. */
+  /** The URLs of more targets, which are already running. */
   readonly targets?: readonly string[]
-  /** Further targets as YAML. */
+  /** More targets as YAML. */
   readonly weighted?: readonly string[]
-  /** Further upstreams as YAML, by name. */
+  /** More upstreams as YAML, by name. */
   readonly others?: Readonly<Record<string, string>>
-  /** A command that runs the gateway, as `unshare` does. */
+  /** A command that runs the gateway, for example `unshare`. */
   readonly before?: readonly string[]
-  /** YAML that is added to the section `server`. */
+  /** YAML to add to the section `server`. */
   readonly server?: string
-  /** YAML that is added to the upstream `service`. */
+  /** YAML to add to the upstream `service`. */
   readonly upstream?: string
-  /** Further sections as YAML. */
+  /** More sections as YAML. */
   readonly settings?: string
 }
 
 export interface Stage {
   readonly gateway: RunningProgram
   readonly upstreams: readonly RunningProgram[]
-  /** The configuration. */
+  /** The path of the gateway.yaml. */
   readonly file: string
   stop(): Promise<void>
 }
@@ -73,7 +73,8 @@ ${Object.entries(others)
   - { path: /guarded/*, upstream: service }
 `,
   )
-  // The first start creates the embedded database, which may leave hundreds of MiB uncollected. No drill measures that.
+  // A first start creates the embedded database and may leave hundreds of MiB of garbage, which would distort
+  // measurements.
   await run(process.execPath, [cli, 'migrate', '-c', file])
   const gateway = await startProgram(cli, ['start', '-c', file], {}, before)
   return {
@@ -91,11 +92,11 @@ const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
 interface Sending {
   readonly body?: Readable
-  /** The length that the request declares; chunked without it. */
+  /** The declared length; by default the body is chunked. */
   readonly length?: number
 }
 
-/** Sends a GET, or a POST of `body`. Resolves when the head of the response has arrived. */
+/** Sends a GET, or a POST with `body`. Resolves when the head of the response has arrived. */
 export function ask(port: number, path: string, { body, length }: Sending = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const method = body === undefined ? 'GET' : 'POST'
@@ -107,7 +108,7 @@ export function ask(port: number, path: string, { body, length }: Sending = {}):
   })
 }
 
-/** @returns the body of the response, whose shape the upstream of the drills decides */
+/** @returns the JSON body of a response of the drills' upstream */
 export async function askJson<T>(port: number, path: string, sending: Sending = {}): Promise<T> {
   let text = ''
   for await (const chunk of await ask(port, path, sending)) text += chunk

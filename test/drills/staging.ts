@@ -1,5 +1,4 @@
-// An installation of your own gets requests while a command breaks one of its stores and another command brings the
-// store back.
+// Sends requests to your own installation while commands stop and restart one of its stores.
 import { exec } from 'node:child_process'
 import { Agent as HttpAgent, request as http } from 'node:http'
 import { Agent as HttpsAgent, request as https } from 'node:https'
@@ -10,17 +9,17 @@ import type { Watch } from './watch.ts'
 
 const { STAGING_GATEWAYS = '', STAGING_STORE = 'redis', STAGING_BREAK, STAGING_MEND } = process.env
 const outageMs = setting('STAGING_SECONDS', 30, 5) * 1_000
-/** Between two requests of a kind at a gateway. */
+/** The time between two requests of a kind to a gateway, in milliseconds. */
 const everyMs = 100
 const calmMs = 5_000
 const recoveryMs = 5_000
 
 const kinds = ['paying', 'free'] as const
 type Kind = (typeof kinds)[number]
-/** The statuses that requests may get. */
+/** The allowed status codes. */
 type Allowed = Readonly<Record<Kind, readonly number[]>>
 
-/** While the store is down. `soonMs`: the time within which a request gets its status. */
+/** The limits while the store is down. `soonMs` is the maximum duration of a request. */
 const bars: Readonly<Record<string, Allowed & { readonly soonMs: number }>> = {
   redis: { paying: [200], free: [200, 429], soonMs: 1_000 },
   postgres: { paying: [200, 503], free: [200, 429, 503], soonMs: 2_000 },
@@ -36,18 +35,19 @@ interface Answer {
 
 export async function staging({ say, expect }: Watch): Promise<void> {
   const bar = bars[STAGING_STORE]
-  if (bar === undefined) throw new Error(`STAGING_STORE is ${Object.keys(bars).join(' or ')}`)
-  if (STAGING_GATEWAYS === '') throw new Error('STAGING_GATEWAYS names the gateways, separated by commas')
+  if (bar === undefined) throw new Error(`STAGING_STORE must be ${Object.keys(bars).join(' or ')}`)
+  if (STAGING_GATEWAYS === '')
+    throw new Error('STAGING_GATEWAYS is not set. Set it to the URLs of the gateways, separated by commas.')
   const gateways = STAGING_GATEWAYS.split(',').map(url => new URL(url.trim()))
   const load = startLoad(gateways, { paying: callerOf('PAYING'), free: callerOf('FREE') })
   const expectWell = (name: string, answers: readonly Answer[]) =>
     expect(name, answers.length > 0 && areAllowed(answers, well), described(answers))
   try {
     await sleep(calmMs)
-    expectWell('all is well before', load.take())
-    await play(say, STAGING_BREAK, `break ${STAGING_STORE} now`)
+    expectWell('all requests succeed before the outage', load.take())
+    await play(say, STAGING_BREAK, `stop ${STAGING_STORE} now`)
     await sleep(outageMs)
-    await play(say, STAGING_MEND, `bring ${STAGING_STORE} back now`)
+    await play(say, STAGING_MEND, `start ${STAGING_STORE} again now`)
     const during = load.take()
     await sleep(recoveryMs)
     const recovering = load.take()
@@ -58,12 +58,12 @@ export async function staging({ say, expect }: Watch): Promise<void> {
       const mine = all.filter(answer => answer.kind === kind)
       const slowest = Math.max(0, ...mine.map(({ tookMs }) => tookMs))
       expect(
-        `${kind} users: nothing but ${bar[kind].join(' and ')}, within ${bar.soonMs / 1_000} s`,
+        `${kind} users: all responses are ${bar[kind].join(' or ')} and take less than ${bar.soonMs / 1_000} s`,
         mine.length > 0 && slowest < bar.soonMs && areAllowed(mine, bar),
-        `${described(mine)}; ${slowest.toFixed(0)} ms at most`,
+        `${described(mine)}; at most ${slowest.toFixed(0)} ms`,
       )
     }
-    expectWell('all is well within 5 s of its return', after)
+    expectWell('all requests succeed again within 5 s after the outage', after)
   } finally {
     await load.stop()
   }
@@ -73,10 +73,10 @@ function areAllowed(answers: readonly Answer[], allowed: Allowed): boolean {
   return answers.every(({ kind, status }) => allowed[kind].includes(status))
 }
 
-/** @param command for the shell; without it the operator has 10 s to do `what` by hand */
+/** @param command a shell command; without it, the operator has 10 s to do `what` by hand */
 async function play(say: Watch['say'], command: string | undefined, what: string): Promise<void> {
   if (command === undefined) {
-    say(`${what}: by hand, you have 10 s`)
+    say(`${what} (by hand, within 10 s)`)
     await sleep(10_000)
     return
   }
@@ -91,19 +91,19 @@ interface Caller {
 
 function callerOf(name: string): Caller {
   const { [`STAGING_${name}_PATH`]: path, [`STAGING_${name}_TOKEN`]: token } = process.env
-  if (!path || !token) throw new Error(`STAGING_${name}_PATH and STAGING_${name}_TOKEN are needed`)
-  // A JWT has three parts. An API key is one word.
+  if (!path || !token) throw new Error(`STAGING_${name}_PATH or STAGING_${name}_TOKEN is not set. Set both.`)
+  // A JWT has three parts, an API key only one.
   const isJwt = token.split('.').length === 3
   return { path, headers: isJwt ? { authorization: `Bearer ${token}` } : { 'x-api-key': token } }
 }
 
 interface Load {
-  /** Returns the answers since the last call. */
+  /** Returns the responses since the last call. */
   take(): Answer[]
   stop(): Promise<void>
 }
 
-/** Each caller at each gateway, one request after the other, at a fixed rate as long as the gateway answers in time. */
+/** Sends requests of each caller to each gateway, at a fixed rate as long as responses arrive in time. */
 function startLoad(gateways: readonly URL[], callers: Readonly<Record<Kind, Caller>>): Load {
   const plain = new HttpAgent({ keepAlive: true })
   const secure = new HttpsAgent({ keepAlive: true })
@@ -146,7 +146,7 @@ function startLoad(gateways: readonly URL[], callers: Readonly<Record<Kind, Call
   }
 }
 
-/** Counts answers by kind and status. */
+/** Counts responses by kind and status code. */
 function described(answers: readonly Answer[]): string {
   const counts = new Map<string, number>()
   for (const { kind, status } of answers)

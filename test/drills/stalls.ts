@@ -1,21 +1,22 @@
-// When the event loops of running gateways stood still. Each process loads watch-loop, which writes it down.
+// The times at which the event loops of running gateways were blocked. Each process loads watch-loop, which records
+// them.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** On the clock that all processes of a machine share, in nanoseconds. */
+/** The times of a stall on the clock that all processes share, in nanoseconds. */
 export interface Stall {
   readonly from: bigint
   readonly to: bigint
 }
 
 export interface Stalls {
-  /** The environment that the gateways are started with. */
+  /** The environment variables for the gateways. */
   readonly env: Record<string, string>
-  /** Stalls of more than 20 ms of a gateway of one process. */
+  /** Returns the stalls longer than 20 ms of a gateway with one process. */
   of(gateway: { readonly pid: number }): Stall[]
 }
 
-/** @param folder where the processes write */
+/** @param folder the folder for the files of the processes */
 export function watchStalls(folder: string): Stalls {
   const file = join(folder, 'loop')
   return {
@@ -35,7 +36,7 @@ export function watchStalls(folder: string): Stalls {
   }
 }
 
-/** @returns milliseconds of the longest stall that touches the time from `begin` to `end` */
+/** @returns the longest stall that overlaps the time from `begin` to `end`, in milliseconds */
 export function longestStall(stalls: readonly Stall[], begin: bigint, end: bigint): number {
   const within = stalls.filter(({ from, to }) => to > begin && from < end)
   return Math.max(0, ...within.map(({ from, to }) => Number(to - from) / 1e6))

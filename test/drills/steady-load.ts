@@ -1,4 +1,4 @@
-// A steady load in a process of its own, so that nothing in the drill delays it. Each message asks for one window.
+// A steady load in a separate process, so that the drill does not delay it. Each message starts one window.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Latencies, startLoad } from './load.ts'
 

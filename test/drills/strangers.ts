@@ -1,10 +1,10 @@
-// Requests of every kind that a client can make up: a few kinds of each part, and random values within a kind.
+// Requests of every kind that a client can invent: a few kinds of each part, with random values.
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { bearer } from './accounts.ts'
 import { codeOf } from './error-code.ts'
 import { random } from './settings.ts'
 
-/** A new word each time. */
+/** Returns a random word. */
 const word = () => random().toString(36).slice(2)
 
 function any<T>(all: readonly T[]): T {
@@ -16,7 +16,7 @@ interface Target {
   readonly host?: string
 }
 
-/** Own endpoints, declared routes, and neither. Random words fill the rest. */
+/** Endpoints of the gateway, declared routes, and unknown paths, filled with random words. */
 const targets: readonly (() => Target)[] = [
   () => ({ path: `/public/${word()}/${word()}` }),
   () => ({ path: `/guarded/${word()}` }),
@@ -34,7 +34,7 @@ const targets: readonly (() => Target)[] = [
   () => ({ path: `/guarded/${word().repeat(200)}` }),
   () => ({ path: '/api/v1/auth/login' }),
   () => ({ path: '/api/v1/auth/refresh' }),
-  // No endpoint.
+  // An unknown endpoint.
   () => ({ path: `/api/v1/auth/${word()}` }),
   () => ({ path: '/api/v1/subscription/upgrade' }),
   () => ({ path: '/.well-known/jwks.json' }),
@@ -49,7 +49,7 @@ const methods: readonly (() => string)[] = [
   () => `X${word().toUpperCase()}`,
 ]
 
-/** Known statuses, some of which a busy gateway sends by itself, and unregistered ones of each class. */
+/** Known status codes, including those of a busy gateway, and unregistered ones of each class. */
 const statuses: readonly (() => number)[] = [
   ...[200, 204, 404, 502, 503, 504].map(status => () => status),
   ...[2, 4, 5, 9].map(digit => () => digit * 100 + 60 + Math.floor(random() * 39)),
@@ -57,11 +57,11 @@ const statuses: readonly (() => number)[] = [
 
 export interface Known {
   readonly tokens: readonly string[]
-  /** Tokens of users whose day is spent. */
+  /** The tokens of users without uses left. */
   readonly spent: readonly string[]
-  /** Tokens of deactivated users. */
+  /** The tokens of deactivated users. */
   readonly inactive: readonly string[]
-  /** API keys. */
+  /** The API keys. */
   readonly keys: readonly string[]
 }
 
@@ -81,7 +81,7 @@ function credentialsOf({ tokens, spent, inactive, keys }: Known): readonly (() =
   ]
 }
 
-/** How often each status came, or each error instead of a response. */
+/** The number of responses by status code, and of failures by error. */
 export type Answers = ReadonlyMap<number | string, number>
 
 export interface Strangers {
@@ -155,7 +155,7 @@ function* randomKinds(count: number, credentials: readonly (() => OutgoingHttpHe
     }
 }
 
-/** Sends 64 requests at a time. */
+/** Sends up to 64 requests at a time. */
 async function countAnswers(
   kinds: IterableIterator<Kind>,
   ask: (kind: Kind) => Promise<number | string>,

@@ -1,4 +1,4 @@
-// Users from whom the drill of revocations takes something, each in one way, and their statuses before and after.
+// The users of the drill `revocation`, each with one kind of revocation and the status codes before and after it.
 import { createHash } from 'node:crypto'
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import type { Pool } from 'pg'
@@ -11,12 +11,12 @@ export interface Subject {
   readonly headers: Readonly<Record<string, string>>
   take(): Promise<unknown>
   giveBack(): Promise<unknown>
-  /** Statuses. */
+  /** The status codes before and after the revocation. */
   readonly before: number
   readonly after: number
 }
 
-/** @param port of a gateway */
+/** @param port the port of a gateway */
 export async function createSubjects(port: number, database: Pool): Promise<Subject[]> {
   const deactivated = await newPro(port, database, 'deactivated')
   const changed = await newPro(port, database, 'changed')
@@ -58,11 +58,11 @@ export async function createSubjects(port: number, database: Pool): Promise<Subj
 
 export interface Pro {
   readonly id: number
-  /** Header fields with an access token. */
+  /** The headers with an access token. */
   readonly headers: { readonly authorization: string }
 }
 
-/** Registers a user of plan pro and signs in. */
+/** Registers a user with the plan `pro` and logs in. */
 export async function newPro(port: number, database: Pool, name: string): Promise<Pro> {
   const account = { email: `${name}@drill.test`, password }
   const { body: registered } = await post(port, 'register', account)
@@ -78,7 +78,7 @@ export interface JsonAnswer {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** @param endpoint below /api/v1/auth */
+/** @param endpoint a path below /api/v1/auth */
 export async function post(port: number, endpoint: string, body: object): Promise<JsonAnswer> {
   const { status, text } = await send(port, 'POST', `/api/v1/auth/${endpoint}`, {}, JSON.stringify(body))
   return { status, body: text === '' ? {} : JSON.parse(text) }

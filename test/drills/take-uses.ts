@@ -1,25 +1,25 @@
-// Clients that use up the daily uses of free users, at several replicas, whatever fails on the way.
+// Clients that use up the daily uses of free users at several replicas, despite failures.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bearer } from './accounts.ts'
 import type { Replica } from './replicas.ts'
 import { send } from './subjects.ts'
 
 const clients = 48
-/** The longest time without a request that passes or is refused: a store that is down returns long before. */
+/** The longest time without an accepted or refused request. A stopped store returns earlier. */
 const patienceMs = 60_000
 
 /**
- * Sends requests of every user in turn until each was refused.
- * @param replicas entries may be replaced meanwhile
- * @param tokens of one user each
- * @param uses that each user has left
+ * Sends requests of every user in turn until each is refused.
+ * @param replicas entries may be replaced at any time
+ * @param tokens one token for each user
+ * @param uses the uses that each user has left
  */
 export function takeUses(
   replicas: readonly Replica[],
   tokens: readonly string[],
   uses: number,
 ): {
-  /** Resolves with the number of requests that neither passed nor were refused as spent. */
+  /** Resolves with the number of requests that got neither a 200 nor a 429. */
   whenSpent(): Promise<{ failed: number }>
 } {
   const unspent = new Set(tokens)
@@ -27,7 +27,9 @@ export function takeUses(
   const client = async () => {
     while (unspent.size > 0) {
       if (performance.now() - decidedAt > patienceMs)
-        throw new Error(`${unspent.size} users wait for a decision`)
+        throw new Error(
+          `no response with 200 or 429 for ${patienceMs / 1_000} s; ${unspent.size} users have uses left`,
+        )
       if (passed > tokens.length * uses * 2) throw new Error(`${unspent.size} users are never refused`)
       const token = [...unspent][next % unspent.size] ?? ''
       next += 1
@@ -53,7 +55,7 @@ export function takeUses(
   }
 }
 
-/** @returns the status; 0 if the connection failed */
+/** @returns the status code; 0 if the connection failed */
 export async function takeUse(port: number, token: string): Promise<number> {
   return (await send(port, 'GET', '/daily/1', bearer(token))).status
 }

@@ -1,4 +1,4 @@
-// A 1 GiB download and two 512 MiB uploads arrive intact, and the memory of the gateway hardly grows.
+// A download of 1 GiB and two uploads of 512 MiB arrive intact, and the memory of the gateway hardly grows.
 import { peakDuring, residentOf } from './memory.ts'
 import { type Digest, digest, MiB, noise } from './noise.ts'
 import { ask, askJson, startStage } from './stage.ts'
@@ -13,10 +13,12 @@ export async function transfer({ say, expect }: Watch): Promise<void> {
     askJson<Digest>(port, '/public/digest', { body: noise(bytes), length: bytes })
   try {
     const atStart = residentOf(pid)
-    // After this the code is compiled and the heap has its working size: only bodies make it grow.
+    // A warm-up until code is compiled and the heap has its working size, so that only bodies make it grow.
     await download(64 * MiB)
     await uploadChunked(64 * MiB)
-    say(`warmed up with 64 MiB each way: memory ${atStart.toFixed(0)} → ${residentOf(pid).toFixed(0)} MiB`)
+    say(
+      `warm-up with 64 MiB each way: memory grew from ${atStart.toFixed(0)} to ${residentOf(pid).toFixed(0)} MiB`,
+    )
     for (const [name, bytes, run] of [
       ['download of 1 GiB', 1024 * MiB, download],
       ['upload of 512 MiB, declared', 512 * MiB, upload],
@@ -26,8 +28,10 @@ export async function transfer({ say, expect }: Watch): Promise<void> {
       const begun = performance.now()
       const { before, peak, growth, result } = await peakDuring(pid, () => run(bytes))
       const rate = bytes / MiB / ((performance.now() - begun) / 1000)
-      say(`${name}: ${rate.toFixed(0)} MiB/s, memory ${before.toFixed(0)} → ${peak.toFixed(0)} MiB`)
-      expect(`${name}: SHA-256 as sent`, result.sha256 === expected.sha256, result.sha256)
+      say(
+        `${name}: ${rate.toFixed(0)} MiB/s, memory ${before.toFixed(0)} MiB before, ${peak.toFixed(0)} MiB at its peak`,
+      )
+      expect(`${name}: the SHA-256 is unchanged`, result.sha256 === expected.sha256, result.sha256)
       expect(`${name}: memory grows by less than 64 MiB`, growth < 64, `${growth.toFixed(1)} MiB`)
     }
   } finally {

@@ -1,4 +1,5 @@
-// Two versions serve side by side: a session that was ended has ended at both, wherever it was born, exchanged and ended.
+// Two versions run side by side. An ended session is refused by both, whichever version created, refreshed and ended
+// it.
 import type { Pool } from 'pg'
 import { bearer, createAccounts, login, logout, refresh, type TokenPair } from './accounts.ts'
 import { adminToken, type Replica } from './replicas.ts'
@@ -13,7 +14,7 @@ export interface VersionedReplica extends Replica {
   readonly version: Version
 }
 
-/** One of each version. */
+/** One replica of each version. */
 type Replicas = readonly [VersionedReplica, VersionedReplica]
 
 interface User {
@@ -33,29 +34,29 @@ export async function judgeSideBySide(
   const nextUser = await createUsers(database)
   const { cases, wrong } = await tryCases(replicas, nextUser)
   expect(
-    `${title}, side by side: a token that was used, and one whose session was ended, is refused by both`,
+    `${title}, side by side: both refuse used tokens and tokens of ended sessions`,
     wrong.length === 0,
-    `${wrong.length} of ${cases} let through ${[...new Set(wrong)].join('; ')}`,
+    `${wrong.length} of ${cases} accepted ${[...new Set(wrong)].join('; ')}`,
   )
   const fair = await raceUses(replicas, nextUser)
   expect(
-    `${title}, side by side: of 4 uses of one token at once over both, one gets a pair`,
+    `${title}, side by side: one of 4 concurrent uses of a refresh token succeeds`,
     fair === races,
     `${fair} of ${races} times`,
   )
   const survived = await raceEnds(replicas, nextUser)
   expect(
-    `${title}, side by side: ending all of a user's sessions ends those under exchange at either`,
+    `${title}, side by side: ending all sessions of a user also ends sessions during a refresh`,
     survived === 0,
-    `${survived} of ${races} let through`,
+    `${survived} of ${races} accepted`,
   )
 }
 
 /** Ways to end a session at a replica. */
 const ends: Readonly<Record<string, (replica: Replica, user: User & TokenPair) => Promise<void>>> = {
   logout: ({ port }, pair) => logout(port, pair.refresh),
-  'all of them': (replica, { id }) => endAll(replica, id),
-  'its id': async ({ port }, { access }) => {
+  'all sessions ended': (replica, { id }) => endAll(replica, id),
+  'session ended by ID': async ({ port }, { access }) => {
     const headers = bearer(access)
     const url = `http://127.0.0.1:${port}/api/v1/auth/sessions`
     const { sessions } = (await (await fetch(url, { headers })).json()) as { sessions: { id: string }[] }
@@ -63,7 +64,7 @@ const ends: Readonly<Record<string, (replica: Replica, user: User & TokenPair) =
   },
 }
 
-/** Tries each place of birth, exchange, end and use, and each way to end. */
+/** Tries each combination of versions that create, refresh, end and use a session, and each way to end it. */
 async function tryCases(replicas: Replicas, nextUser: NextUser): Promise<{ cases: number; wrong: string[] }> {
   const places = replicas.flatMap(born =>
     replicas.flatMap(exchanged => replicas.map(ended => ({ born, exchanged, ended }))),
@@ -72,8 +73,8 @@ async function tryCases(replicas: Replicas, nextUser: NextUser): Promise<{ cases
   let cases = 0
   for (const { born, exchanged, ended } of places) {
     for (const [how, end] of Object.entries(ends)) {
-      // The old version has no such endpoint.
-      if (how === 'its id' && ended.version === 'old') continue
+      // The old version does not have this endpoint.
+      if (how === 'session ended by ID' && ended.version === 'old') continue
       for (const asked of replicas) {
         const user = nextUser()
         const first = await login(born.port, user.email)
@@ -83,7 +84,9 @@ async function tryCases(replicas: Replicas, nextUser: NextUser): Promise<{ cases
         const isEnded = (await useAt(asked, pair.refresh)) === 401
         cases += 1
         if (!isUsedUp || !isEnded)
-          wrong.push(`born ${born.version}, exchanged ${exchanged.version}, ${how} at ${ended.version}`)
+          wrong.push(
+            `created at ${born.version}, refreshed at ${exchanged.version}, ${how} at ${ended.version}`,
+          )
       }
     }
   }
@@ -105,15 +108,15 @@ async function endAll({ admin }: Replica, id: string): Promise<void> {
     method: 'DELETE',
     headers: { authorization: `Bearer ${adminToken}` },
   })
-  if (status !== 200) throw new Error(`ending all sessions was answered ${status}`)
+  if (status !== 200) throw new Error(`ending all sessions failed with ${status}`)
 }
 
-/** @param token a refresh token @returns the status */
+/** @param token a refresh token @returns the status code */
 async function useAt({ port }: Replica, token: string): Promise<number> {
   return (await post(port, 'refresh', { refresh_token: token })).status
 }
 
-/** @returns how often exactly one of four uses won */
+/** @returns the number of races in which exactly one of four uses succeeded */
 async function raceUses([one, other]: Replicas, nextUser: NextUser): Promise<number> {
   let fair = 0
   for (let turn = 0; turn < races; turn += 1) {
@@ -124,7 +127,7 @@ async function raceUses([one, other]: Replicas, nextUser: NextUser): Promise<num
   return fair
 }
 
-/** @returns how many sessions outlived their end */
+/** @returns the number of sessions that are accepted after their end */
 async function raceEnds(replicas: Replicas, nextUser: NextUser): Promise<number> {
   let survived = 0
   for (let turn = 0; turn < races; turn += 1) {

@@ -1,5 +1,5 @@
-// The previous release and this one serve on one database, in each order of steps and back. No session is lost, and
-// none outlives its end.
+// The previous release and this release run on one database, forward and back, in each order of steps. No session is
+// lost, and no session outlives its end.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cli } from '../support/processes.ts'
@@ -10,16 +10,16 @@ import { startUpstream } from './stage.ts'
 import { judgeSideBySide, type Version, type VersionedReplica } from './upgrade-cases.ts'
 import type { Watch } from './watch.ts'
 
-/** The folder of a built 0.1: `git worktree add --detach FOLDER TAG`, `npm ci` there. */
+/** The folder of a built 0.1. To create it, run `git worktree add --detach FOLDER TAG` and `npm ci` in FOLDER. */
 const older = process.env.OLDER_PROGRAM ?? ''
 const programs: Readonly<Record<Version, string>> = { old: join(older, 'dist/cli.js'), new: cli }
 
 export async function upgrade(watch: Watch): Promise<void> {
   if (older === '')
-    throw new Error('this drill needs OLDER_PROGRAM, the folder of the previous release, built')
+    throw new Error('OLDER_PROGRAM is not set. Set it to the folder of the built previous release.')
   const upstream = await startUpstream()
   const setting = {
-    // So short that clients exchange their tokens at every step.
+    // The lifetime is so short that clients refresh their tokens in every step.
     settings: `auth: { access_token_ttl: 3s, ${noRateLimits} }`,
     routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections: 512 } }
 routes:
@@ -50,19 +50,19 @@ async function roll(
     ...(await stage.start({ ...setting, program: programs[version] })),
   })
   const replicas: [VersionedReplica, VersionedReplica] = [await start('old'), await start('old')]
-  /** Replaces one replica as a roll-out does: the new one serves before the other one ends. */
+  /** Replaces one replica like a rollout: the new replica is ready before the old one ends. */
   const replace = async (version: Version) => {
     const [ending, staying] = replicas
     const starting = await start(version)
     replicas[0] = staying
     replicas[1] = starting
-    // Requests that were sent to it.
+    // Requests in flight to the old replica end in this time.
     await sleep(500)
     await ending.stop()
     await sleep(2_000)
   }
 
-  say(migratesFirst ? 'migrate first' : 'the first replica of this version migrates')
+  say(migratesFirst ? '`migrate` runs first' : 'the first replica of this version migrates')
   const count = 24
   const { database } = stage
   const sessions = await startSessions(replicas, { count, database, onNewKey: async () => {} })
@@ -83,8 +83,8 @@ async function roll(
   }
   const { calls, refreshes, logins, wrong, failures } = await sessions.stop()
   expect(
-    `${migratesFirst ? 'migrated first' : 'migrated by a replica'}: no request of ${count} clients fails, and no client has to sign in again`,
+    `${migratesFirst ? 'migrated first' : 'migrated by a replica'}: no request of ${count} clients fails, and no client must log in again`,
     wrong.length === 0 && failures.length === 0 && logins === count,
-    `${wrong.length} wrong 401, ${failures.length} other failures ${[...new Set(failures)]}, ${logins - count} signed in again; ${calls} calls, ${refreshes} exchanges`,
+    `${wrong.length} valid tokens refused, ${failures.length} other failures ${[...new Set(failures)]}, ${logins - count} logins again; ${calls} calls, ${refreshes} refreshes`,
   )
 }

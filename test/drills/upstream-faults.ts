@@ -1,4 +1,5 @@
-// An upstream that hangs, resets, lies or sends far too much: the client sees the right status or a break, and no socket stays.
+// An upstream hangs, resets, or sends garbage or too much. Clients get the right status code, and no socket is left
+// behind.
 import { readdirSync, readlinkSync } from 'node:fs'
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,17 +16,17 @@ const GiB = 1024 * MiB
 const much = setting('FAULTS_GIB', 10, 1) * GiB
 const times = setting('FAULTS_TIMES', 200, 20)
 
-/** By fault: the status that a client receives, or `breaks off` for a response that ends early. */
+/** The expected status code by fault, or `broken off` for a response that ends early. */
 const expected: Readonly<Record<string, string>> = {
   well: '200',
   hangs: '504',
   resets: '502',
-  'resets-within': 'breaks off',
+  'resets-within': 'broken off',
   garbage: '502',
-  'garbage-within': 'breaks off',
-  'closes-half': 'breaks off',
+  'garbage-within': 'broken off',
+  'closes-half': 'broken off',
   'closes-unanswered': '502',
-  'stands-still': 'breaks off',
+  'stands-still': 'broken off',
 }
 
 export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
@@ -42,10 +43,10 @@ export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
       const seen = await Promise.all(Array.from({ length: times }, () => get(port, fault)))
       expect(`${fault}: ${wanted}`, seen.length > 0 && seen.every(what => what === wanted), countsOf(seen))
     }
-    expect('one byte a second: 200', (await get(port, 'drips')) === '200', 'ten bytes in ten seconds')
+    expect('one byte per second: 200', (await get(port, 'drips')) === '200', 'ten bytes in ten seconds')
     const { growth } = await peakDuring(pid, () => get(port, `much-of-it?${much}`))
     expect(`${much / GiB} GiB: memory grows by less than 64 MiB`, growth < 64, `${growth.toFixed(0)} MiB`)
-    // Connections that are kept for later requests end with the upstream.
+    // Idle connections end with the upstream.
     await upstream.stop()
     await sleep(2_000)
     const after = { sockets: socketsOf(pid), memory: residentOf(pid) }
@@ -61,14 +62,14 @@ export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
   }
 }
 
-/** @returns the status, or how the request ended */
+/** @returns the status code, or how the request ended */
 function get(port: number, path: string): Promise<string> {
   return new Promise(resolve => {
     const sent = request({ host: '127.0.0.1', port, path: `/public/${path}`, agent: false })
     sent.on('error', error => resolve(codeOf(error)))
     sent.on('response', answer => {
-      answer.on('error', () => resolve('breaks off'))
-      answer.on('end', () => resolve(answer.complete ? String(answer.statusCode) : 'breaks off'))
+      answer.on('error', () => resolve('broken off'))
+      answer.on('end', () => resolve(answer.complete ? String(answer.statusCode) : 'broken off'))
       answer.resume()
     })
     sent.end()
@@ -84,7 +85,7 @@ function linkOf(path: string): string {
   try {
     return readlinkSync(path)
   } catch {
-    // The gateway closed it after the folder was read.
+    // The gateway closed the descriptor after the folder was read.
     return ''
   }
 }

@@ -1,4 +1,4 @@
-// Many users at once, inserted into the database, with an access token of each that is signed here.
+// Inserts many users into the database and signs an access token for each.
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,14 +10,14 @@ import type { ReplicaStage } from './replicas.ts'
 export interface Users {
   /** The file for `auth.keys`. */
   readonly keys: string
-  /** An access token of each user, in the order of their ids. */
+  /** An access token of each user, in the order of the user IDs. */
   readonly tokens: string[]
 }
 
 /**
- * Creates the first users of an empty database: their ids count from 1.
+ * Creates the first users of an empty database. Their IDs start at 1.
  * @param count a multiple of 100
- * @param days until the tokens expire
+ * @param days the lifetime of the tokens in days
  */
 export async function createUsers(
   { folder, database }: Pick<ReplicaStage, 'folder' | 'database'>,

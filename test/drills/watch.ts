@@ -1,14 +1,14 @@
-// What a drill reports to: the run that started it.
+// The interface through which a drill reports its results.
 
 export interface Watch {
   say(text: string): void
-  /** @param measured one line for the table at the end, and more after it */
+  /** @param measured its first line is for the table at the end */
   expect(bar: string, isMet: boolean, measured: string): void
 }
 
 export type Drill = (watch: Watch) => Promise<void>
 
-/** Counts equal values for a measurement: `200: 12, 503: 1`. */
+/** Counts equal values, for example `200: 12, 503: 1`. */
 export function countsOf(values: readonly (string | number)[]): string {
   const counts = new Map<string | number, number>()
   for (const value of values.toSorted()) counts.set(value, (counts.get(value) ?? 0) + 1)

@@ -1,4 +1,5 @@
-// Alerts while receivers hang, fail or are absent and a replica is killed. No healthy receiver waits, and nothing is lost.
+// Sends alerts while receivers hang, fail or are absent, and a replica is killed. Healthy receivers get all, without
+// delay.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,7 +15,7 @@ import type { Watch } from './watch.ts'
 
 const perSecond = 50
 const alerts = 3_000
-/** Users who all get one alert. */
+/** The number of users who all get one alert. */
 const many = 100_000
 
 export async function webhooks(watch: Watch): Promise<void> {
@@ -72,18 +73,19 @@ interface Emitting {
 }
 
 interface Planned {
-  /** Milliseconds after the start. */
+  /** The time in milliseconds after the start. */
   readonly at: number
-  /** Of the receiver. */
+  /** The index of the receiver. */
   readonly index: number
-  /** Decides which replica is asked. */
+  /** Selects the replica. */
   readonly turn: number
 }
 
 function startEmitting(users: readonly number[], replicas: readonly Replica[]): Emitting {
   const alive = [...replicas]
   const every = 1_000 / perSecond
-  // One to each receiver in turn, and by the other replica in the next round. Those to absent receivers come between.
+  // Each receiver gets an alert in turn, through the other replica in the next round. Alerts to absent receivers come
+  // between.
   const plan: Planned[] = Array.from({ length: alerts }, (_, i) => [
     { at: i * every, index: i % receivers, turn: i + Math.floor(i / receivers) },
     ...(i % 10 === 5
@@ -91,7 +93,7 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
       : []),
   ]).flat()
 
-  /** Sends an alert as a service does: again after a refusal or without a response, though it may be stored. */
+  /** Sends an alert like a service, with retries after a refusal or without a response, although it may be stored. */
   async function one({ index, turn }: Planned, number: number): Promise<Emitted> {
     const before: number[] = []
     for (;;) {
@@ -118,7 +120,7 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
 
 const none: EmitAnswer = { status: 0, deliveries: 0, took: 0, at: 0n }
 
-/** The killed replica's deliveries to healthy receivers. The living replica ends its own within a second. */
+/** Returns the deliveries that the killed replica had leased. The other replica ends its own within a second. */
 async function leasedByTheDead(database: Pool, healthy: readonly number[]): Promise<Set<string>> {
   const look = async () => {
     const { rows } = await database.query<{ id: string }>(
@@ -135,7 +137,7 @@ async function leasedByTheDead(database: Pool, healthy: readonly number[]): Prom
   return new Set(before.filter(id => after.has(id)))
 }
 
-/** Waits until the healthy receivers have all their deliveries. A lease of the killed replica ends within 40 s. */
+/** Waits until all deliveries to healthy receivers have ended. A lease of the killed replica ends within 40 s. */
 async function settled(database: Pool, healthy: readonly number[]): Promise<void> {
   for (let waited = 0; waited < 45_000; waited += 500) {
     const { rows } = await database.query(
@@ -147,12 +149,12 @@ async function settled(database: Pool, healthy: readonly number[]): Promise<void
   }
 }
 
-/** One alert to 100,000 pro users is stored and answered within 2 s, also while the previous ones are being delivered. */
+/** Checks that one alert to 100,000 users gets a response within 2 s, even while earlier alerts are being delivered. */
 async function alertEverybody({ say, expect }: Watch): Promise<void> {
   const stage = await startReplicas({ settings: 'webhooks: { allow_private_networks: true }' })
   try {
     const secret = newSecret()
-    // No receiver listens. Half of the users share one, as a chat service's users do; the others have their own.
+    // No receiver listens. Half of the users share a receiver, as with a chat service. The others have their own.
     const webhooks = Array.from({ length: many }, (_, i) => {
       const receiver = i % 2 === 0 ? '127.0.0.2:1' : `127.1.${(i >> 8) & 0xff}.${i & 0xff}:${1 + (i >> 16)}`
       return { url: `https://${receiver}/alerts`, receiver, secret }
@@ -162,13 +164,13 @@ async function alertEverybody({ say, expect }: Watch): Promise<void> {
     for (const nth of ['first', 'second', 'third']) {
       const { status, deliveries, took } = await emit(admin, { type: 'drill.everybody', data: {} })
       expect(
-        `${nth} alert to ${many} users is answered within 2 s`,
+        `the ${nth} alert to ${many} users gets a response within 2 s`,
         status === 202 && deliveries === many && took < 2_000,
-        `${took.toFixed(0)} ms, status ${status}, ${deliveries} deliveries`,
+        `${took.toFixed(0)} ms, status code ${status}, ${deliveries} deliveries`,
       )
     }
     const { rows } = await stage.database.query('select count(*) from webhook_deliveries where attempts > 0')
-    say(`${rows[0]?.count} of them were tried meanwhile`)
+    say(`${rows[0]?.count} deliveries were tried meanwhile`)
   } finally {
     await stage.stop()
   }

@@ -1,5 +1,5 @@
-// A malformed request behind other requests: first their responses arrive complete and in order. Then it is refused, and
-// the connection ends.
+// A malformed request behind other requests: first their responses arrive complete and in order. Then it is refused,
+// and the connection ends.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { first as certificate, tlsSettings } from '../support/certificates.ts'
 import { newUser } from '../support/client.ts'

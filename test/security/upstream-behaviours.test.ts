@@ -80,7 +80,8 @@ function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behaviour): void
   }, 120_000)
 }
 
-// How the upstream reads a request does not depend on the store. For a second store, the most lenient upstream suffices.
+// How the upstream reads a request does not depend on the store. For a second store, the most lenient upstream
+// suffices.
 if (isFullMatrix)
   describe('the whole corpus against the most lenient upstream (embedded)', () => suite(alone, 'lax'))
 

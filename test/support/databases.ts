@@ -32,7 +32,9 @@ export async function createMigratedDatabase(): Promise<string> {
 
 let pattern: Promise<string> | undefined
 
-/** Creates the template of this worker's databases. The end of the run drops it. @returns options of `create database` */
+/**
+ * Creates the template of this worker's databases. The end of the run drops it. @returns options of `create database`
+ */
 async function makePattern(): Promise<string> {
   const name = `${inject('patternPrefix')}${process.pid}`
   const database = openPostgres({ url: await createDatabase(name), maxConnections: 1, onError: () => {} })

@@ -1,5 +1,5 @@
-// A process that logs like a worker. `node log-lines.js NAME COUNT START [exit]` writes COUNT lines as fast as possible,
-// starting at START (milliseconds since the epoch). With `exit` it then calls `process.exit`.
+// A process that logs like a worker. `node log-lines.js NAME COUNT START [exit]` writes COUNT lines as fast as
+// possible, starting at START (milliseconds since the epoch). With `exit` it then calls `process.exit`.
 import { openLog } from '../../src/observability/stdout.ts'
 
 const [, , name = '', count = '0', start = '0', end] = process.argv

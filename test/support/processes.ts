@@ -42,8 +42,8 @@ export function temporaryFolder(): TemporaryFolder {
 }
 
 /**
- * Starts a Node program with standard output to a file, and waits until it writes its address there. `pids` includes its
- * workers at that time.
+ * Starts a Node program with standard output to a file, and waits until it writes its address there. `pids` includes
+ * its workers at that time.
  * @param program absolute path
  * @param env added to the environment of this process
  * @param before a command that runs the program, for example `unshare`

@@ -1,4 +1,5 @@
-// `npm run fuzz -- [TARGET …] [--minutes N] [--seed S] [--cases N] [--lanes N] [--keep]`. A finding makes it exit with 1.
+// `npm run fuzz -- [TARGET …] [--minutes N] [--seed S] [--cases N] [--lanes N] [--keep]`. A finding makes it exit with
+// 1.
 import { parseArgs } from 'node:util'
 import { runTarget } from './guided/run.ts'
 import { targets } from './guided/targets.ts'
