@@ -1,4 +1,4 @@
-// The bars: what one row costs against another, and the most that it may cost.
+// The bars: the maximum cost of one row relative to another.
 import type { Round, Slices } from './rounds.ts'
 import { base, floor, kinds, ours, peers, rowName } from './row-names.ts'
 import { keepsUp, perRequest, ratio, type Spread } from './spread.ts'
@@ -20,11 +20,11 @@ export interface Bar {
 
 export interface Judged extends Bar {
   readonly ratio?: Spread
-  /** Met if the lower quartile is at most the bar. Absent if no round has both rows. */
+  /** `met` if the lower quartile is at most the bar; `absent` if no round has both rows. */
   readonly verdict: 'met' | 'missed' | 'absent' | 'failed'
 }
 
-/** @param builds the other builds that are measured in the same run */
+/** @param builds the other builds in the same run */
 export function barsOf(builds: readonly string[]): Bar[] {
   const mine = (kind: keyof typeof kinds) => rowName(ours, kinds[kind])
   const bearer = mine('bearer')
@@ -44,7 +44,7 @@ export function barsOf(builds: readonly string[]): Bar[] {
   ]
   return [
     ...cpu.map((bar): Bar => ({ cost: 'CPU per request', ...bar })),
-    // An equal load for each process: a busy process finds more requests in a turn of its event loop, and each is cheaper.
+    // Each process gets the same load, because a request is cheaper if a busy event loop handles several per turn.
     { cost: 'CPU per request, fixed rate', row: mine('twoWorkers'), against: bearer, atMost: 1.15 },
     { cost: 'p99, fixed rate', row: bearer, against: base, atMost: 1 },
     ...builds.map(
@@ -62,7 +62,7 @@ export function barsOf(builds: readonly string[]): Bar[] {
 
 interface Evidence {
   readonly rounds: readonly Round[]
-  /** Requests per second of each row at the fixed rate. */
+  /** The fixed rate of each row in requests per second. */
   readonly rates: ReadonlyMap<string, number>
   readonly failed: ReadonlySet<string>
 }

@@ -1,4 +1,4 @@
-// A chart of costs: each row's CPU per request against the base, a dot for the median, a line for the quartiles.
+// A chart of the CPU per request of each row relative to the base. A dot is the median, a line spans the quartiles.
 import type { Spread } from './spread.ts'
 
 const left = 270
@@ -29,7 +29,7 @@ export function chart(rows: readonly Charted[], title: string, colours: Colours)
   const all = rows.flatMap(({ ratio }) => [ratio.lowerQuartile, ratio.upperQuartile])
   const low = Math.min(0.1, ...all)
   const high = Math.max(2, ...all)
-  // A logarithmic scale: twice as much is as far to the right as half as much is to the left.
+  // The scale is logarithmic, so that twice and half the cost have the same distance from the base.
   const x = (ratio: number) => left + (Math.log(ratio / low) / Math.log(high / low)) * (width - left - right)
   const height = top + rows.length * step + 30
   const ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50].filter(tick => tick >= low && tick <= high)

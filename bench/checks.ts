@@ -1,4 +1,4 @@
-// What a row must respond before it is timed: a proxy that admits every request is fast.
+// The checks of a row's responses before it is timed. A proxy that admits every request would be fast.
 import { type IncomingHttpHeaders, request } from 'node:http'
 import {
   bearer,
@@ -11,7 +11,7 @@ import {
   type Row,
 } from './contender.ts'
 
-/** Returns the first fault of `row`. */
+/** Returns the first failed check of `row`, if any. */
 export async function findFault(row: Row): Promise<string | undefined> {
   for (const { title, findFault } of row.checks) {
     const fault = await findFault(row).catch(messageOf)
@@ -28,13 +28,13 @@ export const answersTheUpstreams: Check = {
   title: "responds with the upstream's 1 KiB",
   async findFault({ running, question, status: expected }) {
     const { status, body } = await get(running.port, question)
-    if (status !== expected) return `the status is ${status}`
-    return body === 'x'.repeat(bodyLength) ? undefined : 'the body is another one'
+    if (status !== expected) return `the status code is ${status}`
+    return body === 'x'.repeat(bodyLength) ? undefined : 'the body is wrong'
   },
 }
 
 export const givesRequestIds: Check = {
-  title: 'gives request ids',
+  title: 'sets request IDs',
   async findFault({ running, question }) {
     const { headers } = await get(running.port, question)
     return headers['x-request-id'] ? undefined : 'the response lacks X-Request-Id'
@@ -46,14 +46,14 @@ export function refuses(title: string, question: Question, expected: number): Ch
     title,
     async findFault({ running }) {
       const { status } = await get(running.port, question)
-      return status === expected ? undefined : `the status is ${status}, not ${expected}`
+      return status === expected ? undefined : `the status code is ${status}, not ${expected}`
     },
   }
 }
 
 /**
- * The checks of every guarded row that takes access tokens.
- * @param prefix of its paths
+ * Returns the checks of every guarded row with access tokens.
+ * @param prefix the prefix of its paths
  * @param token a valid token
  */
 export function wantsToken(prefix: string, token: string): Check[] {
@@ -77,7 +77,7 @@ export function tellsWhoCalls(
     async findFault({ running }) {
       const headers = { ...credential, 'x-user-id': '999999', 'x-user-plan': 'forged' }
       const { status, body } = await get(running.port, { path: echoPath(prefix), headers })
-      if (status !== 200) return `the status is ${status}`
+      if (status !== 200) return `the status code is ${status}`
       const received = JSON.stringify(identityIn(JSON.parse(body)))
       const right = JSON.stringify([
         ['x-user-id', user.id],

@@ -1,4 +1,4 @@
-// What takes part: contenders, the rows of each contender, and what contenders need.
+// The types of contenders and of their rows.
 import type { Running } from '../test/support/processes.ts'
 import type { Services } from '../test/support/stores.ts'
 import type { Callers } from './contenders/callers.ts'
@@ -13,14 +13,14 @@ export interface Stage {
 export interface Gateway {
   readonly running: Running
   readonly callers: Callers
-  /** Its URL; empty if the gateway is embedded. */
+  /** The URL of its database; empty for the embedded database. */
   readonly database: string
 }
 
 export interface Contender {
   /** The names of its rows. */
   readonly rows: readonly string[]
-  /** Returns why it cannot take part on this machine. */
+  /** Returns the reason why it cannot run on this machine, if any. */
   absence?(stage: Stage): string | undefined
   start(stage: Stage): Promise<readonly Row[]>
 }
@@ -36,15 +36,15 @@ export interface Row {
   readonly running: Running
   /** The request that is checked and sent. */
   readonly question: Question
-  /** Requests of other users, sent in turns by connection. */
+  /** Requests of other users. The connections send all requests in turn. */
   readonly others?: readonly Question[]
-  /** Of the right response. */
+  /** The expected status code. */
   readonly status: number
-  /** How many processes share the load: each gets the fixed rate. Omitted: one. */
+  /** The number of processes that share the load; 1 by default. Each gets the fixed rate. */
   readonly workers?: number
-  /** Omitted: those of the run. A row with its own connections gets no load at the fixed rate. */
+  /** The number of connections; by default the setting of the run. A row with this number has no fixed rate. */
   readonly connections?: number
-  /** Whether a round counts only if this row had a core to itself. */
+  /** Whether a round counts only if this row could fill a core. */
   readonly fillsItsCore: boolean
   readonly checks: readonly Check[]
   readonly version?: string
@@ -55,17 +55,17 @@ export interface Check {
   findFault(row: Row): Promise<string | undefined>
 }
 
-/** The host of every request, in checks and in rounds: a proxy may route by it. */
+/** The host of every request. A proxy may route by it. */
 export const host = 'service.example'
 
-/** Bytes of the upstream's response. */
+/** The length of the upstream's body in bytes. */
 export const bodyLength = 1024
 
 export function coursePath(prefix: string): string {
   return `/${prefix}/courses/42?page=3`
 }
 
-/** The path at which the upstream returns the header fields that it received. */
+/** The path at which the upstream returns the received headers. */
 export function echoPath(prefix: string): string {
   return `/${prefix}/courses/echo`
 }

@@ -5,29 +5,29 @@ import { parseArgs } from 'node:util'
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '7' },
-    /** Milliseconds that are counted, at full load and at the fixed rate. */
+    /** The measured time in milliseconds, at full load and at the fixed rate. */
     time: { type: 'string', default: '2000' },
     connections: { type: 'string', default: '48' },
-    /** The fixed rate: requests per second for each process of a row. */
+    /** The fixed rate in requests per second for each process of a row. */
     rate: { type: 'string', default: '3000' },
-    /** The share of a core below which the round of a row that can fill a core does not count. */
+    /** The minimum share of a core. A round with a lower share of a row that can fill a core does not count. */
     busy: { type: 'string', default: '0.7' },
     json: { type: 'boolean', default: false },
-    /** Writes docs/dev/benchmark.json and what is generated from it. */
+    /** Writes docs/dev/benchmark.json and the files that are generated from it. */
     record: { type: 'boolean', default: false },
-    /** Another build to measure beside this one: `--also NAME=/elsewhere/dist/cli.js`. */
+    /** Measures another build too, for example `--also NAME=/elsewhere/dist/cli.js`. */
     also: { type: 'string', multiple: true, default: [] },
-    /** Rows to measure or to leave out, by a part of their name. */
+    /** Selects or leaves out rows by a part of their name. */
     only: { type: 'string', multiple: true, default: [] },
     without: { type: 'string', multiple: true, default: [] },
-    /** No Postgres and no Redis, whatever is there. */
+    /** Uses no Postgres and no Redis, even if they are available. */
     embedded: { type: 'boolean', default: false },
     /** Lets npm install Express Gateway into a temporary folder. */
     'express-gateway': { type: 'boolean', default: false },
   },
 })
 
-/** What is kept with the results. */
+/** The settings that are stored with the results. */
 export const settings = {
   rounds: Number(values.rounds),
   time: Number(values.time),

@@ -1,4 +1,4 @@
-// The load generator, a process of its own: raw sockets, at full load or at a fixed rate.
+// The load generator in a separate process. It uses raw sockets, at full load or at a fixed rate.
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuSeconds, peakMemory } from '../test/support/process-stat.ts'
@@ -7,27 +7,27 @@ import { bodyLength, host, type Question } from './contender.ts'
 /** One measurement. */
 export interface Slice {
   readonly port: number
-  /** The processes whose CPU is measured. */
+  /** The processes whose CPU time is measured. */
   readonly pids: readonly number[]
-  /** In turns by connection. */
+  /** The requests. The connections send them in turn. */
   readonly questions: readonly Question[]
-  /** Of the right response. */
+  /** The expected status code. */
   readonly status: number
   readonly connections: number
-  /** Requests per second. Omitted: full load, in which each connection sends again once it has its response. */
+  /** Requests per second. By default full load: each connection sends its next request after each response. */
   readonly perSecond?: number
-  /** Milliseconds before the count begins. */
+  /** The time before the measurement in milliseconds. */
   readonly warmUp: number
-  /** Milliseconds that are counted. */
+  /** The measured time in milliseconds. */
   readonly time: number
 }
 
 export interface Measured {
   readonly requests: number
   readonly seconds: number
-  /** Seconds of the contender's processes. */
+  /** The CPU seconds of the contender's processes. */
   readonly cpu: number
-  /** MiB, peak since the processes started. */
+  /** The peak memory in MiB since the processes started. */
   readonly memory: number
   /** Milliseconds. */
   readonly p50: number
@@ -35,7 +35,7 @@ export interface Measured {
   readonly p99: number
 }
 
-/** What this process sends to its parent for each slice. */
+/** The message to the parent process for each slice. */
 export type Reply = { readonly measured: Measured } | { readonly error: string }
 
 process.on('message', async (slice: Slice) => {
@@ -49,7 +49,7 @@ process.once('disconnect', () => process.exit())
 // An interrupt from a terminal reaches this process too. It ends when its parent disconnects.
 process.on('SIGINT', () => {})
 
-/** Milliseconds for which requests in flight may still be answered after the count. */
+/** The time for requests in flight to end after the measurement, in milliseconds. */
 const patience = 1_000
 
 async function run(slice: Slice): Promise<Measured> {
@@ -61,7 +61,7 @@ async function run(slice: Slice): Promise<Measured> {
   )
   const stop = perSecond === undefined ? askOnAnswer(clients) : askAtRate(clients, perSecond)
   await sleep(warmUp)
-  // Count and CPU are read in one go: nothing is served in between.
+  // Count and CPU are read together, so that no response arrives in between.
   tally.latencies = []
   const cpuBefore = cpuSeconds(pids)
   const begun = performance.now()
@@ -71,7 +71,7 @@ async function run(slice: Slice): Promise<Measured> {
   const seconds = (performance.now() - begun) / 1000
   tally.latencies = []
   stop()
-  // A request that is cut off would leave work to the next slice, and hold a place of its user's limit.
+  // A cut-off request would cause work during the next slice and occupy a place in its user's limit.
   for (let waited = 0; waited < patience && clients.some(client => client.isBusy()); waited += 5)
     await sleep(5)
   for (const client of clients) client.close()
@@ -91,7 +91,7 @@ function written({ path, headers }: Question): Buffer {
   )
 }
 
-/** Each client sends again once it has its response. Returns what stops it. */
+/** Each client sends its next request after each response. Returns a function that stops the load. */
 function askOnAnswer(clients: readonly Client[]): () => void {
   for (const client of clients) {
     client.onAnswer = () => client.ask(performance.now())
@@ -103,8 +103,8 @@ function askOnAnswer(clients: readonly Client[]): () => void {
 }
 
 /**
- * Sends by the clock, whether or not responses come. A request that finds every connection busy waits, and its waiting
- * counts. Returns what stops it.
+ * Sends by the clock, independently of responses. If all connections are busy, a request waits, and its waiting time
+ * counts. Returns a function that stops the load.
  */
 function askAtRate(clients: readonly Client[], perSecond: number): () => void {
   const free = [...clients]
@@ -133,14 +133,14 @@ function askAtRate(clients: readonly Client[], perSecond: number): () => void {
 }
 
 interface Tally {
-  /** Milliseconds, one for each response. */
+  /** The latency of each response in milliseconds. */
   latencies: number[]
   failure: string
 }
 
 interface Client {
   onAnswer(): void
-  /** @param due from when on the latency counts */
+  /** @param due the start of the latency */
   ask(due: number): void
   isBusy(): boolean
   close(): void
@@ -150,9 +150,9 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
   const socket = connect(port, '127.0.0.1')
   socket.setNoDelay(true)
   let asked: number | undefined
-  /** The part of a response that has come so far. */
+  /** The part of a response that has arrived so far. */
   let received: Buffer | undefined
-  /** Bytes of the body, from the first response: all responses to one request have one length. */
+  /** The length of the body from the first response. All responses to one request have the same length. */
   let announced = 0
   const client: Client = {
     onAnswer: () => {},
@@ -178,7 +178,7 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
     // A proxy that does not know the host may respond with an empty 200.
     const isWhole = response.length === head + announced && (status !== '200' || announced === bodyLength)
     if (!isWhole || response.toString('latin1', 9, 12) !== status) {
-      tally.failure ||= `not the right response: ${response.toString('latin1', 0, 200)}`
+      tally.failure ||= `wrong response: ${response.toString('latin1', 0, 200)}`
     }
     tally.latencies.push(performance.now() - (asked ?? Number.NaN))
     asked = undefined
@@ -187,14 +187,14 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
   socket.on('error', error => {
     tally.failure ||= error.message
   })
-  // Without its connections the load would become smaller.
+  // Fewer connections would reduce the load.
   socket.on('close', () => {
     tally.failure ||= 'the server closed a connection'
   })
   return client
 }
 
-/** Every contender keeps the length that the upstream declares. A response without a length would never end. */
+/** Every contender keeps the Content-Length of the upstream. A response without it would never end. */
 function announcedBy(head: string): number {
   return Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)
 }

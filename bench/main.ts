@@ -1,4 +1,4 @@
-// The benchmark: starts the contenders on loopback, checks them, measures them side by side, prints tables.
+// The benchmark starts the contenders on loopback, checks and measures them side by side, and prints tables.
 import { runAndCleanUp, throwIfInterrupted } from '../test/support/cleanup.ts'
 import { startProgram } from '../test/support/processes.ts'
 import { openServices } from '../test/support/stores.ts'
@@ -59,9 +59,9 @@ async function measure(): Promise<number> {
     'chart.svg': chart(costs, `CPU per request against ${base} (median, quartiles; less is better)`, light),
   })
   process.stdout.write(flags.isJson ? recordingText(recording) : `${tables(report)}\n`)
-  tell(`table, chart and JSON are in ${folder}`)
+  tell(`table, chart and JSON were written to ${folder}`)
   if (flags.isRecorded) {
-    // It fails if the recording lacks a row of the charts: then the recording before stays.
+    // If the recording lacks a row of the charts, `publish` fails and the previous recording stays.
     publish(recording)
     keepRecording(recording)
   }
@@ -69,7 +69,8 @@ async function measure(): Promise<number> {
 }
 
 async function record({ rows, absent, failed }: Assembled, stores: string | undefined): Promise<Recording> {
-  if (!rows.some(({ name }) => name === base)) throw new Error(`${base} does not run: ${failed.get(base)}`)
+  if (!rows.some(({ name }) => name === base))
+    throw new Error(`${base} cannot be measured: ${failed.get(base)}`)
   const date = new Date().toISOString().slice(0, 10)
   const { rounds, failures } = await runRounds(rows, { ...settings, base, onProgress: tell })
   return {
@@ -88,13 +89,13 @@ async function record({ rows, absent, failed }: Assembled, stores: string | unde
 
 interface Assembled {
   readonly rows: readonly Row[]
-  /** Rows that cannot take part, and why. */
+  /** The rows that cannot run, with the reason. */
   readonly absent: ReadonlyMap<string, string>
-  /** Rows that respond wrongly, and how. */
+  /** The rows with wrong responses, with the failed check. */
   readonly failed: ReadonlyMap<string, string>
 }
 
-/** Starts the contenders that can take part, and keeps the rows that respond rightly. */
+/** Starts the contenders that can run, and keeps the rows whose checks pass. */
 async function assemble(contenders: readonly Contender[], stage: Stage): Promise<Assembled> {
   const rows: Row[] = []
   const absent = new Map<string, string>()

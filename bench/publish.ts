@@ -1,4 +1,4 @@
-// Generates from docs/dev/benchmark.json the tables of docs/benchmark.md, the README's charts of costs, and their text.
+// Generates the tables of docs/benchmark.md and the charts of the README from docs/dev/benchmark.json.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Colours, chart, light } from './chart.ts'
 import { inCheckout, type Recording } from './recording.ts'
@@ -6,7 +6,7 @@ import { type Report, reportOf } from './report.ts'
 import { base, kinds, ours, peers, rememberSeconds, rowName } from './row-names.ts'
 import { tables } from './tables.ts'
 
-/** The rows that serve the same request, and their names in the README. */
+/** The rows of the charts with their names in the README. They serve the same request. */
 const shown = new Map<string, string>([
   [rowName(ours, kinds.bearer), 'Péage, access token'],
   [base, `${base}, no auth`],
@@ -29,7 +29,7 @@ const dark: Colours = {
 }
 
 export interface Published {
-  /** Between the markers of docs/benchmark.md. */
+  /** The text between the markers of docs/benchmark.md. */
   readonly tables: string
   readonly charts: { readonly light: string; readonly dark: string }
   /** The alternative text of the charts. */
@@ -59,7 +59,7 @@ function chartedRows({ rows }: Report) {
     .sort((one, other) => one.ratio.median - other.ratio.median)
 }
 
-/** What stands between the markers of a page. */
+/** The text between the markers of a page. */
 export const generated = /(?<=<!-- generated: npm run bench -- --record -->\n\n)[\s\S]*(?=\n\n<!-- end -->)/
 
 /** The alternative text of the chart in the README. */
@@ -76,7 +76,7 @@ export function publish(recording: Recording): void {
 
 function replace(page: string, place: RegExp, text: string): void {
   const before = readFileSync(inCheckout(page), 'utf8')
-  if (!place.test(before)) throw new Error(`${page} lacks the place for the results`)
+  if (!place.test(before)) throw new Error(`${page} lacks the markers for the results`)
   writeFileSync(
     inCheckout(page),
     before.replace(place, () => text),

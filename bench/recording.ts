@@ -1,4 +1,4 @@
-// The raw result of a run: the machine, the settings, and every measurement of every round.
+// The raw results of a run: machine, settings, and all measurements.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
@@ -7,12 +7,12 @@ import { fileURLToPath } from 'node:url'
 import type { Round } from './rounds.ts'
 
 export interface Recording {
-  /** Of the start, as `2026-11-25`. */
+  /** The date of the start, for example `2026-11-25`. */
   readonly date: string
   readonly machine: Machine
-  /** Where Postgres and Redis come from; null if the gateway ran on its embedded database. */
+  /** The origin of Postgres and Redis; null if the gateway ran on its embedded database. */
   readonly stores: string | null
-  /** Of the peers. */
+  /** The versions of the peers. */
   readonly versions: readonly string[]
   readonly settings: {
     readonly rounds: number
@@ -21,14 +21,14 @@ export interface Recording {
     readonly rate: number
     readonly busy: number
   }
-  /** Other builds that were measured in the same run. */
+  /** The other builds in the same run. */
   readonly builds: readonly string[]
-  /** In the order of the tables; `rate` in requests per second, null for a row without a fixed rate. */
+  /** The rows in the order of the tables. `rate` is in requests per second, or null for a row without a fixed rate. */
   readonly rows: readonly { readonly name: string; readonly rate: number | null }[]
   readonly rounds: readonly { readonly counts: boolean; readonly rows: Round }[]
-  /** Rows that could not take part, and why. */
+  /** The rows that could not run, with the reason. */
   readonly absent: Readonly<Record<string, string>>
-  /** Rows that responded wrongly, and how. */
+  /** The rows with wrong responses, with the failed check. */
   readonly failed: Readonly<Record<string, string>>
 }
 
@@ -37,11 +37,11 @@ export interface Machine {
   readonly memoryGiB: number
   readonly kernel: string
   readonly node: string
-  /** Of the gateway that was measured. */
+  /** The commit of the measured gateway. */
   readonly commit: string
 }
 
-/** The checkout. The benchmark runs as a compiled copy, in which package.json is a link. */
+/** The root of the checkout. The benchmark runs as a compiled copy, in which package.json is a link. */
 const root = dirname(realpathSync(fileURLToPath(new URL('../package.json', import.meta.url))))
 
 export function inCheckout(path: string): string {
@@ -65,12 +65,12 @@ export function readRecording(): Recording {
   return JSON.parse(readFileSync(inCheckout(recordingFile), 'utf8'))
 }
 
-/** Writes the recording of which docs/benchmark.md and the charts are made. */
+/** Writes the recording from which docs/benchmark.md and the charts are generated. */
 export function keepRecording(recording: Recording): void {
   writeFileSync(inCheckout(recordingFile), recordingText(recording))
 }
 
-/** Writes files into the folder of results, which git ignores. Returns the folder. */
+/** Writes files into the folder of results, which git ignores. @returns the folder */
 export function writeResults(files: Readonly<Record<string, string>>): string {
   const folder = inCheckout('bench/results')
   mkdirSync(folder, { recursive: true })
@@ -78,14 +78,14 @@ export function writeResults(files: Readonly<Record<string, string>>): string {
   return folder
 }
 
-/** Returns the recording as its file has it: numbers have six significant digits. */
+/** Returns the recording with numbers rounded to six significant digits, as in its file. */
 export function rounded(recording: Recording): Recording {
   return JSON.parse(JSON.stringify(recording), (_, value) =>
     typeof value === 'number' ? Number(value.toPrecision(6)) : value,
   )
 }
 
-/** JSON with one line for each measurement. */
+/** Returns JSON with one line for each measurement. */
 export function recordingText(recording: Recording): string {
   const lines = JSON.stringify(recording, undefined, 1)
   return `${lines.replace(/\{\s+("(?:requests|name)"[^{}]+?)\s+\}/g, (_, fields: string) => `{ ${fields.replace(/\n\s*/g, ' ')} }`)}\n`

@@ -1,4 +1,4 @@
-// What a recording comes to: the medians of each row, and its costs against another row in the same round.
+// The report of a recording: the medians of each row, and its costs relative to another row in the same round.
 import { barsOf, type Judged, judge } from './bars.ts'
 import type { Measured } from './load.ts'
 import type { Recording } from './recording.ts'
@@ -8,7 +8,7 @@ import { keepsUp, median, perRequest, ratio, requestsPerSecond, type Spread } fr
 
 export interface Report {
   readonly notes: readonly string[]
-  /** The fixed rate for each process. */
+  /** The fixed rate for each process, in requests per second. */
   readonly rate: number
   readonly rows: readonly Reported[]
   readonly absent: Recording['absent']
@@ -20,20 +20,20 @@ export interface Reported {
   readonly name: string
   readonly full: {
     readonly requestsPerSecond: number
-    /** Seconds of CPU per 1,000 requests. */
+    /** CPU seconds per 1,000 requests. */
     readonly cpuPerThousand: number
-    /** CPU per request against the base row. */
+    /** The CPU per request relative to the base row. */
     readonly ratio: Spread
-    /** MiB, peak of all rounds. */
+    /** The peak memory of all rounds in MiB. */
     readonly memory: number
   }
-  /** At the fixed rate. A row with one connection of its own has the figures of its full load. */
+  /** The figures at the fixed rate. A row without a fixed rate has the figures of its full load. */
   readonly paced: {
     readonly requestsPerSecond: number
     readonly cpuPerThousand: number
-    /** Milliseconds; null if the row did not reach the rate. */
+    /** The latency in milliseconds; null if the row did not reach the rate. */
     readonly p50: number | null
-    /** Likewise. */
+    /** The latency in milliseconds; null if the row did not reach the rate. */
     readonly p99: number | null
   }
 }
@@ -77,7 +77,7 @@ function reported(name: string, rate: number | null, rounds: readonly Round[]): 
   }
 }
 
-/** A result has at least so many rounds. */
+/** The minimum number of rounds of a result. */
 const enough = 7
 
 function notesOf(

@@ -1,4 +1,4 @@
-// The rounds: in each round every row has its slices, in reversed order every other round.
+// The rounds. Every round measures each row, in reverse order every other round.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { atEnd, throwIfInterrupted } from '../test/support/cleanup.ts'
@@ -6,39 +6,41 @@ import { messageOf } from './checks.ts'
 import type { Row } from './contender.ts'
 import type { Measured, Reply, Slice } from './load.ts'
 
-/** What one row did in one round. */
+/** The measurements of one row in one round. */
 export interface Slices {
   readonly full: Measured
-  /** At the fixed rate. */
+  /** The measurement at the fixed rate. */
   readonly paced?: Measured
 }
 
-/** By the names of the rows. */
+/** The slices by row. */
 export type Round = Readonly<Record<string, Slices>>
 
 /**
- * Milliseconds of load before the counted part of a slice. A Node process that was idle for 45 s has lost memory and
- * caches: a request costs three times as much at first, and half as much again after 2 s.
+ * Milliseconds of load before the measured part of a slice. After 45 s idle, a Node process has cold memory and caches.
+ * A request first costs three times as much, and after 2 s still 1.5 times as much.
  */
 const warmUp = 2_500
-/** Milliseconds at the fixed rate before the count. The process is warm from the full load. */
+/** Milliseconds at the fixed rate before the measurement. The process is already warm from the full load. */
 const settling = 500
-/** Milliseconds of one slice before the first round, how many of them at most, and after how many requests a row is warm. */
+/**
+ * The warm-up before the first round: milliseconds per slice, maximum slices, and requests after which a row is warm.
+ */
 const heating = { time: 1_500, slices: 6, requests: 8_000 }
 
 export interface RoundOptions {
-  /** The row without which the others have no ratio. */
+  /** The row that all others are compared with. */
   readonly base: string
-  /** Rounds that count. */
+  /** The number of rounds that must count. */
   readonly rounds: number
-  /** Milliseconds that count, in each slice. */
+  /** The measured time of each slice in milliseconds. */
   readonly time: number
   readonly connections: number
   /** The fixed rate for each process, in requests per second. */
   readonly rate: number
   /**
-   * The share of a core that every row that can fill a core must have had for its round to count. If other programs use
-   * the machine, the cost of a request is not the contender's.
+   * The minimum share of a core for rows that can fill a core. Otherwise other programs used the machine, and the round
+   * does not count.
    */
   readonly busy: number
   onProgress(text: string): void
@@ -46,16 +48,16 @@ export interface RoundOptions {
 
 export interface Outcome {
   readonly rounds: readonly { readonly counts: boolean; readonly rows: Round }[]
-  /** Rows that broke, and how. */
+  /** The rows that failed, with the error. */
   readonly failures: ReadonlyMap<string, string>
 }
 
-/** How many rounds may be repeated because other programs used the machine. */
+/** The maximum number of rounds to repeat because other programs used the machine. */
 const repeats = 2
 
 export async function runRounds(rows: readonly Row[], options: RoundOptions): Promise<Outcome> {
   const { base, rounds, time, rate, busy, onProgress } = options
-  // One load generator for each row: code that V8 compiled for the responses of all contenders is slow for the fast ones.
+  // Each row has its own load generator, because V8 compiles faster code for the responses of only one contender.
   const loads = new Map(rows.map(({ name }) => [name, startLoad()]))
   const failures = new Map<string, string>()
 
@@ -66,7 +68,7 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
     if (load === undefined) throw new Error(`no load generator for ${row.name}`)
     return load.run({ port, pids, questions: [question, ...others], status, connections, ...slice })
   }
-  /** Does something with every row that has not failed; a failure leaves the row out from then on. */
+  /** Calls `use` for every row without a failure. A failure leaves the row out from then on. */
   const withEach = async (some: readonly Row[], use: (row: Row) => Promise<void>) => {
     for (const row of some) {
       if (failures.has(row.name)) continue
@@ -83,7 +85,7 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
 
   onProgress(`${rows.length} rows, rounds: ${rounds}, about ${minutes(secondsOf(rows, options))}`)
   const begun = performance.now()
-  // V8 compiles code after some use, so slow rows need longer.
+  // V8 compiles code after some use, so slow rows need more time.
   const served = new Map<string, number>()
   for (let slice = 0; slice < heating.slices; slice += 1) {
     const cold = rows.filter(({ name }) => (served.get(name) ?? 0) < heating.requests)
@@ -107,16 +109,20 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
       return full === undefined || !fillsItsCore || full.cpu / full.seconds >= busy
     })
     all.push({ counts, rows: round })
-    const which = counts ? `round ${counted()} of ${rounds}` : 'left out, other programs used the machine'
+    const which = counts
+      ? `round ${counted()} of ${rounds}`
+      : 'round does not count, because other programs used the machine'
     onProgress(`${minutes((performance.now() - begun) / 1000)}: ${which}: ${costsIn(round)}`)
   }
   for (const load of loads.values()) await load.stop()
-  // If too few rounds count, all of them do.
+  // If too few rounds count, all rounds count.
   const enough = counted() >= rounds
   return { rounds: all.map(({ counts, rows }) => ({ counts: counts || !enough, rows })), failures }
 }
 
-/** Requests per second of a row at the fixed rate; `undefined` for a row with connections of its own. */
+/**
+ * Returns the fixed rate of a row in requests per second, or `undefined` for a row with its own number of connections.
+ */
 export function rateOf({ workers = 1, connections }: Row, rate: number): number | undefined {
   return connections === undefined ? rate * workers : undefined
 }
@@ -139,7 +145,7 @@ function costsIn(round: Round): string {
   return `µs of CPU per request: ${costs.join(' · ')}`
 }
 
-/** Starts a load generator, in a process of its own. */
+/** Starts a load generator in a separate process. */
 export function startLoad() {
   const child = fork(fileURLToPath(new URL('load.js', import.meta.url)))
   return {

@@ -1,15 +1,15 @@
-// The names of the rows that bars, charts and contenders share.
+// The names of the rows.
 
 export const direct = 'direct'
-/** Every ratio is against this row. */
+/** The row that all ratios are relative to. */
 export const base = '@fastify/http-proxy'
-/** The floor for a proxy in Node. */
+/** The minimum cost of a proxy in Node. */
 export const floor = 'node:http + dispatch'
 
-/** The build that is judged. */
+/** The build to measure. */
 export const ours = 'gateway'
 
-/** What is asked of a gateway. The name of the build comes first: `gateway, bearer`. */
+/** The kinds of requests. In row names, the build comes first, for example `gateway, bearer`. */
 export const kinds = {
   public: 'public',
   bearer: 'bearer',
@@ -27,7 +27,7 @@ export function rowName(build: string, kind: string): string {
   return `${build}, ${kind}`
 }
 
-/** Seconds for which the auth service of two rows remembers a verified token and its user. */
+/** The cache time of the auth service of two rows in seconds. */
 export const rememberSeconds = 60
 const remembering = `auth service remembers ${rememberSeconds} s`
 

@@ -1,4 +1,4 @@
-// Costs of one row against another in the same round, and their median and quartiles.
+// The costs of one row relative to another in the same round, with median and quartiles.
 import type { Measured } from './load.ts'
 import type { Round, Slices } from './rounds.ts'
 
@@ -6,18 +6,18 @@ export interface Spread {
   readonly median: number
   readonly lowerQuartile: number
   readonly upperQuartile: number
-  /** How many rounds have both rows. */
+  /** The number of rounds with both rows. */
   readonly pairs: number
 }
 
-/** Whether a row reached the rate. If it did not, its latency is that of a queue that only grows. */
+/** Whether a row reached the rate. Otherwise its queue only grows, and its latency has no meaning. */
 export function keepsUp(measured: Measured, rate: number): boolean {
   return requestsPerSecond(measured) >= rate * 0.95
 }
 
 /**
- * One row against another, round by round.
- * @param cost `undefined` leaves the round out
+ * Compares one row with another in each round.
+ * @param cost returns `undefined` to leave the round out
  */
 export function ratio(
   rounds: readonly Round[],

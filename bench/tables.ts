@@ -1,4 +1,4 @@
-// The report as tables: aligned for a terminal, and valid Markdown.
+// Formats the report as Markdown tables that are aligned for a terminal.
 import { type Report, thousands } from './report.ts'
 import type { Spread } from './spread.ts'
 
@@ -63,8 +63,8 @@ function spreadText({ median, lowerQuartile, upperQuartile }: Spread): string {
 }
 
 /**
- * @param lines the first is the head
- * @param words how many columns are words, from the left; the others are numbers
+ * @param lines the first line is the head
+ * @param words the number of text columns from the left; the others are numbers
  */
 function aligned(lines: readonly (readonly string[])[], words: number): string {
   const [head = []] = lines

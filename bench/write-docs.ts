@@ -1,4 +1,4 @@
-// Writes what docs and README show of docs/dev/benchmark.json: `npm run bench:docs`.
+// `npm run bench:docs` writes the tables and charts from docs/dev/benchmark.json into docs and README.
 import { publish } from './publish.ts'
 import { readRecording } from './recording.ts'
 

@@ -1,4 +1,4 @@
-// Contenders without guards: the upstream itself, bare @fastify/http-proxy, and the floor for a proxy in Node.
+// Contenders without guards: the upstream itself, plain @fastify/http-proxy, and the minimum for a proxy in Node.
 import { fileURLToPath } from 'node:url'
 import { type Running, startProgram } from '../../test/support/processes.ts'
 import { answersTheUpstreams } from '../checks.ts'
@@ -7,13 +7,13 @@ import * as names from '../row-names.ts'
 
 export const upstreamProgram = siblingProgram('./serve-upstream.js')
 
-/** No proxy: the work of the upstream and of the load generator. */
+/** No proxy. It shows the cost of the upstream and the load generator. */
 export const direct = bare(names.direct, async upstream => upstream, false)
 
-/** With its defaults and without a log. */
+/** Has default settings and no log. */
 export const httpProxy = bare(names.base, startBehind('./serve-http-proxy.js'))
 
-/** `node:http` in front, undici's `dispatch` behind, nothing in between. */
+/** Only passes requests from `node:http` to undici's `dispatch`. */
 export const dispatch = bare(names.floor, startBehind('./serve-dispatch.js'))
 
 function startBehind(program: string) {
@@ -24,7 +24,7 @@ function siblingProgram(name: string): string {
   return fileURLToPath(new URL(name, import.meta.url))
 }
 
-/** @param fillsItsCore the upstream without a proxy is faster than the load */
+/** @param fillsItsCore false for the upstream without a proxy, which is faster than the load generator */
 function bare(
   name: string,
   start: (upstream: Running) => Promise<Running>,

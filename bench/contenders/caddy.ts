@@ -27,14 +27,14 @@ function contender(name: string, remember: number) {
 }
 
 function configuration({ port, upstream, decisions }: Places): string {
-  // By default Caddy keeps 32 connections, fewer than the load has.
+  // By default, Caddy keeps only 32 idle connections, fewer than the load uses.
   const transport = 'transport http { \n keepalive_idle_conns_per_host 128 \n }'
-  // A `route` keeps the written order: identity fields are removed before the auth service sets them.
+  // A `route` keeps the written order, so that identity headers are removed before the auth service sets them.
   return `{
   admin off
   auto_https off
 }
-# For any host: to a request for another host Caddy responds with an empty 200.
+# Without a host name, because Caddy responds to other hosts with an empty 200.
 http://:${port} {
   bind 127.0.0.1
   route {

@@ -1,4 +1,4 @@
-// The accounts that send the requests, made at a gateway as clients and operators make them.
+// The accounts that send the requests, created through the public APIs of a gateway.
 import { strict as assert } from 'node:assert'
 
 export interface Caller {
@@ -12,11 +12,11 @@ export interface Callers {
   readonly admin: Admin
   readonly free: Caller
   readonly premium: Caller
-  /** With an API key. */
+  /** A user with an API key. */
   readonly pro: Caller & { readonly key: string }
-  /** Deactivated after its token was issued. */
+  /** A user who was deactivated after the login. */
   readonly inactive: Caller
-  /** Further free users. */
+  /** More free users. */
   readonly crowd: readonly Caller[]
 }
 
@@ -27,7 +27,7 @@ export interface Admin {
   readonly adminToken: string
 }
 
-/** @param crowded how many further free users */
+/** @param crowded the number of more free users */
 export async function createCallers(admin: Admin, crowded: number): Promise<Callers> {
   const free = await createCaller(admin, 'free')
   const premium = await createCaller(admin, 'premium')
@@ -43,7 +43,7 @@ export async function createCallers(admin: Admin, crowded: number): Promise<Call
   return { admin, free, premium, pro: { ...pro, key }, inactive, crowd }
 }
 
-/** Returns the uses of a user on this day. */
+/** Returns today's uses of a user. */
 export async function readUses(admin: Admin, id: string): Promise<number> {
   const user = await send<{ daily_usage: number }>(userUrl(admin, id), {
     status: 200,
@@ -81,7 +81,7 @@ function userUrl({ admin }: Admin, id: string): string {
 }
 
 interface Call {
-  /** Of the right response. */
+  /** The expected status code. */
   readonly status: number
   readonly method: string
   readonly headers?: Readonly<Record<string, string>>

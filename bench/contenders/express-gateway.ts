@@ -1,4 +1,4 @@
-// Express Gateway with its jwt policy: it believes the claims of the token and looks no user up.
+// Express Gateway with its jwt policy. It trusts the claims of the token and does not look up the user.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run, temporaryFolder } from '../../test/support/processes.ts'
@@ -10,10 +10,10 @@ import { peerRow, publicKey, startProxy } from './peer.ts'
 const name = peers.expressGateway
 const version = '1.16.11'
 
-/** @param mayInstall into a temporary folder */
+/** @param mayInstall whether it may be installed into a temporary folder */
 export function expressGateway(mayInstall: boolean): Contender {
   const { BENCH_EXPRESS_GATEWAY: given } = process.env
-  const absence = 'run with --express-gateway, or name a folder that has it in BENCH_EXPRESS_GATEWAY'
+  const absence = 'run with --express-gateway, or set BENCH_EXPRESS_GATEWAY to a folder with the package'
   return {
     rows: [name],
     absence: () => (given || mayInstall ? undefined : absence),
@@ -34,7 +34,7 @@ export function expressGateway(mayInstall: boolean): Contender {
           NODE_ENV: 'production',
           LOG_LEVEL: 'error',
           EG_DISABLE_CONFIG_WATCH: 'true',
-          // It would send requests to its service through this proxy.
+          // It would send upstream requests through this proxy.
           http_proxy: undefined,
           HTTP_PROXY: undefined,
         },
@@ -72,7 +72,7 @@ async function configure(
   const key = join(folder, 'key.pem')
   writeFileSync(key, await publicKey(stage))
   writeFileSync(join(folder, 'system.config.yml'), readFileSync(join(home, 'lib/config/system.config.yml')))
-  // The jwt policy's list of algorithms lacks ES256. Without a list it takes the algorithms that fit the key.
+  // The jwt policy cannot list ES256. Without a list, it accepts the algorithms that fit the key.
   writeFileSync(
     join(folder, 'gateway.config.yml'),
     `http: { port: ${port}, hostname: 127.0.0.1 }

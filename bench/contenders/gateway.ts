@@ -1,4 +1,4 @@
-// The gateway as an operator starts it, with its request log in a file, and its rows by kind of route.
+// The gateway with its request log in a file, and its rows by kind of route.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cli, startProgram, temporaryFolder } from '../../test/support/processes.ts'
@@ -8,18 +8,18 @@ import { kinds, ours, rowName } from '../row-names.ts'
 import { createCallers, readUses } from './callers.ts'
 
 interface Options {
-  /** The built command line, an absolute path. */
+  /** The absolute path of the built program. */
   readonly cli?: string
-  /** Uses of a free user's day. */
+  /** The daily limit of free users. */
   readonly freeDaily?: number
-  /** How many further free users are made. */
+  /** The number of more free users. */
   readonly crowded?: number
   readonly workers?: number
   /** The host name of the upstream. */
   readonly host?: string
-  /** YAML that is added to the `auth` section. */
+  /** YAML to add to the section `auth`. */
   readonly auth?: string
-  /** A command that runs the gateway, as `unshare` does. */
+  /** A command that runs the gateway, for example `unshare`. */
   readonly before?: readonly string[]
 }
 
@@ -34,8 +34,8 @@ export const startGateway: Start = async ({ upstream, services }, options = {}) 
   const database = (await services?.createDatabase()) ?? ''
   const redis = (await services?.createRedis()) ?? ''
   const file = join(folder.path, 'gateway.yaml')
-  // All load comes from one address, over 48 connections. All contenders together must fit into the 100 connections of a
-  // Postgres with default settings.
+  // All load comes from one address over 48 connections. The pools of all contenders must fit into the 100 connections
+  // of Postgres with default settings.
   writeFileSync(
     file,
     `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`} }
@@ -45,7 +45,7 @@ storage:
   redis: ${JSON.stringify(redis)}
   pool: ${workers === 1 ? 10 : 5}
   data_dir: ${JSON.stringify(join(folder.path, 'data'))}
-# A run takes longer than a token is valid by default.
+# A run takes longer than the default lifetime of a token.
 auth: { access_token_ttl: 1d${auth} }
 limits: { free_daily: ${freeDaily} }
 upstreams:
@@ -57,7 +57,7 @@ routes:
   - { path: /daily/*, upstream: service, free_daily: true }
 `,
   )
-  // As the image and the systemd unit start it.
+  // The image and the systemd unit set this variable too.
   const environment = { MALLOC_MMAP_THRESHOLD_: '1048576' }
   const running = await startProgram(options.cli ?? cli, ['start', '-c', file], environment, before)
   const [port = 0, admin = 0] = running.ports
@@ -65,9 +65,9 @@ routes:
 }
 
 /**
- * The rows of one build, in order.
- * @param build its name
- * @param program its command line, an absolute path
+ * Returns the rows of one build in order.
+ * @param build the name of the build
+ * @param program the absolute path of its program
  */
 export function gateway(build: string, start: Start, program: string = cli): Contender {
   const { public: open, bearer: token, apiKey, plan, admitted: counted, oneClient, refused: spent } = kinds
@@ -75,7 +75,7 @@ export function gateway(build: string, start: Start, program: string = cli): Con
     rows: [open, token, apiKey, plan, counted, oneClient, spent].map(kind => rowName(build, kind)),
     async start(stage) {
       const usual = await start(stage, { cli: program })
-      // The uses of a free day are one number for all routes: admitted and refused need a gateway each.
+      // The daily uses are counted for all routes together, so admitted and refused uses need separate gateways.
       const generous = await startGateway(stage, { cli: program, freeDaily: 1_000_000_000, crowded: 23 })
       const rows = [
         ...rowsOf(usual),
@@ -88,7 +88,7 @@ export function gateway(build: string, start: Start, program: string = cli): Con
   }
 }
 
-/** The gateway with `auth.logout_ends_access`: each request is one of a session that must be alive. */
+/** The gateway with `auth.logout_ends_access`, which checks the session of each request. */
 export const sessionsEndAccess: Contender = {
   rows: [rowName(ours, kinds.inSession)],
   async start(stage) {
@@ -97,13 +97,13 @@ export const sessionsEndAccess: Contender = {
   },
 }
 
-/** The gateway as two processes and their primary. */
+/** The gateway with two worker processes and their primary. */
 export const twoWorkers: Contender = {
   rows: [rowName(ours, kinds.twoWorkers)],
   absence: ({ services }) => (services === undefined ? 'workers need Postgres and Redis' : undefined),
   async start(stage) {
     const row = bearerRow(await startGateway(stage, { workers: 2 }))
-    // Two workers could fill two cores, which the load and the upstream need too.
+    // Two workers cannot fill two cores, because the load and the upstream need CPU too.
     return [{ ...row, name: rowName(ours, kinds.twoWorkers), workers: 2, fillsItsCore: false }]
   },
 }
@@ -169,10 +169,10 @@ function admitted({ running, callers: { admin, free, crowd } }: Gateway): Row {
     name: kinds.admitted,
     running,
     question: { path, headers: bearer(free.token) },
-    // The uses of one user are one row of the database, and wait for each other.
+    // Uses of one user wait for each other, because they update the same row of the database.
     others: crowd.map(({ token }) => ({ path, headers: bearer(token) })),
     status: 200,
-    // It waits for Redis and Postgres, which need the cores too.
+    // The gateway waits for Redis and Postgres, which need CPU too.
     fillsItsCore: false,
     checks: [
       answersTheUpstreams,
@@ -184,7 +184,7 @@ function admitted({ running, callers: { admin, free, crowd } }: Gateway): Row {
           const before = await readUses(admin, free.id)
           await answersTheUpstreams.findFault(row)
           const after = await readUses(admin, free.id)
-          return after === before + 1 ? undefined : `${before} uses before a use, ${after} after it`
+          return after === before + 1 ? undefined : `${before} uses before the request, ${after} after it`
         },
       },
     ],

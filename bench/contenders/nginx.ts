@@ -1,4 +1,4 @@
-// nginx with auth_request: without a cache, with an auth service that remembers, and with a cache of its own for 15 s.
+// nginx with auth_request: without a cache, with an auth service that caches, and with its own cache for 15 s.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandLine } from '../../test/support/process-stat.ts'
@@ -14,7 +14,7 @@ export const nginxCache = contender(peers.nginxCache, {
       proxy_cache_valid 200 15s;`,
 })
 
-/** @param caching directives for the decisions; `remember` is the auth service's, in seconds */
+/** @param options `caching`: directives for the decisions; `remember`: the cache time of the auth service in seconds */
 function contender(name: string, { caching = '', remember = 0 }) {
   return authServicePeer({
     name,
@@ -25,7 +25,7 @@ function contender(name: string, { caching = '', remember = 0 }) {
       writeFileSync(file, configuration(places, caching))
       return {
         flags: ['-c', file, '-p', places.folder],
-        // It reads the cache once and ends after a minute.
+        // The cache loader reads the cache once and ends after a minute.
         counts: pid => !commandLine(pid).includes('cache loader'),
       }
     },

@@ -1,4 +1,5 @@
-// What the peers share: they accept the gateway's access tokens, and some ask an auth service about each request.
+// The common parts of the peers. They accept the gateway's access tokens, and some call an auth service for each
+// request.
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import {
@@ -12,10 +13,10 @@ import { canConnect, findProgram, freePort } from '../../test/support/servers.ts
 import { answersTheUpstreams, refuses, tellsWhoCalls, wantsToken } from '../checks.ts'
 import { bearer, type Contender, coursePath, type Row, type Stage } from '../contender.ts'
 
-/** By what they remember. Peers share them: a Postgres may lack the connections for one auth service each. */
+/** The auth services by cache time. Peers share them, because Postgres may not have enough connections. */
 const authServices = new Map<number, Promise<Running>>()
 
-/** @param remember seconds for which a verified token and its user are remembered; 0: each request is looked up */
+/** @param remember the cache time of a verified token and its user in seconds; 0 for no cache */
 function startAuthService({ gateway: { running, database } }: Stage, remember: number): Promise<Running> {
   const program = fileURLToPath(new URL('./serve-auth.js', import.meta.url))
   const flags = ['--remember', String(remember), `http://127.0.0.1:${running.port}`, database]
@@ -25,7 +26,7 @@ function startAuthService({ gateway: { running, database } }: Stage, remember: n
 }
 
 function lacksPostgres({ services }: Stage): string | undefined {
-  return services === undefined ? 'its auth service needs a Postgres, and there is none' : undefined
+  return services === undefined ? 'its auth service needs Postgres, which is missing' : undefined
 }
 
 interface ProxyPlan {
@@ -33,9 +34,9 @@ interface ProxyPlan {
   readonly flags: readonly string[]
   readonly folder: TemporaryFolder
   readonly port: number
-  /** Added to the environment of this process; `undefined` removes. */
+  /** Added to the environment of this process; `undefined` removes a variable. */
   readonly env?: NodeJS.ProcessEnv
-  /** Which of its processes count. */
+  /** Selects the processes whose CPU time counts. */
   counts?(pid: number): boolean
 }
 
@@ -57,11 +58,11 @@ interface Peer {
   readonly name: string
   readonly version: string
   readonly proxy: Running
-  /** The service that looks users up. Omitted: the proxy believes the claims of the token. */
+  /** The service that looks up users. Without it, the proxy trusts the claims of the token. */
   readonly authService?: Running
 }
 
-/** A peer's row: the request of the gateway's bearer row. */
+/** Returns the row of a peer, with the request of the gateway's bearer row. */
 export function peerRow(stage: Stage, { name, version, proxy, authService }: Peer): Row {
   const { premium, inactive } = stage.gateway.callers
   const path = coursePath('guarded')
@@ -72,7 +73,7 @@ export function peerRow(stage: Stage, { name, version, proxy, authService }: Pee
     running: { ...proxy, pids: [...proxy.pids, ...(authService?.pids ?? [])] },
     question: { path, headers: bearer(premium.token) },
     status: 200,
-    // The proxy waits for its auth service, or is faster than the load.
+    // The proxy waits for its auth service, or is faster than the load generator.
     fillsItsCore: false,
     checks: [
       answersTheUpstreams,
@@ -85,9 +86,9 @@ export function peerRow(stage: Stage, { name, version, proxy, authService }: Pee
 
 interface AuthServicePeer {
   readonly name: string
-  /** On the search path. */
+  /** The name of the program on the search path. */
   readonly program: string
-  /** Seconds, of the auth service. */
+  /** The cache time of the auth service in seconds. */
   readonly remember: number
   /** Writes the configuration into the folder. */
   configure(places: Places): Pick<ProxyPlan, 'flags' | 'env' | 'counts'>
@@ -97,12 +98,12 @@ interface AuthServicePeer {
 export interface Places {
   readonly folder: string
   readonly port: number
-  /** Ports. */
+  /** The ports of the upstream and the auth service. */
   readonly upstream: number
   readonly decisions: number
 }
 
-/** A proxy that asks an auth service about each request. */
+/** A proxy that calls an auth service for each request. */
 export function authServicePeer({
   name,
   remember,

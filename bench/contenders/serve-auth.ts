@@ -1,5 +1,5 @@
-// The auth service that proxies ask, [--remember SECONDS] ISSUER DATABASE: jose verifies the token by the JWKS, one prepared
-// statement looks up the active user.
+// The auth service of the proxies: [--remember SECONDS] ISSUER DATABASE. jose verifies the token with the JWKS, and a
+// prepared statement looks up the active user.
 import { parseArgs } from 'node:util'
 import fastify from 'fastify'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
@@ -23,7 +23,7 @@ const rules = { issuer: 'peage', audience: 'peage', typ: 'at+jwt', algorithms: [
 const pool = new pg.Pool({ connectionString: database, max: 10 })
 pool.on('error', () => {})
 
-/** By the `Authorization` field. */
+/** The cached users by `Authorization` header. */
 const remembered = new LRUCache<string, User>({ max: 100_000 })
 
 const app = fastify()
@@ -44,7 +44,7 @@ async function findUser(authorization: string): Promise<User | undefined> {
     values: [verified.payload.sub],
   })
   const [user] = rows
-  // Not longer than the token is valid.
+  // The cache time must not exceed the lifetime of the token.
   const ttl = Math.min(rememberMs, (verified.payload.exp ?? 0) * 1_000 - Date.now())
   if (user !== undefined && ttl > 0) remembered.set(authorization, user, { ttl })
   return user
