@@ -1,4 +1,4 @@
-// The last step of `npm run build`: loads what was built once, so that the user's first start finds it compiled.
+// The last step of `npm run build`. Loads the built code once, so that the first start finds it compiled.
 import { readdirSync, rmSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -6,15 +6,15 @@ import { fileURLToPath } from 'node:url'
 const dist = new URL('../dist/', import.meta.url)
 const cache = fileURLToPath(new URL('compile-cache', dist))
 
-// What Node kept of an earlier build is of no use.
+// The cache of an earlier build is useless.
 rmSync(cache, { recursive: true, force: true })
-// From Node 22 on, so the types of Node 20 lack it.
+// Node 20 and its types lack this function.
 const { enableCompileCache } = /** @type {{ enableCompileCache?: (folder: string) => unknown }} */ (
   /** @type {unknown} */ (module)
 )
 if (enableCompileCache !== undefined) {
   enableCompileCache(cache)
-  // The other two run when they are loaded.
+  // cli.js and worker.js would run when they are loaded.
   /** @param {string} name */
   const isLoaded = name => name.endsWith('.js') && name !== 'cli.js' && name !== 'worker.js'
   for (const name of readdirSync(dist).filter(isLoaded)) await import(new URL(name, dist).href)

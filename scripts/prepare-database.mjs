@@ -1,6 +1,6 @@
-// The last step of `npm run build`: makes the data folder that a first start on the embedded database unpacks.
+// A step of `npm run build`. Prepares the data folder that a first start on the embedded database unpacks.
 //
-// It takes seconds, so it is made again only where PGlite, a migration or this file has changed.
+// This takes seconds, so it only runs if PGlite, a migration or this file has changed.
 import { createHash, randomUUID } from 'node:crypto'
 import {
   mkdirSync,
@@ -37,7 +37,7 @@ const made = {
   migrations: migrationFiles(),
 }
 if (!isUpToDate()) {
-  // Or the new one would be made of the old one.
+  // Otherwise the new folder would be made from the old one.
   rmSync(prepared, { force: true })
   const dir = mkdtempSync(join(tmpdir(), 'peage-prepare-'))
   try {
@@ -63,7 +63,7 @@ function isUpToDate() {
 
 /**
  * @param {string} dir
- * @returns {Promise<string>} the name of the last file of the write-ahead log that a start may look into
+ * @returns {Promise<string>} the name of the last file of the write-ahead log that a start may read
  */
 async function makeDatabase(dir) {
   const { openFolder } = /** @type {typeof import('../src/composition/open-folder.ts')} */ (
@@ -71,7 +71,7 @@ async function makeDatabase(dir) {
   )
   const database = await openFolder(dir)
   await database.migrate()
-  // Patterns for other databases: two thirds of the folder, for nobody.
+  // The template databases are two thirds of the folder, and nothing uses them.
   await database.query("update pg_database set datistemplate = false where datname like 'template_'")
   await database.query('drop database template0')
   await database.query('drop database template1')
@@ -99,14 +99,14 @@ function pack(root, lastWal) {
   }
   const content = Buffer.concat(files.map(path => readFileSync(join(root, path))))
   const params = {
-    // The highest, 11, takes fifteen times as long for an eighth less.
+    // The highest quality, 11, takes fifteen times as long and saves only an eighth.
     [constants.BROTLI_PARAM_QUALITY]: 9,
     [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
   }
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), brotliCompressSync(content, { params })])
 }
 
-/** Whether Postgres keeps the file to write over it later. @param {string} path @param {string} lastWal */
+/** Whether Postgres keeps the file only for later reuse. @param {string} path @param {string} lastWal */
 function isSpareWal(path, lastWal) {
   const [, name] = /^pg_wal\/([0-9A-F]{24})$/.exec(path) ?? []
   return name !== undefined && name > lastWal

@@ -1,5 +1,5 @@
-// Replaces the files of a build one by one, so that a program that runs from them reads the old or the new file, and never
-// a part of one. `npm test` may run beside `npm pack`, which builds.
+// Replaces the files of a build atomically, so that a running program never reads a partial file. For example, `npm
+// test` may run during `npm pack`, which builds.
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -12,13 +12,13 @@ export function replaceFile(path, content, mode = 0o644) {
   try {
     renameSync(fresh, path)
   } catch (error) {
-    // Another build has just removed it as a file of an earlier build.
+    // Another build has just removed it as an old file.
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
     replaceFile(path, content, mode)
   }
 }
 
-/** Removes what an earlier build left. @param {string} folder @param {(path: string) => boolean} isKept */
+/** Removes the files of an earlier build. @param {string} folder @param {(path: string) => boolean} isKept */
 export function removeOthers(folder, isKept) {
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)

@@ -1,4 +1,5 @@
-// What the linter is told of the rooms: for each, which imports are an error (types count: the rule knows no difference).
+// The linter's rules for the rooms: the forbidden imports of each. Type imports count too, because the rule cannot
+// tell.
 import { floors } from './rooms.mjs'
 
 /** @returns {string} the text of biome.rooms.json */

@@ -1,15 +1,15 @@
-// The order of `src`: one list, read by the linter's configuration (write-room-rules.mjs) and by the architecture test.
+// The order of the folders of `src`, for the linter's configuration (write-room-rules.mjs) and the architecture test.
 
 /**
  * @typedef {object} Room
  * @property {string} name
  * @property {string} duty
- * @property {readonly string[]} [forbids] further patterns of files that it may not import
+ * @property {readonly string[]} [forbids] patterns of more files that it may not import
  */
 
 /**
- * From left to right: a room imports, types included, only rooms of the floors further right. Rooms of one floor do
- * not know each other. A name that ends in `.ts` is a file at the root of `src`.
+ * From left to right. A room imports only rooms of the floors further right, also for types. Rooms of one floor do not
+ * import each other. A name that ends in `.ts` is a file in the root of `src`.
  * @type {readonly (readonly Room[])[]}
  */
 export const floors = [
@@ -32,7 +32,7 @@ export const floors = [
     {
       name: 'gate',
       duty: 'May it pass? Parses the request, finds its route and runs the guards.',
-      // It sees what a target is, never how a request is sent or an answer relayed.
+      // The gate may use targets, but not the code that sends requests and relays responses.
       forbids: ['**/upstream/forward.ts', '**/upstream/response-relay.ts'],
     },
   ],

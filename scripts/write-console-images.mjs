@@ -1,4 +1,5 @@
-// Writes docs/images/console-*.png from the built program after minutes of traffic: `npm run console-images -- [MINUTES]`.
+// `npm run console-images -- [MINUTES]` writes docs/images/console-*.png from the built program after minutes of
+// traffic.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -16,7 +17,7 @@ const minutes = Number(process.argv[2] ?? 15)
 const token = 'a-token-for-the-images-0123456789'
 const password = 'correct horse battery staple'
 const images = fileURLToPath(new URL('../docs/images/', import.meta.url))
-/** A file's name, and how high it is; what ends with `-dark` is dark, with `-phone` 360 pixels wide. */
+/** The file names with their heights. `-dark` stands for a dark page, `-phone` for a width of 360 pixels. */
 const pages = {
   overview: 1020,
   'overview-dark': 1020,
@@ -50,7 +51,7 @@ try {
   const people = await makeUsers()
   program.kill('SIGHUP')
   await sendTraffic(people, Date.now() + minutes * 60_000)
-  // The rates that are shown are of the moment.
+  // Traffic must continue, because the pages show current rates.
   const leaving = sendTraffic(people, Date.now() + 60_000)
   await photograph(people)
   await leaving
@@ -157,7 +158,7 @@ async function makeUsers() {
   return people
 }
 
-/** Some dozens of requests a second, in waves. @param {{access: string}[]} people @param {number} untilMs */
+/** Sends dozens of requests per second, in waves. @param {{access: string}[]} people @param {number} untilMs */
 async function sendTraffic(people, untilMs) {
   for (let round = 0; Date.now() < untilMs; round += 1) {
     const { access } = people[round % people.length] ?? {}
@@ -181,7 +182,7 @@ async function photograph([, , refused]) {
     await page.setViewportSize({ width: file.endsWith('-phone') ? 360 : 1280, height })
     await page.goto(`http://127.0.0.1:18081/console#${name === 'user' ? `users/${refused?.id}` : name}`)
     await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
-    // Rates are the difference of two readings.
+    // The page needs two readings to show rates.
     if (name === 'routes') await page.getByText('Requests per second').first().waitFor()
     if (name === 'user') {
       await page.getByLabel('Path').fill('/api/v1/courses/1')

@@ -1,4 +1,4 @@
-// `npm run openapi`: writes docs/openapi.json.
+// `npm run openapi` writes docs/openapi.json.
 import { writeFileSync } from 'node:fs'
 import { importBuilt } from './import-built.mjs'
 

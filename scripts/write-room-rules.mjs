@@ -1,4 +1,4 @@
-// Writes the linter's rules about imports between rooms into biome.rooms.json: `npm run rooms`.
+// `npm run rooms` writes the linter's rules for imports between rooms into biome.rooms.json.
 import { writeFileSync } from 'node:fs'
 import { roomRules } from './room-rules.mjs'
 
