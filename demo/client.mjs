@@ -4,7 +4,7 @@
  * @property {string} url
  * @property {string} [token]
  * @property {object} [body]
- * @property {number} due the expected status
+ * @property {number} due the expected status code
  */
 
 /** @typedef {ReturnType<typeof createDemoClient>} DemoClient */

@@ -1,4 +1,4 @@
-// `npm run demo`: a service, a gateway in front of it, and a walk through both. `--exit` ends after the walk.
+// `npm run demo` starts a service and a gateway, and walks through its features. `--exit` ends the demo after the walk.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
@@ -15,7 +15,7 @@ import { startDemoUpstream } from './upstream.mjs'
 
 const peage = fileURLToPath(new URL('../dist/cli.js', import.meta.url))
 
-// Listened for from the start: a signal during the walk must not leave the folder behind.
+// The listeners exist from the start, so that a signal during the walk does not leave the folder behind.
 const ended = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))
 const printer = createPrinter(process.stdout)
 const folder = await mkdtemp(join(tmpdir(), 'peage-demo-'))
@@ -51,12 +51,12 @@ try {
   await rm(folder, { recursive: true, force: true })
 }
 
-/** Runs the program as an operator does, and resolves when it has printed its ready line. @param {string} file */
+/** Starts the program and resolves when it has printed its ready line. @param {string} file */
 async function startGateway(file) {
   const program = spawn(process.execPath, [peage, 'start', '-c', file], {
-    // A Ctrl-C is for the demo alone: it ends the gateway when it is done with it.
+    // Ctrl-C must only reach the demo, which then ends the gateway.
     detached: true,
-    // Mails are printed to a log, which is refused in production.
+    // `smtp: log` is refused in production.
     env: { ...process.env, NODE_ENV: 'development' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -83,7 +83,7 @@ async function startGateway(file) {
     const [{ address, admin_address }] = await Promise.race([once(log, 'ready'), ended])
     ended.catch(() => {})
     /**
-     * Resolves with the next mail of a kind, and prints it.
+     * Prints the next mail of a kind and resolves with it.
      * @type {(kind: string) => Promise<import('./printer.mjs').Mail>}
      */
     const mailOf = async kind => {

@@ -1,4 +1,4 @@
-// How the demo looks on a terminal, and in a file.
+// Prints the demo to a terminal or a file.
 
 /**
  * @typedef {object} Exchange
@@ -8,7 +8,7 @@
  * @property {object | undefined} body
  * @property {number} status
  * @property {unknown} answer
- * @property {number | undefined} due the expected status, if another one came
+ * @property {number | undefined} due the expected status code, if the response has another one
  */
 
 /** @typedef {ReturnType<typeof createPrinter>} Printer */
@@ -43,7 +43,7 @@ export function createPrinter(out) {
   }
 }
 
-/** One line, with tokens shortened: they are long, and only their change matters here. @param {unknown} value */
+/** Returns JSON in one line with shortened tokens. @param {unknown} value */
 function json(value) {
   return JSON.stringify(value, (_key, member) =>
     typeof member === 'string' && member.length > 80 ? `${member.slice(0, 12)}…${member.slice(-6)}` : member,

@@ -1,7 +1,7 @@
 /** @typedef {{ gateway: string, admin: string, adminToken: string }} Place */
 
 /**
- * Ends with a user of plan `pro`, its password and a token for it, to go on with by hand.
+ * Walks through the features. Returns a pro user with password and token for further steps by hand.
  * @param {import('./client.mjs').DemoClient} client
  * @param {Place} place
  * @param {(kind: string) => Promise<import('./printer.mjs').Mail>} mailOf resolves with the next mail of a kind

@@ -1,4 +1,4 @@
-// Runs the demo's service on its own, for compose.yaml: `node demo/serve-upstream.mjs`.
+// `node demo/serve-upstream.mjs` runs only the demo service, for compose.yaml.
 import { startDemoUpstream } from './upstream.mjs'
 
 const server = await startDemoUpstream({

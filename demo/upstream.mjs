@@ -1,8 +1,8 @@
-// The demo's service behind the gateway: it says who the gateway told it is calling.
+// The demo service behind the gateway. Its response contains the caller's identity from the gateway.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** @param {{ host: string, port: number }} listen port 0 lets the system choose */
+/** @param {{ host: string, port: number }} listen port 0 for a free port */
 export async function startDemoUpstream(listen) {
   const server = createServer((request, response) => {
     request.resume()
