@@ -1,8 +1,8 @@
-// Finds the Node that the base image brings.
+// Finds a Node of the same version as the base image.
 import { spawnSync } from 'node:child_process'
 import { dirname } from 'node:path'
 
-/** Returns the folder of the program `node`: this machine's own if it has that version, otherwise from npm. */
+/** Returns the folder of the program `node`, from this machine if it has that version, otherwise from npm. */
 export function findNode(version: string): string {
   if (process.version === `v${version}`) return dirname(process.execPath)
   const asked = ['-y', '-p', `node@${version}`, '-c', 'node -p process.execPath']
@@ -14,7 +14,7 @@ export function findNode(version: string): string {
   return dirname(stdout.trim())
 }
 
-/** @param from the base image, `node:24.21.0-…` */
+/** @param from the base image, for example `node:24.21.0-…` */
 export function nodeVersion(from: string): string {
   const version = /^node:(\d+\.\d+\.\d+)-/.exec(from)?.[1]
   if (version === undefined) throw new Error(`${from}: no version of Node`)

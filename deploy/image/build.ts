@@ -5,10 +5,10 @@ import { basename, join, resolve } from 'node:path'
 import { execForm, type Stage } from './dockerfile.ts'
 import { enter, type Image, makeRoot } from './root.ts'
 
-/** Builds, and owns what it builds: nothing of it needs root. */
+/** The user that builds and owns the files. Building needs no root rights. */
 const builder = 65_533
 
-/** What `docker build .` would send: the files that .dockerignore, a list of exceptions to `*`, lets through. */
+/** Creates the build context of `docker build .`. In .dockerignore, `*` is followed by exceptions. */
 export function makeContext(repository: string, work: string): string {
   const [all, ...exceptions] = readFileSync(join(repository, '.dockerignore'), 'utf8')
     .split('\n')
@@ -26,7 +26,7 @@ export function makeContext(repository: string, work: string): string {
 interface Place {
   /** The folder of the build context. */
   readonly context: string
-  /** The stages before, by name. */
+  /** The previous stages by name. */
   readonly stages: ReadonlyMap<string, Image>
   readonly work: string
   /** The folder of the program `node`. */
@@ -55,7 +55,7 @@ export function build(stage: Stage, { context, stages, work, node }: Place): Ima
       if (source === undefined) throw new Error(`Dockerfile:${line}: no stage ${flags.from}`)
       for (const path of sources)
         copy(join(source, path), join(root, resolve(image.folder, target)), sources, path)
-      // Docker gives what it copies to root; the builder of the other stages must be able to write beside it.
+      // Docker copies files as root, but the builder of earlier stages must be able to write to the folder.
       if (!isLast) giveTo(join(root, image.folder), builder)
     }
     if (name === 'RUN') {
@@ -72,7 +72,7 @@ export function build(stage: Stage, { context, stages, work, node }: Place): Ima
   return image
 }
 
-/** As COPY: a folder's content, or a file into a folder. */
+/** Copies like COPY: the content of a folder, or a file into a folder. */
 function copy(source: string, target: string, sources: readonly string[], path: string): void {
   const isFolder = existsSync(join(source, '.')) && readdirOf(source) !== undefined
   const into = isFolder

@@ -1,4 +1,4 @@
-// Reads a Dockerfile into stages of instructions: as much of the language as ours speaks, and an error for the rest.
+// Reads a Dockerfile into stages of instructions. Unsupported syntax causes an error.
 
 const known = new Set(
   'ENV WORKDIR COPY RUN VOLUME USER EXPOSE STOPSIGNAL HEALTHCHECK ENTRYPOINT CMD'.split(' '),
@@ -6,7 +6,7 @@ const known = new Set(
 
 export interface Instruction {
   readonly name: string
-  /** What stands behind its name and flags. */
+  /** The text after the name and the flags. */
   readonly words: string
   readonly flags: Readonly<Record<string, string>>
   readonly line: number

@@ -1,7 +1,7 @@
-// Tries the Dockerfile where there is no Docker: replays its steps in empty folders, then runs what came of them.
+// Tests the Dockerfile without Docker. Replays its steps in empty folders, then runs the result.
 //
-// Each stage is a root file system of its own, entered by chroot in a mount namespace: the base image's Node, other
-// programs of this machine in place of its, and nothing of the repository but what the steps copy. Needs Linux and root.
+// Each stage has its own root file system, entered by chroot in a mount namespace. It contains the Node of the base
+// image, other programs of this machine, and only the files that the steps copy. It needs Linux and root.
 import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -13,7 +13,7 @@ import { readDockerfile } from './dockerfile.ts'
 import type { Image } from './root.ts'
 import { tryOut } from './try-out.ts'
 
-// This runs as a compiled copy, in which package.json is a link.
+// The program runs as a compiled copy, in which package.json is a link.
 const repository = dirname(realpathSync(fileURLToPath(new URL('../../package.json', import.meta.url))))
 
 if (process.platform !== 'linux' || process.getuid?.() !== 0) {

@@ -1,9 +1,9 @@
-// A root file system of its own for a stage, and how a program is run in it: chroot in a mount namespace.
+// Creates the root file system of a stage and runs programs in it, by chroot in a mount namespace.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What the steps of a stage made. */
+/** The result of the steps of a stage. */
 export interface Image {
   readonly root: string
   readonly node: string
@@ -23,13 +23,13 @@ interface Entering {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** The base image's user `node`. */
+/** The user `node` of the base image. */
 const nodeUser = 1_000
 
-/** Where an image has the folder of its program `node`, before those of this machine in PATH. */
+/** The folder of the program `node` in an image. In PATH it precedes the folders of this machine. */
 const nodeFolder = '/opt/node'
 
-/** What the base image would bring, empty but for the user `node` and where names and authorities are looked up. */
+/** Creates a minimal base image: the user `node`, and the files for DNS and certificate authorities. */
 export function makeRoot(root: string): string {
   for (const name of ['usr', 'bin', 'sbin', 'lib', 'lib64', 'etc/ssl', 'proc', 'dev', 'tmp', nodeFolder]) {
     mkdirSync(join(root, name), { recursive: true })
@@ -47,8 +47,8 @@ export function makeRoot(root: string): string {
 }
 
 /**
- * The command line that runs a program in an image: its root read-only unless it is being built, its volumes writable,
- * as its user, without capabilities or a way to them, and with no environment but its own.
+ * Returns the command line that runs a program in an image, as its user, without capabilities and with its own
+ * environment only. Volumes are writable, the root only during a build.
  */
 export function entering(
   image: Image,
@@ -86,7 +86,7 @@ export function entering(
   return ['-m', 'sh', '-c', script, 'sh', ...inside.map(([key, value]) => `${key}=${value}`), ...words]
 }
 
-/** How this machine reaches the package registry, which the base image would not know. */
+/** Returns the settings with which this machine reaches the package registry. */
 function environment(): Record<string, string | undefined> {
   const passed = Object.entries(process.env).filter(([key]) =>
     /^(npm_config_(registry|cafile)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(key),

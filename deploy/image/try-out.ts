@@ -1,5 +1,5 @@
-// Runs what a Dockerfile's steps made as a cautious orchestrator would: a read-only root, a user of its choice, nothing
-// that a process could gain rights by, and no writable place but a volume where the database is embedded.
+// Runs the image like a strict orchestrator: with a read-only root, any user, no way to gain rights, and with a
+// writable volume only for the embedded database.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -11,12 +11,12 @@ import { entering, type Image } from './root.ts'
 
 type Environment = Readonly<Record<string, string>>
 
-/** A number that the image does not know, as `runAsUser` and OpenShift choose them. */
+/** A user ID that does not exist in the image, as with `runAsUser` and OpenShift. */
 const stranger = '64123:64123'
 
 /**
- * @param version of the base image's Node
- * @throws Error at the first promise that does not hold
+ * @param version the version of Node in the base image
+ * @throws Error at the first failed check
  */
 export async function tryOut(image: Image, version: string): Promise<void> {
   lookAround(image, version)
@@ -127,7 +127,7 @@ async function tryWithStores(image: Image, behind: Environment): Promise<void> {
   }
 }
 
-/** Starts the image's program, and waits until it is ready or has ended. */
+/** Starts the program of the image and waits until it is ready or has ended. */
 async function start(image: Image, settings: Environment, title: string) {
   const [port, adminPort] = [await freePort(), await freePort()]
   const admin = `http://127.0.0.1:${adminPort}`
@@ -156,7 +156,7 @@ async function start(image: Image, settings: Environment, title: string) {
     said: () => said,
     post: (endpoint: string, body: object) =>
       fetch(`${url}/api/v1/auth/${endpoint}`, { method: 'POST', body: JSON.stringify(body) }),
-    /** @throws Error unless the image's stop signal ends it as it should */
+    /** @throws Error if the image's stop signal does not end it with 0 */
     async stop() {
       child.kill(image.stopSignal ?? 'SIGTERM')
       const [code] = await Promise.race([ended, sleep(15_000, ['not within 15 s'] as const)])
@@ -172,7 +172,7 @@ async function becomesReady(url: string, child: ChildProcess): Promise<boolean> 
       const { status } = (await (await fetch(url)).json()) as { status: string }
       if (status === 'ok') return true
     } catch {
-      // Not yet.
+      // The program does not listen yet.
     }
     await sleep(100)
   }

@@ -1,4 +1,5 @@
-// Asks the registry for known vulnerabilities in what ships: exits 1 where there are any, and says so where it gives no answer.
+// Checks the shipped packages for known vulnerabilities. Exits with 1 if there are any. Prints a message if the
+// registry does not respond.
 import { spawnSync } from 'node:child_process'
 
 const { stdout, error } = spawnSync('npm', ['audit', '--omit=dev', '--json'], {

@@ -1,4 +1,4 @@
-// Before `npm pack`: what the package brings is pinned for the length of the packing. `prepare` builds next.
+// Runs before `npm pack`. Writes the pinned dependencies and the SBOM, which `postpack` deletes. `prepare` builds next.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { pinned, tooNew } from './pinned.mjs'

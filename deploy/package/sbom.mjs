@@ -1,18 +1,18 @@
-// The list of what the package brings (CycloneDX), for whoever has to know: from what is pinned, without a registry.
+// Creates the software bill of materials (CycloneDX) of the package from the pinned dependencies, without a registry.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * In a folder of its own: beside the development's packages npm leaves those out that both need.
+ * Uses a temporary folder, because npm would leave out packages that development needs too.
  * @param {object} own the content of package.json
- * @param {object} lock what is pinned
+ * @param {object} lock the pinned dependencies
  * @returns {string} JSON
  */
 export function sbomOf(own, lock) {
   const work = mkdtempSync(join(tmpdir(), 'peage-sbom-'))
-  // npm names the package after it.
+  // npm uses the folder name as the package name.
   const folder = join(work, 'peage')
   try {
     mkdirSync(folder)

@@ -1,4 +1,4 @@
-// The part of `semver` that is used here; the package has no types of its own.
+// Types for the used part of `semver`, which has none.
 declare module 'semver' {
   export function minVersion(range: string): { toString(): string } | null
   export function satisfies(version: string, range: string): boolean

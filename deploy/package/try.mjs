@@ -1,7 +1,7 @@
-// Tries the npm package as a stranger would: packs it, installs it in an empty folder, and runs its commands there.
+// Tests the npm package: packs it, installs it in an empty folder, and runs its commands there.
 //
-// npm heeds the shrinkwrap of packages of a registry alone: a tarball from a file gets the newest of what is not named
-// exactly. So this is also where a new version shows that does not fit.
+// npm ignores the shrinkwrap of a tarball file and installs the newest matching dependencies. This test therefore also
+// finds incompatible new versions.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { tooNew } from './pinned.mjs'
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 const work = mkdtempSync(join(tmpdir(), 'peage-package-'))
 const folder = join(work, 'empty')
-// Whatever this machine's environment names is not the package's.
+// The package must not use the stores of this machine.
 const { DATABASE_URL: _, REDIS_URL: __, ...env } = process.env
 process.exitCode = 1
 try {
@@ -36,7 +36,7 @@ try {
   rmSync(work, { recursive: true, force: true })
 }
 
-/** Of a copy: packing builds anew, and the repository's own build may be in use. */
+/** Packs a copy, because packing builds, and the build of the repository may be in use. */
 function pack() {
   const copy = join(work, 'copy')
   const listed = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], { cwd: repository })
@@ -127,9 +127,9 @@ async function tryOut() {
 }
 
 /**
- * Of the ready line.
+ * Resolves with the address in the ready line.
  * @param {import('node:child_process').ChildProcessByStdio<null, import('node:stream').Readable, null>} child
- * @throws Error if the gateway ends before it
+ * @throws Error if the gateway ends before it is ready
  */
 function addressOf(child) {
   return new Promise((resolve, reject) => {
