@@ -6,16 +6,16 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/note-reached.ts'],
-    // The processor limits the speed: on two cores, six workers gained 5 % over two and ran into time limits.
+    // The CPU limits the speed. On two cores, six workers were only 5 % faster than two and ran into timeouts.
     maxWorkers: 2,
-    // To load every package anew for each file took a quarter of the run's time.
+    // With isolation, loading all packages for each file took a quarter of the time.
     isolate: false,
-    // Most code runs a few times: to optimise it took more of the processor than it spared.
+    // Most code runs only a few times, so optimizing it takes more CPU than it saves.
     execArgv: ['--no-opt', '--max-semi-space-size=64'],
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // `npm run coverage`: of what runs in the tests' own processes, not in the programs that they start.
+    // `npm run coverage` only covers code in the test processes, not in programs that tests start.
     coverage: {
       include: ['src/**'],
       reporter: ['text', 'html'],

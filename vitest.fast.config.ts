@@ -1,4 +1,4 @@
-// The tests that open no socket and start no program: `npm run test:fast`. No server is started for them.
+// `npm run test:fast` runs the tests that open no socket and start no program. They need no servers.
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { fastTestFiles } from './test/support/fast-files.ts'
