@@ -23,9 +23,7 @@ export type Round = Readonly<Record<string, Slices>>
 const warmUp = 2_500
 /** Milliseconds at the fixed rate before the measurement. The process is already warm from the full load. */
 const settling = 500
-/**
- * The warm-up before the first round: milliseconds per slice, maximum slices, and requests after which a row is warm.
- */
+/** The warm-up before the first round: milliseconds per slice, maximum slices, and requests until a row is warm. */
 const heating = { time: 1_500, slices: 6, requests: 8_000 }
 
 export interface RoundOptions {
@@ -120,9 +118,7 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
   return { rounds: all.map(({ counts, rows }) => ({ counts: counts || !enough, rows })), failures }
 }
 
-/**
- * Returns the fixed rate of a row in requests per second, or `undefined` for a row with its own number of connections.
- */
+/** Returns the fixed rate of a row in requests per second, or `undefined` for a row without a fixed rate. */
 export function rateOf({ workers = 1, connections }: Row, rate: number): number | undefined {
   return connections === undefined ? rate * workers : undefined
 }

@@ -1,5 +1,4 @@
-// The linter's rules for the rooms: the forbidden imports of each. Type imports count too, because the rule cannot
-// tell.
+// The linter's rules for the forbidden imports of each room. The rule cannot exclude type imports.
 import { floors } from './rooms.mjs'
 
 /** @returns {string} the text of biome.rooms.json */

@@ -1,5 +1,4 @@
-// `npm run console-images -- [MINUTES]` writes docs/images/console-*.png from the built program after minutes of
-// traffic.
+// `npm run console-images -- [MINUTES]` writes docs/images/console-*.png after minutes of traffic to the built program.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -1,5 +1,4 @@
-// The common parts of the peers. They accept the gateway's access tokens, and some call an auth service for each
-// request.
+// The common parts of the peers. They accept the gateway's access tokens. Some call an auth service for each request.
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import {

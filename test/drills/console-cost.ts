@@ -1,5 +1,4 @@
-// Measures the cost of an open console: CPU per request with the overview open at the loaded gateway and at another
-// gateway.
+// Measures the CPU per request with the console open at the loaded gateway, and open at another gateway.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../../bench/rounds.ts'
 import { cpuSeconds } from '../support/process-stat.ts'

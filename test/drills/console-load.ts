@@ -1,5 +1,4 @@
-// Sends and counts requests with several outcomes at a fixed rate. The drill compares the console's figures with the
-// counts.
+// Sends and counts requests with several outcomes at a fixed rate. The console's figures must match the counts.
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { codeOf } from './error-code.ts'
 

@@ -1,5 +1,4 @@
-// The console is open in a browser for an hour under load, with one and two workers. No memory grows, and its figures
-// are right.
+// The console is open in a browser for an hour under load, with one and two workers. No memory leaks; figures match.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { OverviewSeries } from '../../src/admin/overview.ts'
 import { scrape } from '../support/scrape.ts'

@@ -1,5 +1,4 @@
-// With 10,000 idle connections and 500 slowloris sockets, other clients are served, memory is bounded, slow heads are
-// cut.
+// 10,000 idle connections and 500 slow heads. Other clients are served, memory is bounded, and slow heads are cut.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -1,5 +1,4 @@
-// Large and broken configurations are checked, and saved over a live one under 200 requests/s. They hardly delay
-// requests.
+// Large and broken configurations are checked, and saved over a live one under load. They hardly delay requests.
 import { execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -32,9 +31,7 @@ const wrong = '  - { path: /public/*, upstreem: service, auth: nun }\n'
 
 interface LargeFile {
   readonly name: string
-  /**
-   * The maximum delay of the slowest request by a reload in milliseconds, in the median.
-   */
+  /** The maximum delay of the slowest request by a reload in milliseconds, in the median. */
   readonly most: number
   readonly isGood?: boolean
   /** @param good the live small file @param turn makes each text different */

@@ -1,5 +1,4 @@
-// Midnights (UTC) under load, on replicas whose clocks differ or are set a day back and forth. Users get one use per
-// day.
+// Users get one use per day (UTC) under load, on replicas whose clocks differ or are set a day back and forth.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startOwnPostgres, startOwnRedis } from '../support/stores.ts'
 import { type CountingService, startCountingService } from './counting-service.ts'

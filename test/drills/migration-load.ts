@@ -1,5 +1,4 @@
-// A database of the previous release with many users and sessions is migrated while that release runs. No client is
-// affected.
+// A large database of the previous release is migrated while that release runs. No client is affected.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'

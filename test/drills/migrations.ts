@@ -1,5 +1,4 @@
-// Eight replicas start at once, on an empty and on an older database. All become ready, with the schema of a single
-// run.
+// Eight replicas start at once, on an empty and on an older database. All become ready, and the schema is correct.
 import { cpSync, realpathSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'

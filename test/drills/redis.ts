@@ -1,5 +1,4 @@
-// Under requests of free and paying users at two replicas, Redis is killed, hangs, is wiped, restored, read-only or
-// moved.
+// Redis is killed, paused, wiped, restored, read-only or moved under requests of free and paying users at two replicas.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { scrape } from '../support/scrape.ts'
 import { type CountingService, startCountingService } from './counting-service.ts'

@@ -1,5 +1,4 @@
-// Signing keys are rotated and retired while clients log in, call and refresh at two replicas. No valid token is
-// refused.
+// Signing keys are rotated and retired while clients use two replicas. No valid token is refused.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { kidOf } from '../support/key-load.ts'

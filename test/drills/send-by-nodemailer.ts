@@ -1,5 +1,4 @@
-// Sends mails like the gateway's with nodemailer over ten connections, and reports the duration in seconds to its
-// parent.
+// Sends mails like the gateway's with nodemailer over ten connections, and reports the seconds to its parent process.
 import { createTransport } from 'nodemailer'
 
 const { hostname, port } = new URL(process.argv[2] ?? '')

@@ -71,9 +71,7 @@ interface Everything {
   stop(): Promise<{ done: Readonly<Record<string, number>>; failed: string[] }>
 }
 
-/**
- * Starts requests of all kinds, streams, WebSockets, registrations, sessions, alerts to absent receivers, and reloads.
- */
+/** Starts requests, streams, WebSockets, registrations, sessions, alerts to absent receivers, and reloads. */
 async function startEverything(
   gateway: Replica,
   { database, file }: { database: Pool; file: string },

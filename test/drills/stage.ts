@@ -73,8 +73,7 @@ ${Object.entries(others)
   - { path: /guarded/*, upstream: service }
 `,
   )
-  // A first start creates the embedded database and may leave hundreds of MiB of garbage, which would distort
-  // measurements.
+  // A first start creates the embedded database and may leave hundreds of MiB of garbage in the process.
   await run(process.execPath, [cli, 'migrate', '-c', file])
   const gateway = await startProgram(cli, ['start', '-c', file], {}, before)
   return {

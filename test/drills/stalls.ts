@@ -1,5 +1,4 @@
-// The times at which the event loops of running gateways were blocked. Each process loads watch-loop, which records
-// them.
+// The times at which the event loops of gateways were blocked. Each process loads watch-loop, which records them.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -1,5 +1,4 @@
-// Two versions run side by side. An ended session is refused by both, whichever version created, refreshed and ended
-// it.
+// Two versions run side by side. Both refuse an ended session, whichever version created, refreshed or ended it.
 import type { Pool } from 'pg'
 import { bearer, createAccounts, login, logout, refresh, type TokenPair } from './accounts.ts'
 import { adminToken, type Replica } from './replicas.ts'

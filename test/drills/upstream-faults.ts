@@ -1,5 +1,4 @@
-// An upstream hangs, resets, or sends garbage or too much. Clients get the right status code, and no socket is left
-// behind.
+// An upstream hangs, resets, or sends garbage or too much. Clients get the right status code, and no socket leaks.
 import { readdirSync, readlinkSync } from 'node:fs'
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,5 +1,4 @@
-// Loaded into a gateway. It records each time its event loop was blocked longer than 20 ms, as `from to` in
-// nanoseconds.
+// Loaded into a gateway. Records when its event loop was blocked longer than 20 ms, as `from to` in nanoseconds.
 import { appendFileSync } from 'node:fs'
 
 const file = `${process.env.LOOP_DELAYS}.${process.pid}`

@@ -1,5 +1,4 @@
-// Sends alerts while receivers hang, fail or are absent, and a replica is killed. Healthy receivers get all, without
-// delay.
+// Receivers of alerts hang, fail or are absent, and a replica is killed. Healthy receivers get all alerts in time.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -84,8 +83,7 @@ interface Planned {
 function startEmitting(users: readonly number[], replicas: readonly Replica[]): Emitting {
   const alive = [...replicas]
   const every = 1_000 / perSecond
-  // Each receiver gets an alert in turn, through the other replica in the next round. Alerts to absent receivers come
-  // between.
+  // Each receiver gets an alert in turn, through the other replica in the next round. Absent receivers come in between.
   const plan: Planned[] = Array.from({ length: alerts }, (_, i) => [
     { at: i * every, index: i % receivers, turn: i + Math.floor(i / receivers) },
     ...(i % 10 === 5

@@ -1,5 +1,4 @@
-// `allow_in_path` on a public catch-all route allows only what it lists, and never bypasses the guards of another
-// route.
+// `allow_in_path` on a public catch-all route allows only what it lists, and never bypasses another route's guards.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { alone } from '../support/setups.ts'

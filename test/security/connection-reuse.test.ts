@@ -44,7 +44,7 @@ describe('connection reuse', () => {
       ['400 for credentials', guarded, ['Authorization: Bearer a', 'Authorization: Bearer b'], 400],
       ['404 of the gateway’s own paths', '/api/v1/auth/nothing', [], 404],
       ['413', '/limited', [], 413],
-    ])('contains no request after a %s', async (_, target, lines, status) => {
+    ])('is never read as a request after a %s', async (_, target, lines, status) => {
       const { connection, answers } = await afterRefusal(target, lines, inPieces)
       expect(answers.map(answer => answer?.status)).toEqual([status, 200])
       expect(at.upstream.seen.map(seen => seen.url)).toEqual(['/public/after'])

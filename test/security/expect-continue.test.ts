@@ -8,7 +8,7 @@ import { stage } from './stage.ts'
 
 const expects = 'Expect: 100-continue'
 
-describe('Expect: 100-continue', () => {
+describe('the Expect header', () => {
   const at = stage(alone, {
     more: `  - { name: limited, path: /limited, upstream: app, auth: none, max_body: 1KiB }
   - { name: read-only, path: /read-only, upstream: app, auth: none, methods: [GET] }
@@ -36,7 +36,7 @@ describe('Expect: 100-continue', () => {
     ],
     ['a declared length over max_body', '/limited', ['Content-Length: 2048'], 'body_too_large'],
     ['a declared length over 64 KiB', '/api/v1/auth/login', ['Content-Length: 70000'], 'body_too_large'],
-  ])('%s is refused without a 100', async (_, target, given, code) => {
+  ])('a request with %s is refused without a 100', async (_, target, given, code) => {
     const lines = given.map(line =>
       line === 'credential' ? `Authorization: Bearer ${at.user.access}` : line,
     )

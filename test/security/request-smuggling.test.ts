@@ -134,10 +134,7 @@ const more: RawAttack[] = [
   ),
 ]
 
-/**
- * Unlike in the corpus, a request with `Upgrade` is accepted: it is forwarded on a public route without its hop-by-hop
- * headers.
- */
+/** Unlike in the corpus, a request with `Upgrade` is forwarded on a public route, without its hop-by-hop headers. */
 const attacks = [...corpus.raw_requests, ...more]
 
 describe('requests as bytes', () => {

@@ -80,8 +80,7 @@ function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behaviour): void
   }, 120_000)
 }
 
-// How the upstream reads a request does not depend on the store. For a second store, the most lenient upstream
-// suffices.
+// The store does not affect how the upstream reads a request. A second store needs only the most lenient upstream.
 if (isFullMatrix)
   describe('the whole corpus against the most lenient upstream (embedded)', () => suite(alone, 'lax'))
 

@@ -1,5 +1,4 @@
-// WebSocket handshakes must not bypass the guards (h2c smuggling, CVE-2021-21295, "websocket smuggling" with a refused
-// upgrade).
+// WebSocket handshakes must not bypass the guards (h2c smuggling, CVE-2021-21295, "websocket smuggling").
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { newUser, type TestUser } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'

@@ -32,9 +32,7 @@ export async function createMigratedDatabase(): Promise<string> {
 
 let pattern: Promise<string> | undefined
 
-/**
- * Creates the template of this worker's databases. The end of the run drops it. @returns options of `create database`
- */
+/** Creates the template of this worker's databases, which the end of the run drops. @returns SQL to copy it */
 async function makePattern(): Promise<string> {
   const name = `${inject('patternPrefix')}${process.pid}`
   const database = openPostgres({ url: await createDatabase(name), maxConnections: 1, onError: () => {} })

@@ -88,8 +88,7 @@ ${yaml}`,
     },
     pollIntervalMs: 50,
   })
-  // Without this first load, the file would count as changed. `loadConfig` below returns the configuration for the
-  // start.
+  // Without this first load, the file would count as changed. `loadConfig` below returns the configuration to start.
   written.load()
   const loaded = loadConfig({ file, env: {} })
   if ('problems' in loaded) throw new Error(loaded.problems.map(formatDiagnostic).join('\n'))

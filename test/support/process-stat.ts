@@ -38,9 +38,7 @@ export function waitUntilStopped(pid: number): void {
   for (let tries = 0; tries < 1_000 && goesOn(); tries += 1) Atomics.wait(pause, 0, 0, 1)
 }
 
-/**
- * Returns the CPU seconds (user and system) of all threads, more precisely than /proc/PID/stat.
- */
+/** Returns the CPU seconds (user and system) of all threads, more precisely than /proc/PID/stat. */
 export function cpuSeconds(pids: readonly number[]) {
   let nanoseconds = 0
   for (const pid of pids) {
@@ -51,9 +49,7 @@ export function cpuSeconds(pids: readonly number[]) {
   return nanoseconds / 1e9
 }
 
-/**
- * Returns the sum of the peak memory of the processes in MiB.
- */
+/** Returns the sum of the peak memory of the processes in MiB. */
 export function peakMemory(pids: readonly number[]) {
   let kilobytes = 0
   for (const pid of pids) {
@@ -62,9 +58,7 @@ export function peakMemory(pids: readonly number[]) {
   return kilobytes / 1024
 }
 
-/**
- * Returns a process and all its descendants.
- */
+/** Returns a process and all its descendants. */
 export function processTree(pid: number): number[] {
   const children = readdirSync(`/proc/${pid}/task`).flatMap(thread =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
@@ -72,9 +66,7 @@ export function processTree(pid: number): number[] {
   return [pid, ...children.flatMap(processTree)]
 }
 
-/**
- * Returns the command line of a process.
- */
+/** Returns the command line of a process. */
 export function commandLine(pid: number) {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
 }

@@ -1,5 +1,4 @@
-// `npm run fuzz -- [TARGET …] [--minutes N] [--seed S] [--cases N] [--lanes N] [--keep]`. A finding makes it exit with
-// 1.
+// `npm run fuzz -- [TARGET …] [--minutes N] [--seed S] [--cases N] [--lanes N] [--keep]`. It exits with 1 on a finding.
 import { parseArgs } from 'node:util'
 import { runTarget } from './guided/run.ts'
 import { targets } from './guided/targets.ts'

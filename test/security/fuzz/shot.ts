@@ -70,9 +70,7 @@ function readAll(received: Buffer, text: string): { answers: RawAnswer[]; unread
   }
 }
 
-/**
- * A response without a body before the next response or the end belongs to HEAD. A refusal by the parser has a body.
- */
+/** A response without a body before the next response or the end belongs to HEAD. A parser's refusal has a body. */
 function methodFor(bytes: Buffer): string {
   const end = bytes.indexOf('\r\n\r\n') + 4
   return end === bytes.length || bytes.toString('latin1', end, end + 7) === 'HTTP/1.' ? 'HEAD' : 'GET'

@@ -52,9 +52,7 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
     report.outcomes.set(outcome, times + 1)
     return times === 0
   }
-  /**
-   * Learns the inputs that reach new code. It bisects, because reading the coverage is slower than running an input.
-   */
+  /** Learns the inputs that reach new code. It bisects, because reading the coverage is slower than running. */
   const learnFrom = async (inputs: readonly string[]): Promise<void> => {
     if (inputs.length === 0) return
     target.forget?.()

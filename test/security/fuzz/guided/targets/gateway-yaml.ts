@@ -1,5 +1,4 @@
-// gateway.yaml becomes a configuration or problems with a line and a column, never a crash, a leaked secret or a long
-// wait.
+// gateway.yaml becomes a configuration, or problems with line and column. It never causes a crash, leak or long wait.
 import { readFileSync } from 'node:fs'
 import { formatDiagnostic, type Problems } from '../../../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../../../src/config/load.ts'
@@ -10,8 +9,7 @@ const files = ['gateway.yaml', 'deploy/compose/config/gateway.yaml', 'deploy/kub
 
 export const gatewayYaml: Target = {
   seeds: [
-    // The samples are split into sections. A whole sample takes ten times as long, and mutations mostly break one
-    // place.
+    // The samples are split into sections, because a whole sample takes ten times as long.
     ...files.flatMap(name => readFileSync(name, 'latin1').split(/\n(?=[a-z])/)),
     'upstreams: { a: { targets: [http://127.0.0.1:1] } }\nroutes: [{ path: /x/*, upstream: a }]\n',
     'upstreams:\n  a: &a { targets: ["${SECRET}"], health: { path: /h } }\n  b: { <<: *a }\nroutes:\n  - { path: /x, upstream: b, plans: [pro], rewrite: /y }\n',
