@@ -98,24 +98,24 @@ describe('the CPU time of a check', () => {
   it.each<[string, number, (count: number) => string]>([
     [
       'the routes',
-      16_000,
+      8_000,
       count =>
         `${upstream}routes:\n${times(count, i => `- { path: /things-${i}/:id, upstream: a, auth: none }\n`)}`,
     ],
     [
       'the hosts of one path',
-      16_000,
+      8_000,
       count =>
         `${upstream}routes:\n${times(count, i => `- { path: /, upstream: a, auth: none, hosts: [h${i}.test] }\n`)}`,
     ],
     [
       'the cases',
-      16_000,
+      8_000,
       count => `tests:\n${times(count, i => `- { request: GET /${i}, expect: { status: 404 } }\n`)}`,
     ],
     [
       'the aliases',
-      8_000,
+      4_000,
       count =>
         `${upstream}routes:\n- { path: /x, upstream: &a a, auth: none }\n${times(count, i => `- { path: /${i}, upstream: *a }\n`)}`,
     ],

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { jsonSchema } from '../../src/config/json-schema.ts'
+import { runs } from '../support/property-runs.ts'
 import { configOf, load } from './reading.ts'
 
 const sample = readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8')
@@ -62,7 +63,7 @@ describe('loading', () => {
   it('handles any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), text => expectSound(text)),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -70,7 +71,7 @@ describe('loading', () => {
     fc.assert(
       fc.property(document, value => expectSound(stringify(value))),
       {
-        numRuns: 500,
+        numRuns: runs(500),
         // Found by longer runs.
         examples: [
           [{ upstreams: [null] }],
@@ -111,14 +112,14 @@ describe('loading', () => {
         for (const { at, cut, piece } of changes) text = text.slice(0, at) + piece + text.slice(at + cut)
         expectSound(text)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
     const lines = sample.split('\n')
     fc.assert(
       fc.property(fc.shuffledSubarray([...lines.keys()]), order =>
         expectSound(order.map(index => lines[index]).join('\n')),
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 })
@@ -141,7 +142,7 @@ describe('the environment', () => {
           auth: { ...reference.auth, issuer, audience: issuer },
         })
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -150,7 +151,7 @@ describe('the environment', () => {
     const env = fc.record(Object.fromEntries(names.map(name => [name, value])))
     fc.assert(
       fc.property(env, env => expectSound(sample, env)),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

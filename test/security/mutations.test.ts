@@ -1,5 +1,6 @@
 // Mutations of the corpus: paths, headers, framing, credentials and bytes. `npm run fuzz` runs more of them.
 import { describe, expect, it } from 'vitest'
+import { runs } from '../support/property-runs.ts'
 import { describeWithServices } from '../support/services.ts'
 import { alone, type Setup, services } from '../support/setups.ts'
 import { openArena } from './fuzz/arena.ts'
@@ -24,8 +25,8 @@ function suite(setup: Setup, seed: number, cases: number): void {
   }, 120_000)
 }
 
-describe('mutations of the corpus (alone)', () => suite(alone, 20_260_101, 3_000))
+describe('mutations of the corpus (alone)', () => suite(alone, 20_260_101, runs(3_000)))
 
 describeWithServices('mutations of the corpus (on Postgres and Redis)', () =>
-  suite(services, 20_260_102, 2_000),
+  suite(services, 20_260_102, runs(2_000)),
 )

@@ -109,7 +109,7 @@ const kinds = [
 type Kind = (typeof kinds)[number]
 const crowd = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 8 })
 
-describe.each([
+describe.concurrent.each([
   ['HTTP', undefined],
   ['TLS', first],
 ])('a drain over %s', (_, tls) => {

@@ -1,8 +1,9 @@
-// The number of runs of a property. `PROPERTY_RUNS` reduces it for many runs in a row.
+// The number of runs of a property: all in a full matrix, otherwise a quarter. `PROPERTY_RUNS` sets another share.
+import { isFullMatrix } from './services.ts'
 
-const share = Number(process.env.PROPERTY_RUNS ?? 1)
+const share = Number(process.env.PROPERTY_RUNS ?? (isFullMatrix ? 1 : 0.25))
 
-/** @param whole the number in the suite; mutation testing uses a fiftieth (`PROPERTY_RUNS=0.02`), but at least 20 */
+/** @param whole the number in a full matrix; mutation testing uses a fiftieth (`PROPERTY_RUNS=0.02`), but at least 20 */
 export function runs(whole: number): number {
   return Math.max(Math.min(whole, 20), Math.round(whole * share))
 }

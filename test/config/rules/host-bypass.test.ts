@@ -6,6 +6,7 @@ import { loadConfig } from '../../../src/config/load.ts'
 import type { Route } from '../../../src/gate/routing/route.ts'
 import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
 import { routeWith } from '../../gate/a-route.ts'
+import { runs } from '../../support/property-runs.ts'
 
 /** `one` and `same` are one service, because they share a target. */
 const upstreams = {
@@ -136,7 +137,7 @@ describe('a bypass', () => {
         if (real.size > 0) open += 1
         expect(new Set(said)).toEqual(real)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
     // Files with and without a bypass must both be common. Otherwise, agreement would prove nothing.
     expect(open).toBeGreaterThan(50)

@@ -1,6 +1,7 @@
 // Tests that the lookup of conflicting routes in maps finds the same conflicts as comparing every pair.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { runs } from '../../support/property-runs.ts'
 import { linesOf } from '../reading.ts'
 
 interface Written {
@@ -57,6 +58,6 @@ it('a problem refers to the first previous route with the same name or with a co
       )
       expect(said.sort()).toEqual(expected.sort())
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })

@@ -7,6 +7,7 @@ import { type FormatName, formatError, formats } from '../../../src/config/forma
 import { schema } from '../../../src/config/sections/schema.ts'
 import { checkShape, type ShapeError } from '../../../src/config/sections/shape.ts'
 import { caseFile } from '../../../src/config/sections/tests.ts'
+import { runs } from '../../support/property-runs.ts'
 
 // `strictSchema` is off because ajv refuses defaults in a union. They are documentation, and the decoder sets them.
 const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictSchema: false })
@@ -142,7 +143,7 @@ describe.each([
       fc.property(fc.array(change, { minLength: 1, maxLength: 6 }), changes =>
         expectSame(changed(valid, changes)),
       ),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 })
