@@ -1,9 +1,9 @@
-// The gateway.yaml of the demo. It uses free ports and a temporary folder.
+// The gateway.yaml of the demo: everything on free ports, everything thrown away afterwards.
 
 /**
- * @param {string} upstream the URL of the demo service
- * @param {string} dataDir a temporary folder
- * @param {string} adminToken the admin token of this run
+ * @param {string} upstream the demo service's URL
+ * @param {string} dataDir a throw-away folder
+ * @param {string} adminToken made for this run
  */
 export function demoConfig(upstream, dataDir, adminToken) {
   return `server:
@@ -16,21 +16,21 @@ admin:
 storage:
   data_dir: ${JSON.stringify(dataDir)}
 mail:
-  smtp: log               # mails are printed to the log, from which the demo reads the code
+  smtp: log               # written to the log, not sent; the demo reads the code from the log
   from: Demo <demo@example.com>
 upstreams:
   demo:
     targets: [${upstream}]
 routes:
-  - name: courses          # one use per day with the plan free, unlimited with other plans
+  - name: courses          # one use a day for plan free, no limit for other plans
     path: /api/v1/courses/*
     upstream: demo
     free_daily: true
-  - name: analyses         # only for the plan pro
+  - name: analyses         # plan pro only
     path: /api/v1/analyses/*
     upstream: demo
     plans: [pro]
-  - name: news             # public
+  - name: news             # no account needed
     path: /news
     upstream: demo
     auth: none

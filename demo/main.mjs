@@ -31,14 +31,16 @@ try {
   await writeFile(file, demoConfig(target, join(folder, 'data'), adminToken))
   gateway = await startGateway(file)
   printer.line(
-    `Ready: ${gateway.address}, its admin listener ${gateway.adminAddress}, its configuration ${file}`,
+    `Ready at ${gateway.address} (admin listener: ${gateway.adminAddress}, configuration: ${file})`,
   )
   const client = createDemoClient(printer)
   const place = { gateway: gateway.address, admin: gateway.adminAddress, adminToken }
   printConsole(place)
   const user = await walk(client, place, gateway.mailOf)
   printer.line()
-  printer.line(client.allAsDue ? 'Every step answered as it should.' : 'A step did not answer as it should.')
+  printer.line(
+    client.allAsDue ? 'Every step had the expected response.' : 'A step had an unexpected response.',
+  )
   if (!process.argv.includes('--exit')) {
     invite(place, user)
     await ended
@@ -110,7 +112,7 @@ async function startGateway(file) {
  */
 function invite({ gateway, admin, adminToken }, { token, email, password }) {
   printer.line()
-  printer.heading('It stays up. To go on by hand (Ctrl-C ends it and removes the folder):')
+  printer.heading('The gateway keeps running. Try these commands (Ctrl-C stops it and deletes its data):')
   printer.line(`curl -i ${gateway}/news`)
   printer.line(`curl -i ${gateway}/api/v1/courses/1 -H 'Authorization: Bearer ${token}'`)
   printer.line(`curl -i ${gateway}/api/v1/auth/login -d '${JSON.stringify({ email, password })}'`)

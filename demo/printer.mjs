@@ -33,7 +33,7 @@ export function createPrinter(out) {
       line(`${mark} ${bold(`${step}. ${title}`)}`)
       line(`  → ${method} ${new URL(url).pathname}${body === undefined ? '' : ` ${dim(json(body))}`}`)
       line(`  ← ${status} ${dim(json(answer))}`)
-      if (due !== undefined) line(red(`  ${due} was due`))
+      if (due !== undefined) line(red(`  expected ${due}`))
     },
     /** @param {Mail} mail */
     mail({ to, subject, text }) {

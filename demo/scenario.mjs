@@ -18,35 +18,38 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   const account = await post('Register', 'register', credentials, 201)
   const first = (await post('Log in', 'login', credentials, 200)).body
   const token = String(first.access_token)
-  await get('A counted call: the first of the day passes', '/api/v1/courses/1', token, 200)
-  await get('The second is one too many for plan free', '/api/v1/courses/1', token, 429)
-  await get('A route of plan pro', '/api/v1/analyses/7', token, 403)
-  await client.send('An operator changes the plan', {
+  await get('First request of the day on a limited route: allowed', '/api/v1/courses/1', token, 200)
+  await get('Second request: refused, plan free allows one a day', '/api/v1/courses/1', token, 429)
+  await get('Route for plan pro: refused', '/api/v1/analyses/7', token, 403)
+  await client.send('An operator changes the plan to pro', {
     method: 'PATCH',
     url: `${admin}/admin/v1/users/${account.body.user_id}`,
     token: adminToken,
     body: { plan: 'pro' },
     due: 200,
   })
-  await get('The same token, from now on with plan pro', '/api/v1/analyses/7', token, 200)
-  const second = (await post('Refresh: a new pair', 'refresh', { refresh_token: first.refresh_token }, 200))
-    .body
-  await post('The first refresh token again: refused', 'refresh', { refresh_token: first.refresh_token }, 401)
+  await get('Same route, same token: allowed with plan pro', '/api/v1/analyses/7', token, 200)
+  const second = (
+    await post('Refresh: a new pair of tokens', 'refresh', { refresh_token: first.refresh_token }, 200)
+  ).body
+  await post('Same refresh token again: refused', 'refresh', { refresh_token: first.refresh_token }, 401)
   await post('Log out', 'logout', { refresh_token: second.refresh_token }, 200)
-  await post('What was logged out is of no more use', 'refresh', { refresh_token: second.refresh_token }, 401)
+  await post('Refresh after the logout: refused', 'refresh', { refresh_token: second.refresh_token }, 401)
   const { email } = credentials
-  await post('The password is forgotten: the same answer whoever asks', 'password/forgot', { email }, 202)
+  await post('Forgotten password: the same response for unknown emails', 'password/forgot', { email }, 202)
   const [code] = /^\d{8}$/m.exec((await mailOf('reset')).text) ?? []
   const reset = { email, code, new_password: 'staple battery horse' }
-  await post('The code of the mail sets another', 'password/reset', reset, 200)
+  await post('Set a new password with the code of the mail', 'password/reset', reset, 200)
   await mailOf('password_changed')
-  await post('The code is good once', 'password/reset', reset, 400)
-  await post('The password before', 'login', credentials, 401)
-  const third = (await post('The new one', 'login', { email, password: reset.new_password }, 200)).body
+  await post('Same code again: refused', 'password/reset', reset, 400)
+  await post('Log in with the old password: refused', 'login', credentials, 401)
+  const third = (
+    await post('Log in with the new password', 'login', { email, password: reset.new_password }, 200)
+  ).body
   const password = 'horse staple battery'
   const change = { current_password: reset.new_password, new_password: password }
   const last = (
-    await client.send('Who is signed in changes it: every session ends, and a new one opens', {
+    await client.send('Change the password: all sessions end, a new session starts', {
       method: 'POST',
       url: `${auth}/password`,
       token: String(third.access_token),
@@ -54,7 +57,7 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
       due: 200,
     })
   ).body
-  await post('The session of before', 'refresh', { refresh_token: third.refresh_token }, 401)
-  await get('What the gateway keeps of one', '/api/v1/auth/account', String(last.access_token), 200)
+  await post('Refresh with the old session: refused', 'refresh', { refresh_token: third.refresh_token }, 401)
+  await get('Show the account', '/api/v1/auth/account', String(last.access_token), 200)
   return { token: String(last.access_token), email, password }
 }

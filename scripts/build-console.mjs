@@ -1,4 +1,4 @@
-// A step of `npm run build`. Bundles `console/` into `dist/console` with hashed names, and compresses each file.
+// A step of `npm run build`: bundles `console/` into `dist/console`, under hashed names, each file compressed beforehand.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -46,11 +46,11 @@ for (const [name, body] of bodies) {
   hashed.set(name, `/console/assets/${file}`)
 }
 const page = readFileSync(join(source, 'page.html'), 'utf8').replace(/\{([\w.]+)\}/g, (_, name) => {
-  if (!hashed.has(name)) throw new Error(`page.html refers to ${name}, which was not built`)
+  if (!hashed.has(name)) throw new Error(`page.html refers to ${name}, but no such file was built`)
   return hashed.get(name)
 })
 writeCompressed('page.html', Buffer.from(page))
-// The manifest is written last, so that all files in it exist.
+// The manifest comes last: if it exists, all files that it names exist.
 write('manifest.json', JSON.stringify({ page: 'page.html', assets }))
 removeOthers(target, path => written.has(path))
 

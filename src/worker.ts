@@ -65,7 +65,7 @@ void primary.call('hello', undefined)
 // By default, Node would exit here and abort requests in flight.
 cluster.worker?.once('disconnect', () => {
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
-  running?.logger.error('the primary process has ended: draining')
+  running?.logger.error('primary process ended; draining')
   void end(running?.config.get().server.drain_timeout ?? 0)
 })
 
@@ -87,7 +87,7 @@ async function prepare(config: Config, before: Promise<unknown> | undefined): Pr
   // The primary has abandoned the previously prepared change.
   await prepared?.rollback()
   prepared = undefined
-  if (running === undefined) return { error: 'a worker does not serve yet' }
+  if (running === undefined) return { error: 'a worker is not ready yet' }
   try {
     prepared = await running.dataPlane.prepare(config)
     return {}

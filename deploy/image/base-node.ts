@@ -10,13 +10,13 @@ export function findNode(version: string): string {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  if (status !== 0) throw new Error(`Node ${version} cannot be had from npm`)
+  if (status !== 0) throw new Error(`cannot install Node ${version} from npm`)
   return dirname(stdout.trim())
 }
 
 /** @param from the base image, for example `node:24.21.0-…` */
 export function nodeVersion(from: string): string {
   const version = /^node:(\d+\.\d+\.\d+)-/.exec(from)?.[1]
-  if (version === undefined) throw new Error(`${from}: no version of Node`)
+  if (version === undefined) throw new Error(`${from} does not name a Node version`)
   return version
 }

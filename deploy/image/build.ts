@@ -14,7 +14,7 @@ export function makeContext(repository: string, work: string): string {
     .split('\n')
     .filter(line => !/^(#|$)/.test(line))
   if (all !== '*' || exceptions.some(line => !/^![^*]+$/.test(line)))
-    throw new Error('.dockerignore: not read')
+    throw new Error('.dockerignore must be * and then exceptions without wildcards')
   const context = join(work, 'context')
   mkdirSync(context)
   for (const name of exceptions.map(line => line.slice(1))) {
@@ -60,7 +60,7 @@ export function build(stage: Stage, { context, stages, work, node }: Place): Ima
     }
     if (name === 'RUN') {
       const ended = enter(image, ['sh', '-c', words], { writable: true })
-      if (ended.status !== 0) throw new Error(`Dockerfile:${line}: RUN ${words}: exit ${ended.status}`)
+      if (ended.status !== 0) throw new Error(`Dockerfile:${line}: RUN ${words}: exit status ${ended.status}`)
     }
     if (name === 'VOLUME') image.volumes.push(words)
     if (name === 'USER') image.user = words
@@ -96,5 +96,5 @@ function readdirOf(path: string): string[] | undefined {
 
 function giveTo(folder: string, uid: number): void {
   const { status } = spawnSync('chown', ['-Rh', `${uid}:${uid}`, folder])
-  if (status !== 0) throw new Error(`chown ${folder}`)
+  if (status !== 0) throw new Error(`chown ${folder} failed`)
 }

@@ -29,7 +29,7 @@ export function readDockerfile(text: string): Stage[] {
       stages.push({ name: as, from, instructions: [] })
       continue
     }
-    if (!known.has(name)) throw new Error(`Dockerfile:${line}: ${name} is not replayed`)
+    if (!known.has(name)) throw new Error(`Dockerfile:${line}: the replay does not support ${name}`)
     const { flags, words } = withoutFlags(rest)
     stages.at(-1)?.instructions.push({ name, words, flags, line })
   }
@@ -39,7 +39,7 @@ export function readDockerfile(text: string): Stage[] {
 /** Returns the words of an instruction in the JSON form. */
 export function execForm(words: string): string[] {
   const parsed: unknown = JSON.parse(words)
-  if (!Array.isArray(parsed)) throw new Error(`not in the JSON form: ${words}`)
+  if (!Array.isArray(parsed)) throw new Error(`not in JSON form: ${words}`)
   return parsed
 }
 

@@ -17,7 +17,7 @@ import { tryOut } from './try-out.ts'
 const repository = dirname(realpathSync(fileURLToPath(new URL('../../package.json', import.meta.url))))
 
 if (process.platform !== 'linux' || process.getuid?.() !== 0) {
-  console.error('the replay needs Linux and root, for chroot and mount namespaces')
+  console.error('The replay needs Linux and root, for chroot and mount namespaces.')
   process.exit(1)
 }
 await runAndCleanUp(async () => {
@@ -33,7 +33,7 @@ await runAndCleanUp(async () => {
     stages.set(stage.name, build(stage, { context, stages, work, node }))
   }
   const image = [...stages.values()].at(-1)
-  if (image === undefined) throw new Error('the Dockerfile has no stage')
+  if (image === undefined) throw new Error('the Dockerfile contains no stage')
   await tryOut(image, version)
   return 0
 })

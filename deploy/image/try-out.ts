@@ -33,7 +33,7 @@ export async function tryOut(image: Image, version: string): Promise<void> {
 
 function check(title: string, isTrue: boolean): void {
   console.log(`${isTrue ? 'ok  ' : 'FAIL'}  ${title}`)
-  if (!isTrue) throw new Error(`the image does not hold: ${title}`)
+  if (!isTrue) throw new Error(`check of the image failed: ${title}`)
 }
 
 function statusOf(image: Image, program: readonly string[], env: Environment = {}): number | null {
@@ -48,44 +48,47 @@ function outputOf(image: Image, program: readonly string[], env: Environment): s
 function lookAround(image: Image, version: string): void {
   const status = (...program: string[]) => statusOf(image, program)
   const node = (script: string) => status('node', '-e', `process.exit(${script} ? 0 : 1)`)
-  check("Node is the base image's", node(`process.version === 'v${version}'`) === 0)
+  check('Node has the version of the base image', node(`process.version === 'v${version}'`) === 0)
   check('the user is not root', !/^(0|root)\b/.test(image.user))
   const rights = `/^(Cap\\w+:\\s0+\\n){5}NoNewPrivs:\\s1$/m.test(fs.readFileSync('/proc/self/status', 'utf8'))`
-  check('it has no capabilities, and no way to any', node(rights) === 0)
+  check('the process has no capabilities and cannot gain any', node(rights) === 0)
   check('NODE_ENV is production', image.env.NODE_ENV === 'production')
   check(
-    'nothing can be written beside the volume',
+    'only the volume is writable',
     ['/app/x', '/tmp/x', '/etc/x', '/x'].every(path => status('touch', path) !== 0),
   )
-  check('the volume can be written to', status('touch', '/data/x') === 0)
-  check('there is no package that only development needs', status('ls', '/app/node_modules/vitest') !== 0)
+  check('the volume is writable', status('touch', '/data/x') === 0)
+  check('the image contains no development packages', status('ls', '/app/node_modules/vitest') !== 0)
   check(
-    'there are no sources and no package lock',
+    'the image contains no sources and no package-lock.json',
     status('ls', '/app/src') !== 0 && status('ls', '/app/package-lock.json') !== 0,
   )
   const reads = outputOf(image, [...image.entrypoint, '--version'], { NODE_DEBUG_NATIVE: 'COMPILE_CACHE' })
-  check("the program's code is compiled for its user", /dist\/run-\w+\.js was accepted/.test(reads))
+  check('the program loads its compile cache', /dist\/run-\w+\.js was accepted/.test(reads))
   const hashes =
     "require('argon2').hash('x').then(hash => process.exit(hash.startsWith('$argon2id$') ? 0 : 1))"
-  check("argon2's prebuilt binary loads and hashes", status('node', '-e', hashes) === 0)
-  check('the health check fails while nothing runs', status(...image.health) === 1)
+  check('the prebuilt binary of argon2 loads and hashes', status('node', '-e', hashes) === 0)
+  check('the health check fails while no gateway runs', status(...image.health) === 1)
 }
 
 async function tryEmbedded(image: Image, behind: Environment): Promise<void> {
   const ada = { email: 'ada@example.com', password: 'correct horse battery' }
   const refused = await start({ ...image, volumes: [] }, behind, 'embedded, without its volume')
-  check('without a writable folder it ends', refused.isReady === false && (await refused.ended)[0] !== 0)
-  check('and says why', refused.said().includes('the data folder /data cannot be written to'))
+  check(
+    'the gateway exits without a writable folder',
+    refused.isReady === false && (await refused.ended)[0] !== 0,
+  )
+  check('the gateway prints the reason', refused.said().includes('cannot write to the data folder /data'))
 
   const operators = { ...behind, PEAGE_ADMIN_TOKEN: 'a-token-of-32-characters-01234567' }
   const first = await start(image, operators, 'embedded')
   try {
-    check('it becomes ready', first.isReady)
+    check('the gateway becomes ready', first.isReady)
     check('the health check passes', statusOf(image, image.health, first.env) === 0)
-    check('an account can be made', (await first.post('register', ada)).status === 201)
+    check('an account can be registered', (await first.post('register', ada)).status === 201)
     const console_ = await fetch(`${first.admin}/console`)
     check(
-      'the console is there',
+      'the admin listener serves the console',
       console_.status === 200 && (await console_.text()).includes('/console/assets/'),
     )
   } finally {
@@ -93,7 +96,7 @@ async function tryEmbedded(image: Image, behind: Environment): Promise<void> {
   }
   const second = await start(image, behind, 'embedded, on the same volume')
   try {
-    check('the account is there after a restart', (await second.post('login', ada)).status === 200)
+    check('the account exists after a restart', (await second.post('login', ada)).status === 200)
   } finally {
     await second.stop()
   }
@@ -102,13 +105,13 @@ async function tryEmbedded(image: Image, behind: Environment): Promise<void> {
 async function tryWithStores(image: Image, behind: Environment): Promise<void> {
   const services = await openServices()
   if (services === undefined)
-    return console.log('left out: a try with Postgres and Redis, which are not here')
+    return console.log('skipped: the run with Postgres and Redis, which are not available')
   const stores = { DATABASE_URL: await services.createDatabase(), REDIS_URL: await services.createRedis() }
   const env = { ...behind, ...stores, PEAGE_KEY_SECRET: 'a-secret-of-32-characters-012345' }
-  check('nothing at all can be written', statusOf(image, ['touch', '/data/x']) !== 0)
+  check('no folder is writable', statusOf(image, ['touch', '/data/x']) !== 0)
   const gateway = await start(image, env, `with Postgres and Redis (${services.origin})`)
   try {
-    check('it becomes ready', gateway.isReady)
+    check('the gateway becomes ready', gateway.isReady)
     const ada = { email: 'ada@example.com', password: 'correct horse battery' }
     const { user_id } = (await (await gateway.post('register', ada)).json()) as { user_id: number }
     const { access_token } = (await (await gateway.post('login', ada)).json()) as { access_token: string }
@@ -119,9 +122,9 @@ async function tryWithStores(image: Image, behind: Environment): Promise<void> {
       'a request reaches the upstream',
       answer.status === 200 && (await answer.text()) === String(user_id),
     )
-    check('the day’s second use is refused', (await use()).status === 429)
+    check('the second use of the day is refused', (await use()).status === 429)
     const listed = [...image.entrypoint, 'users', 'list']
-    check('commands run beside it', statusOf(image, listed, gateway.env) === 0)
+    check('commands run next to the gateway', statusOf(image, listed, gateway.env) === 0)
   } finally {
     await gateway.stop()
   }
@@ -139,7 +142,7 @@ async function start(image: Image, settings: Environment, title: string) {
     PEAGE_HEALTH_URL: `${admin}/healthz`,
   }
   const words = [...image.entrypoint, ...image.command]
-  console.log(`[run] ${words.join(' ')} as ${image.user}, the root file system read-only, ${title}`)
+  console.log(`[run] ${words.join(' ')} as ${image.user}, read-only root file system, ${title}`)
   const child = spawn('unshare', entering(image, words, { env }), { stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = once(child, 'exit')
   let said = ''
@@ -161,7 +164,7 @@ async function start(image: Image, settings: Environment, title: string) {
       child.kill(image.stopSignal ?? 'SIGTERM')
       const [code] = await Promise.race([ended, sleep(15_000, ['not within 15 s'] as const)])
       child.kill('SIGKILL')
-      check('the stop signal ends it with exit 0', code === 0)
+      check('the gateway exits with status 0 after the stop signal', code === 0)
     },
   }
 }

@@ -10,7 +10,9 @@ const { stdout, error } = spawnSync('npm', ['audit', '--omit=dev', '--json'], {
 const report = parse(stdout)
 const total = report?.metadata?.vulnerabilities?.total
 if (total === undefined) {
-  console.log(`not audited, the registry gives no answer: ${report?.message ?? error?.message ?? 'not JSON'}`)
+  console.log(
+    `not audited: the registry did not respond (${report?.message ?? error?.message ?? 'not JSON'})`,
+  )
 } else {
   for (const { name, severity, range } of Object.values(report.vulnerabilities))
     console.log(`${severity}: ${name} ${range}`)

@@ -1,4 +1,4 @@
-// The pinned dependencies of the npm package: package-lock.json without development dependencies.
+// What the npm package brings, to the version and the digest: package-lock.json without what development needs.
 import { minVersion, satisfies } from 'semver'
 
 /**
@@ -13,11 +13,11 @@ import { minVersion, satisfies } from 'semver'
  * @property {Record<string, string>} [devDependencies]
  */
 
-/** @typedef {{ packages: Record<string, Locked> }} Lock the used part of package-lock.json */
+/** @typedef {{ packages: Record<string, Locked> }} Lock package-lock.json, as far as it is read here */
 
 /**
- * Returns the content of npm-shrinkwrap.json, which pins the dependencies of an installed package. npm ignores its
- * `package-lock.json` and `overrides`.
+ * The content of npm-shrinkwrap.json. Without it an installed package's dependencies float, since npm heeds neither
+ * `package-lock.json` nor `overrides` of what it installs.
  * @param {Lock} lock
  * @returns {Lock}
  */
@@ -29,15 +29,18 @@ export function pinned(lock) {
 }
 
 /**
- * Returns the dependencies that do not support the lowest supported Node version of each release line.
+ * The packages that do not admit the lowest Node of each line that the package itself admits.
  * @param {Lock} lock
- * @returns {string[]} entries like `name@version wants RANGE, not NODE`
+ * @returns {string[]} each as `name@version needs Node RANGE and does not support NODE`
  */
 export function tooNew({ packages: { '': own, ...packages } }) {
   const lowest = (own?.engines?.node ?? '').split('||').map(line => String(minVersion(line)))
   return Object.entries(packages).flatMap(([path, { version, engines }]) =>
     lowest
       .filter(node => !satisfies(node, engines?.node ?? '*'))
-      .map(node => `${path.replace(/^.*node_modules\//, '')}@${version} wants ${engines?.node}, not ${node}`),
+      .map(
+        node =>
+          `${path.replace(/^.*node_modules\//, '')}@${version} needs Node ${engines?.node} and does not support ${node}`,
+      ),
   )
 }

@@ -24,7 +24,7 @@ try {
   const own = read(join(folder, 'node_modules/peage/package.json'))
   const installed = read(join(folder, 'node_modules/.package-lock.json'))
   check(
-    'the lowest Node runs all that comes with it',
+    'every dependency supports the lowest Node',
     [],
     tooNew({ packages: { '': own, ...installed.packages } }),
   )
@@ -58,16 +58,20 @@ function lookInto(tarball) {
     .trim()
     .split('\n')
   check(
-    'no source map without sources',
+    'the package contains no source maps',
     [],
     names.filter(name => name.endsWith('.map')),
   )
   check(
-    'the database that a first start unpacks is there',
+    'the package contains the prepared database',
     true,
     names.includes('package/dist/storage/pglite/prepared-database'),
   )
-  check('the list of common passwords is there', true, names.includes('package/assets/common-passwords.txt'))
+  check(
+    'the package contains the list of common passwords',
+    true,
+    names.includes('package/assets/common-passwords.txt'),
+  )
   /** @param {string} name */
   const textOf = name => String(execFileSync('tar', ['xzOf', tarball, `package/${name}`]))
   /** @type {import('./pinned.mjs').Lock} */
@@ -76,7 +80,7 @@ function lookInto(tarball) {
     ([path, { version, integrity }]) => path && !(version && integrity),
   )
   check(
-    'all it brings is pinned by version and digest',
+    'every dependency is pinned by version and digest',
     [],
     unpinned.map(([path]) => path),
   )
@@ -88,12 +92,12 @@ function lookInto(tarball) {
     .map(([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`)
   /** @param {string[]} names */
   const sorted = names => [...new Set(names)].sort()
-  check('the list of what ships has all of it, and nothing else', sorted(brought), sorted(listed))
+  check('the SBOM lists exactly the pinned dependencies', sorted(brought), sorted(listed))
   const links = [...textOf('README.md').matchAll(/\]\(([^):#]+)[^)]*\)/g)].map(([, target = '']) => target)
   /** @param {string} target */
   const isThere = target => names.some(name => name.startsWith(`package/${target}`))
   check(
-    'every page that README leads to is there',
+    'the package contains every page that README links to',
     [],
     links.filter(target => !isThere(target)),
   )
@@ -102,7 +106,7 @@ function lookInto(tarball) {
 async function tryOut() {
   run('npx', ['--no', 'peage', 'init'])
   const [, schema = ''] = /\$schema=(\S+)/.exec(readFileSync(join(folder, 'gateway.yaml'), 'utf8')) ?? []
-  check('the sample names a schema that is there', true, existsSync(join(folder, schema)))
+  check('the schema of the sample configuration exists', true, existsSync(join(folder, schema)))
   run('npx', ['--no', 'peage', 'check'])
   const program = join(folder, 'node_modules/.bin/peage')
   const listen = { HOST: '127.0.0.1', PORT: '0', ADMIN_LISTEN: '127.0.0.1:0' }
@@ -117,9 +121,9 @@ async function tryOut() {
       method: 'POST',
       body: JSON.stringify({ email: 'ada@example.com', password: 'correct horse battery' }),
     })
-    check('an account can be made', 201, answer.status)
+    check('an account can be registered', 201, answer.status)
     child.kill('SIGTERM')
-    check('it ends with 0', 0, (await ended)[0])
+    check('the gateway exits with status 0', 0, (await ended)[0])
   } finally {
     child.kill('SIGKILL')
   }
@@ -139,7 +143,7 @@ function addressOf(child) {
       const [, address] = /"address":"([^"]+)"/.exec(log) ?? []
       if (address !== undefined) resolve(address)
     })
-    child.once('exit', () => reject(new Error(`it ended before it was ready:\n${log}`)))
+    child.once('exit', () => reject(new Error(`the gateway exited before it was ready:\n${log}`)))
   })
 }
 
@@ -153,7 +157,7 @@ function run(program, words) {
 function check(title, due, seen) {
   const isTrue = JSON.stringify(due) === JSON.stringify(seen)
   console.log(`${isTrue ? 'ok  ' : 'FAIL'}  ${title}`)
-  if (!isTrue) throw new Error(`the package does not hold: ${title}: ${JSON.stringify(seen)}`)
+  if (!isTrue) throw new Error(`check of the package failed: ${title}: ${JSON.stringify(seen)}`)
 }
 
 /** @param {string} file */

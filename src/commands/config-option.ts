@@ -6,7 +6,7 @@ export interface ConfigOption {
 }
 
 export function withConfigOption(command: Command): Command {
-  return command.option('-c, --config <file>', 'the configuration', 'gateway.yaml')
+  return command.option('-c, --config <file>', 'configuration file', 'gateway.yaml')
 }
 
 /** An argument is probably meant as the file, so the error suggests `-c`. */

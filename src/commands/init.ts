@@ -12,14 +12,14 @@ const SCHEMA = new URL('../../gateway.schema.json', import.meta.url)
 
 export function initCommand(io: Io): Command {
   return new Command('init')
-    .description('write a commented sample configuration, where there is no file yet')
-    .argument('[file]', 'where to', 'gateway.yaml')
+    .description('Write a commented sample configuration; never overwrites a file')
+    .argument('[file]', 'file to write', 'gateway.yaml')
     .action(async (name: string) => {
       const file = resolve(io.cwd, name)
       writeNew(file, name)
       const flag = name === 'gateway.yaml' ? '' : ` -c ${name}`
       await print(io.stdout, [
-        `wrote ${name}: name your upstreams and routes in it, then run peage check${flag} and peage start${flag}\n`,
+        `wrote ${name}. Add your upstreams and routes, then run peage check${flag} and peage start${flag}.\n`,
       ])
     })
 }
@@ -40,7 +40,9 @@ function writeNew(file: string, name: string): void {
       closeSync(handle)
     }
   } catch (error) {
-    throw new Error(`${name} is not written: ${reasonOf(error, dirname(file))}`)
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+      throw new Error(`${name} already exists. Nothing was written. Choose another file name.`)
+    throw new Error(`cannot write ${name}: ${reasonOf(error, dirname(file))}`)
   }
 }
 
@@ -58,15 +60,13 @@ function sampleIn(folder: string): string {
 function reasonOf(error: unknown, folder: string): string {
   const { code, message } = error as NodeJS.ErrnoException
   switch (code) {
-    case 'EEXIST':
-      return 'there is something of that name already, and it is left as it is'
     case 'ENOENT':
-      return `there is no folder ${folder}`
+      return `the folder ${folder} does not exist`
     case 'ENOTDIR':
-      return `${folder} is no folder`
+      return `${folder} is not a folder`
     case 'EACCES':
     case 'EPERM':
-      return `this user may not write to ${folder}`
+      return `this user has no write access to ${folder}`
     case 'EROFS':
       return `the file system of ${folder} is read-only`
     case 'ENOSPC':

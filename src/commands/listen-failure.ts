@@ -20,17 +20,17 @@ export function explainListenFailure(error: unknown, { config, file, variables }
   const where =
     named.length === 0 ? '' : ` (${named.length === 1 ? 'variable' : 'variables'} ${named.join(' and ')})`
   const address = `${host.includes(':') ? `[${host}]` : host}:${port}`
-  return new Error(`${reason(address)} ${key} in ${file}${where}`, { cause: error })
+  return new Error(`${reason(address)} in ${key} of ${file}${where}.`, { cause: error })
 }
 
 /** Matches `listen EADDRINUSE: address already in use 0.0.0.0:8080`, or `bind EADDRINUSE 0.0.0.0:8080` in a worker. */
 const failure = /^(?:listen|bind) (E[A-Z]+)\b.* (\S*):([0-9]+)$/
 
 const reasons: Readonly<Record<string, (address: string) => string>> = {
-  EADDRINUSE: address => `another program listens at ${address}. Stop it, or choose another port:`,
+  EADDRINUSE: address => `another program already listens at ${address}. Stop it, or choose another port`,
   EACCES: address =>
-    `the system does not permit this user to listen at ${address}. Choose a port of 1024 or more:`,
-  EADDRNOTAVAIL: address => `this machine does not have the address ${address}. Choose another one:`,
+    `the system does not permit this user to listen at ${address}. Choose a port of 1024 or higher`,
+  EADDRNOTAVAIL: address => `this machine does not have the address ${address}. Choose another address`,
 }
 
 /** Finds the key of the listener by its port first, because the message has the address of a host, not its name. */

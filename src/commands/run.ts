@@ -38,7 +38,9 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
 /** Adds only the command that the first word names. Without a known command, the help text needs all of them. */
 async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
-  const peage = new Command('peage').description(description).version(version)
+  const peage = new Command('peage')
+    .description(description)
+    .version(version, '-V, --version', 'show the version')
   for (const name of namesFor(first)) {
     peage.addCommand(await (commands[name] as (io: Io) => Command | Promise<Command>)(io))
   }
@@ -57,6 +59,8 @@ function configure(command: Command, io: Io): void {
     writeOut: text => void print(io.stdout, [text]),
     writeErr: text => io.stderr.write(text),
   })
+  command.helpOption('-h, --help', 'show this help')
+  if (command.commands.length > 0) command.helpCommand('help [command]', 'Show the help of a command')
   for (const inner of command.commands) configure(inner, io)
 }
 
@@ -67,7 +71,7 @@ function exitCodeOf({ code, exitCode }: CommanderError): number {
 
 function startCommand(io: Io): Command {
   return withConfigurationAlone(new Command('start'))
-    .description('migrate the database, then serve until SIGTERM or SIGINT')
+    .description('Migrate the database and serve requests until SIGTERM or SIGINT')
     .action(async ({ config: file }: ConfigOption) => {
       const { runGateway } = await import('./run-gateway.ts')
       await runGateway(io, file)
@@ -76,7 +80,7 @@ function startCommand(io: Io): Command {
 
 function checkCommand(io: Io): Command {
   return withConfigurationAlone(new Command('check'))
-    .description('validate the configuration without starting')
+    .description('Validate the configuration without starting the gateway')
     .action(async ({ config: file }: ConfigOption) => {
       const { warningLinesOf } = await import('../config/diagnostics.ts')
       const { readTracing } = await import('../observability/tracing/open.ts')
@@ -100,7 +104,7 @@ function count(number: number, noun: string): string {
 /** Applies pending migrations. Several replicas may run it at the same time. */
 function migrateCommand(io: Io): Command {
   return withConfigurationAlone(new Command('migrate'))
-    .description('apply what is new in migrations/ and stop')
+    .description('Apply pending migrations and exit')
     .action(async ({ config: file }: ConfigOption) => {
       const { createLogger } = await import('../observability/logger.ts')
       const { createFailureLog } = await import('../storage/failure-log.ts')
@@ -126,7 +130,7 @@ function migrateCommand(io: Io): Command {
 
 /** Prints the schema that is committed as gateway.schema.json. */
 function schemaCommand(io: Io): Command {
-  return new Command('schema').description('print the JSON Schema of gateway.yaml').action(async () => {
+  return new Command('schema').description('Print the JSON Schema of gateway.yaml').action(async () => {
     const { jsonSchema } = await import('../config/json-schema.ts')
     await print(io.stdout, [`${JSON.stringify(jsonSchema(), null, 2)}\n`])
   })

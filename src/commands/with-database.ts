@@ -10,7 +10,7 @@ import { DataDirLocked } from '../storage/pglite/data-dir-lock.ts'
 import type { Io } from './io.ts'
 import { inPlainWords } from './store-failure.ts'
 
-/** The error if another process holds the data folder. The message completes "in use by process …, which". */
+/** The error if another process holds the data folder. The message follows "… in use by process N." */
 export class PreventedWhileLocked extends Error {
   override readonly name = 'PreventedWhileLocked'
 }
@@ -29,7 +29,7 @@ export async function withDatabase<T>(
   const data_dir = resolve(io.cwd, storage.data_dir)
   // Opening would create the folder with a database without tables.
   if (storage.postgres === '' && !existsSync(join(data_dir, 'postgres'))) {
-    throw new Error(`there is no database in ${data_dir} yet: run peage migrate -c ${file} first`)
+    throw new Error(`there is no database in ${data_dir} yet. Run peage migrate -c ${file} first.`)
   }
   const config = { storage: { ...storage, data_dir, pool: 1, redis: '' } }
   try {
@@ -46,9 +46,7 @@ export async function withDatabase<T>(
       return await whenLocked()
     } catch (prevented) {
       if (!(prevented instanceof PreventedWhileLocked)) throw prevented
-      throw new Error(
-        `the data folder ${data_dir} is in use by process ${error.pid}, which ${prevented.message}`,
-      )
+      throw new Error(`the data folder ${data_dir} is in use by process ${error.pid}. ${prevented.message}`)
     }
   }
 }
@@ -58,5 +56,5 @@ const silentLogger = { info: () => {}, warn: () => {} }
 
 /** For work that a running gateway does not offer. */
 export async function unsupportedWhileRunning(): Promise<never> {
-  throw new PreventedWhileLocked('cannot be asked to do this: stop it first')
+  throw new PreventedWhileLocked('A running gateway cannot do this for the command. Stop that process first.')
 }

@@ -121,7 +121,7 @@ export function createForwarderNotice(
     warned = true
     logger.warn(
       { peer },
-      'X-Forwarded-For from a private address that is not in server.trusted_proxies: its clients share one rate limit',
+      'X-Forwarded-For ignored; the peer is not in server.trusted_proxies, so its clients share one rate limit',
     )
   }
 }

@@ -37,7 +37,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
     const isOver = Date.parse(validTo) < clock.now()
     if (!isOver && Date.parse(validFrom) <= clock.now()) return
     const facts = { file: files.cert, from: validFrom, to: validTo }
-    logger.warn(facts, isOver ? 'the certificate has expired' : 'the certificate is not valid yet')
+    logger.warn(facts, isOver ? 'certificate has expired' : 'certificate is not valid yet')
   }
 
   return {
@@ -59,7 +59,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
           }
           inUse = current
           onChange(contextOf(current))
-          logger.info({ expires: expiryOf(current) }, 'a new certificate is taken')
+          logger.info({ expires: expiryOf(current) }, 'new certificate in use')
           warnIfOutsideValidity(current)
         },
       })

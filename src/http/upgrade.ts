@@ -39,7 +39,7 @@ export function routeUpgrades(
 export function detachSocket(response: ServerResponse): Socket {
   const { socket } = response
   const stopBuffering = bufferedUpgrades.get(response)
-  if (stopBuffering === undefined || socket === null) throw new Error('a connection that was not upgrading')
+  if (stopBuffering === undefined || socket === null) throw new Error('the connection is not upgrading')
   bufferedUpgrades.delete(response)
   socket.setTimeout(0)
   socket.unshift(stopBuffering())

@@ -69,14 +69,14 @@ export function createMailService(
     clock,
     random: Math.random,
     outcomes,
-    onStoreError: error => failureLog('mails cannot be leased or recorded', error),
+    onStoreError: error => failureLog('mail sending paused because of a database error', error),
     onFailure: createFailedMailLog(logger, clock),
   })
   const unwatch = mailQueue.onWake(worker.wake)
   const pruner = createPruner({
     pruneBatch: (now, limit) => mails.prune(new Date(now.getTime() - retentionMs), limit),
     clock,
-    onError: error => failureLog('the log of mails was not pruned', error),
+    onError: error => failureLog('mail log not pruned', error),
   })
   return {
     mails,
@@ -98,7 +98,7 @@ function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templat
   try {
     return readTemplates(folder)
   } catch (error) {
-    logger.error({ err: error }, 'templates of mails cannot be read; mails have the gateway’s own texts')
+    logger.error({ err: error }, 'mail templates cannot be read; using the built-in texts')
     return noTemplates
   }
 }

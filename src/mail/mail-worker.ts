@@ -106,7 +106,7 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     const code = mail.code_id === null ? undefined : await readCode(mail.code_id, new Date(now))
     const isVoid = mail.code_id !== null && code === undefined
     if (isVoid || mail.expires_at.getTime() <= now) {
-      return { responseStatus: null, error: 'expired, or its code is void', result: 'failed' }
+      return { responseStatus: null, error: 'the mail has expired, or its code is invalid', result: 'failed' }
     }
     // The signal may have aborted during the read. A listener added afterwards would not run.
     if (stopping.aborted) return 'unsent'

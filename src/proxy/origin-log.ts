@@ -55,12 +55,13 @@ export function createOriginLog({ logger, clock }: Options): LogOrigin {
     if (isWebSocket || !isCrossOrigin(origin, headers, host) || !isDue(origin)) return
     const route = 'route' in routing ? routing.route : undefined
     const key = route?.cors === undefined ? 'server.cors.origins' : `routes.${route.name}.cors.origins`
-    const text = cors === undefined ? 'page of another origin, and cors is not configured' : notListed
+    const text =
+      cors === undefined ? 'request from a page of another origin, but cors is not configured' : notListed
     logger.info({ origin, key, ...(route === undefined ? {} : { route: route.name }) }, text)
   }
 }
 
-const notListed = 'page of an origin that cors does not list'
+const notListed = 'request from a page whose origin is not in cors.origins'
 
 /**
  * Returns whether CORS applies. It does not apply to a page of the gateway's own origin, a navigation, or a request

@@ -26,7 +26,7 @@ type ServedRequest = IncomingMessage & {
 
 function servedBy(request: ServedRequest) {
   const found = request[served]
-  if (found === undefined) throw new Error('a request that did not come through the gate')
+  if (found === undefined) throw new Error('the request did not pass the gate')
   return found
 }
 

@@ -147,8 +147,8 @@ function warningsOf({ auth, mail }: Config): string[] {
   const bare = [
     ...(auth.keys.length > 0 ? [] : ['signing keys']),
     'webhook secrets',
-    ...(mail === undefined ? [] : ['what tells the codes of mails']),
+    ...(mail === undefined ? [] : ['the secret for mail codes']),
   ]
   const all = [bare.slice(0, -1).join(', '), ...bare.slice(-1)].filter(part => part !== '').join(' and ')
-  return [`auth.key_secret is not set: ${all} stand unencrypted in the database`]
+  return [`auth.key_secret is not set, so the database stores ${all} unencrypted`]
 }

@@ -41,7 +41,7 @@ export function startBackgroundWork(
     outcomes: metrics.counters.events,
     onError: failureLog,
     onNotTaken: (problem, failures) =>
-      logger.warn({ problem, failures }, 'events not taken by the service of events.url'),
+      logger.warn({ problem, failures }, 'events not accepted by the events.url service'),
   })
   const { sessions, codeIssues } = stores
   const pruner = createPruner({

@@ -50,7 +50,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
     counters.countReload('refused')
     onOutcome({ problems })
     source?.onRefused(lines)
-    logger.error({ problems: lines }, 'the new configuration is refused, the one before stays in force')
+    logger.error({ problems: lines }, 'new configuration rejected; the previous one stays active')
   }
 
   async function apply({ config: written, lines, warnings, listing, digest }: ReadConfig): Promise<void> {
@@ -70,14 +70,14 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
     const problems = late.map(pid => ({
       ...start,
       path: '',
-      text: `worker ${pid} did not activate it in time`,
+      text: `worker ${pid} did not activate the configuration in time and is being replaced`,
     }))
     onOutcome({ problems, active: { config, listing, restartRequired } })
     for (const pointer of restartRequired) {
       const key = pointer.slice(1).replaceAll('/', '.')
       logger.warn(
         { key, line: lineOf(lines, pointer) },
-        `${key} cannot be reloaded: restart to take its change`,
+        `${key} changed; restart the gateway to apply the change`,
       )
     }
     logWarnings(warnings, logger)
@@ -88,7 +88,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
         if (current.get() === config && counters.lastReload() === 'incomplete') counters.completeReload()
       })
     } else if (isSameFile && Object.keys(changes).length === 0) logger.info({}, unchanged)
-    else logger.info(changes, 'the configuration is reloaded')
+    else logger.info(changes, 'configuration reloaded')
   }
 
   async function reload({ file }: ReloadSource): Promise<void> {
@@ -104,7 +104,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
       if (failure !== undefined) return tryAgainLater(failure)
       retry = undefined
       // The file is valid, and the error message may contain values of the file.
-      const text = 'the configuration cannot be served with; the log says why'
+      const text = 'the gateway cannot apply this configuration; the log contains the reason'
       refuse([`error: ${error instanceof Error ? error.message : error}`], [{ ...start, path: '', text }])
     }
   }
@@ -140,11 +140,11 @@ const start = { line: 1, column: 1 }
 /** The delay before a retry after a failure of the machine. */
 const retryMs = 1_000
 
-const unread = 'the configuration could not be read: the gateway tries again every second'
+const unread = 'configuration could not be read; trying again every second'
 
-const incomplete = 'the reload is incomplete: workers that did not activate it in time are replaced'
+const incomplete = 'reload incomplete; replacing workers that did not activate the configuration in time'
 
-const unchanged = 'the configuration is reloaded, and unchanged: the file has the same bytes as before'
+const unchanged = 'configuration reloaded; the file is unchanged'
 
 type Lines = Readonly<Record<string, number>>
 

@@ -47,7 +47,7 @@ export async function buildIndexesConcurrently(
       log('info', `index ${name} built`)
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      log('warn', `index ${name} cannot be built now, the next start tries again: ${reason}`)
+      log('warn', `index ${name} not built; the next start tries again (${reason})`)
     } finally {
       await client.query('reset lock_timeout')
       await client.query('reset statement_timeout')

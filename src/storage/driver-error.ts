@@ -24,7 +24,7 @@ export function toStorageError(error: unknown): StorageError {
   const { message, code, constraint, routine } = (
     typeof error === 'object' ? (error ?? {}) : {}
   ) as ServerError
-  const text = typeof message === 'string' && message !== '' ? message : 'unknown failure'
+  const text = typeof message === 'string' && message !== '' ? message : 'unknown error'
   const state = sqlState(code)
   if (state === undefined)
     return new StorageError(`database: ${withSystemCode(text, code)}`, undefined, undefined)

@@ -54,7 +54,7 @@ export async function runMigrations(
     log('info', `migration ${name} applied`)
   }
   while ((await applyPending(client, log, onApplied, dir)) === 'locked') {
-    log('warn', 'a migration waits for a table that another program has locked')
+    log('warn', 'migration waits for a table that another program has locked')
     await sleep(LOCK_RETRY_MS)
   }
   return applied
@@ -144,7 +144,7 @@ interface Applied {
  */
 async function readApplied(client: MigrationClient): Promise<Applied> {
   const [found] = (await client.query(findListSql)).rows as { schema: string | null; list: string | null }[]
-  if (!found?.schema) throw new Error('no schema of the search_path is there')
+  if (!found?.schema) throw new Error('no schema of the search_path exists')
   if (found.list === null) return { schema: found.schema, names: [] }
   const { rows } = await client.query(`select name from ${found.list} order by id`)
   return { schema: found.schema, names: (rows as { name: string }[]).map(({ name }) => name) }
@@ -163,7 +163,7 @@ function isUpToDate(applied: readonly string[], dir: string): boolean {
   const files = migrationNames(dir)
   for (const [i, name] of applied.slice(0, files.length).entries()) {
     if (name !== files[i])
-      throw new Error(`migration ${files[i]} is not applied, and precedes ${name}, which is`)
+      throw new Error(`migration ${name} is applied, but the earlier migration ${files[i]} is not`)
   }
   return applied.length >= files.length
 }

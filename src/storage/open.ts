@@ -96,7 +96,7 @@ async function withRedis(
         onDown: reason =>
           logger.warn(
             { reason },
-            'redis is down: rate limits are counted in memory, usage in the database alone',
+            'redis is down; rate limits are counted in memory, daily uses only in the database',
           ),
       })
     : undefined
@@ -106,7 +106,7 @@ async function withRedis(
     await redis?.close()
     throw error
   }
-  const onFailure = (error: unknown) => failureLog('rate limits counted in memory of this process', error)
+  const onFailure = (error: unknown) => failureLog('rate limits counted in the memory of this process', error)
   const scriptRunner = redis && spans ? tracedScriptRunner(redis, spans) : redis
   const log: MigrationLog = (level, line) => logger[level]({}, line)
   return {
@@ -131,7 +131,7 @@ async function withRedis(
       const { open, reason } = await database.warmUp()
       if (reason === undefined) return
       const fields = { reason, open, pool: storage.pool }
-      logger.warn(fields, 'postgres pool only partly warmed up: the remaining connections open on demand')
+      logger.warn(fields, 'postgres pool only partly warmed up; the remaining connections open on demand')
     },
     async close() {
       await scriptRunner?.close()

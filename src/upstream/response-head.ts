@@ -78,7 +78,7 @@ function isOnlyChunked(value: string): boolean {
 }
 
 function unsupportedTransferCoding(): Refusal {
-  const cause = new Error('the upstream’s answer has a transfer coding other than chunked')
+  const cause = new Error('the upstream response has a transfer coding other than chunked')
   return new Refusal('upstream_unreachable', { cause })
 }
 

@@ -56,7 +56,7 @@ export function createAlertService(
     clock,
     random: Math.random,
     outcomes,
-    onError: error => failureLog('webhook deliveries cannot be leased or recorded', error),
+    onError: error => failureLog('webhook deliveries paused because of a database error', error),
   })
   const pruner = createPruner({
     async pruneBatch(now, limit) {

@@ -24,22 +24,20 @@ interface Options extends ConfigOption {
 
 export function explainCommand(io: Io): Command {
   const explain = new Command('explain')
-    .description('say what becomes of a request: its route, guards, upstream and header fields')
-    .argument('<method>', 'such as GET')
-    .argument('<path>', 'such as /api/v1/courses/1, or a whole URL')
-    .addOption(new Option('--as <who>', 'who calls').choices(['anonymous', ...plans]).default('anonymous'))
+    .description('Show how a request would be handled: route, guards, upstream, headers')
+    .argument('<method>', 'for example GET')
+    .argument('<path>', 'for example /api/v1/courses/1, or a whole URL')
     .addOption(
-      new Option('--used-today <n>', 'uses of the day that are spent').argParser(readCount).default(0),
+      new Option('--as <who>', 'caller to simulate').choices(['anonymous', ...plans]).default('anonymous'),
     )
-    .option('--unverified', 'the email of who calls is not verified')
+    .addOption(new Option('--used-today <n>', 'daily uses already spent').argParser(readCount).default(0))
+    .option('--unverified', 'simulate a caller with an unverified email')
     .addOption(
-      new Option('--user <user>', 'this user calls: an id or an email; the database has the record')
+      new Option('--user <user>', 'simulate this user (ID or email), read from the database')
         .argParser(readUser)
         .conflicts(['as', 'usedToday', 'unverified']),
     )
-    .option('--host <host>', 'the host that is asked for (default: localhost)', text =>
-      parseOption('host', text),
-    )
+    .option('--host <host>', 'host of the request (default: localhost)', text => parseOption('host', text))
     .option('--json', 'print JSON')
   return withConfigOption(explain).action(async (method: string, path: string, options: Options) => {
     const { config: file, host, json } = options

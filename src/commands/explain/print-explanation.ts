@@ -8,7 +8,7 @@ export function explanationAsJson(explanation: Explanation): string {
 }
 
 export function explanationAsText(explanation: Explanation): string {
-  const { request, route, guards, refusal, upstream, headers } = explanation
+  const { request, route, guards, upstream, headers } = explanation
   const { method, path, host, as, usedToday, verified, user } = request
   const who = user === undefined ? '' : `, user ${user.id}${user.isActive ? '' : ' (inactive)'}`
   const used = as !== 'anonymous' && usedToday > 0 ? `, ${usedToday} used today` : ''
@@ -18,17 +18,16 @@ export function explanationAsText(explanation: Explanation): string {
     '',
     ...rows('route', [route ?? 'none']),
     ...rows('guards', guards.map(guardAsText)),
-    ...rows('answer', [outcomeOf(explanation)]),
+    ...rows('response', [outcomeOf(explanation)]),
   ]
   if (upstream !== null) {
     const others = upstream.urls.length - 1
     const more =
-      others === 0 ? '' : ` (or the same at ${others === 1 ? 'its other target' : `one of ${others} others`})`
+      others === 0 ? '' : ` (or ${others === 1 ? 'the other target' : `one of ${others} other targets`})`
     lines.push(...rows('upstream', [`${upstream.name}  ${upstream.url}${more}`]))
-    lines.push(...rows('to it', changesAsText(headers.request)))
+    lines.push(...rows('request headers', changesAsText(headers.request)))
   }
-  const title = refusal === null ? 'from it' : 'fields'
-  lines.push(...rows(title, changesAsText(headers.response)))
+  lines.push(...rows('response headers', changesAsText(headers.response)))
   return `${lines.join('\n')}\n`
 }
 
@@ -39,8 +38,8 @@ function guardAsText({ guard, outcome, status, error }: GuardOutcome): string {
 
 function outcomeOf({ refusal, own, upstream }: Explanation): string {
   if (refusal !== null) return `${refusal.status} ${refusal.code}: ${refusal.sentence}`
-  if (own !== null) return `the gateway's own endpoint ${own}`
-  return `the upstream's: it is forwarded to ${upstream?.name}`
+  if (own !== null) return `from the gateway endpoint ${own}`
+  return `from the upstream ${upstream?.name}`
 }
 
 function changesAsText({ set, remove }: HeaderDiff): string[] {
@@ -51,5 +50,5 @@ function changesAsText({ set, remove }: HeaderDiff): string[] {
 }
 
 function rows(title: string, texts: readonly string[]): string[] {
-  return texts.map((text, index) => `${(index === 0 ? title : '').padEnd(9)} ${text}`)
+  return texts.map((text, index) => `${(index === 0 ? title : '').padEnd(16)} ${text}`)
 }

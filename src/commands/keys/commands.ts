@@ -13,9 +13,7 @@ import { keysAsJson, keysAsTable, resealedAsJson, resealedAsText } from './print
 import type { WithKeys } from './with-keys.ts'
 
 export function keysCommand(io: Io): Command {
-  const keys = new Command('keys').description(
-    'administer signing keys; KID is a name that `keys list` shows',
-  )
+  const keys = new Command('keys').description('Manage signing keys; <kid> is an ID from `keys list`')
   for (const command of [generate(io), list(io), rotate(io), retire(io), reseal(io)]) {
     keys.addCommand(withConfigOption(command).option('--json', 'print JSON'))
   }
@@ -34,16 +32,19 @@ const algorithms: readonly SigningAlgorithm[] = ['ES256', 'EdDSA', 'RS256']
 const defaultAlgorithm: SigningAlgorithm = 'ES256'
 
 function algOption(): Option {
-  return new Option('--alg <alg>', `what the new key signs with (default: "${defaultAlgorithm}")`).choices(
+  return new Option('--alg <alg>', `algorithm of the new key (default: "${defaultAlgorithm}")`).choices(
     algorithms,
   )
 }
 
 function generate(io: Io): Command {
   return new Command('generate')
-    .description('make a key that is published and verifies; `keys rotate KID` lets it sign')
+    .description('Create and publish a key that does not sign yet; activate it with `keys rotate KID`')
     .addOption(algOption())
-    .option('--out <file>', 'write a private JWK for auth.keys instead, mode 0600; needs no configuration')
+    .option(
+      '--out <file>',
+      'write a private JWK for auth.keys to this file instead (mode 0600); needs no configuration',
+    )
     .action(async ({ config, json, alg = defaultAlgorithm, out }: NewKeyOptions & { out?: string }) => {
       if (out !== undefined) {
         const kid = await writeKeyFile(io, out, alg)
@@ -51,20 +52,25 @@ function generate(io: Io): Command {
           io,
           json,
           { kid, alg, file: out },
-          `key ${kid} (${alg}) is in ${out}: name it in auth.keys`,
+          `key ${kid} (${alg}) is in ${out}. Add this file to auth.keys.`,
         )
       }
       await withKeys(io, config, async keys => {
         const kid = await keys.generate(alg)
-        const next = `peage keys rotate ${kid} lets it sign`
-        await report(io, json, { kid, alg }, `key ${kid} (${alg}) is published and verifies; ${next}`)
+        const next = `To sign with it, run peage keys rotate ${kid}.`
+        await report(
+          io,
+          json,
+          { kid, alg },
+          `key ${kid} (${alg}) is published and does not sign yet. ${next}`,
+        )
       })
     })
 }
 
 function list(io: Io): Command {
   return new Command('list')
-    .description('show the keys, and which of them signs')
+    .description('List the keys and show which key signs')
     .action(async ({ config, json }: Options) => {
       const { listKeys } = await import('./with-keys.ts')
       const keys = await listKeys(io, config)
@@ -74,23 +80,23 @@ function list(io: Io): Command {
 
 function rotate(io: Io): Command {
   return new Command('rotate')
-    .description('let a new key sign, or the one that is named, when every replica knows it')
-    .addArgument(new Argument('[kid]', 'a key that `keys generate` made, or one to go back to'))
+    .description('Sign with a new key, or with KID, once all replicas have it')
+    .addArgument(new Argument('[kid]', 'key from `keys generate`, or a previous key'))
     .addOption(algOption())
     .action((kid: string | undefined, { config, json, alg }: NewKeyOptions, command: Command) => {
       if (kid !== undefined && alg !== undefined) {
-        command.error('error: --alg is for a new key, and KID is one that there is', { exitCode: 2 })
+        command.error('error: --alg is for a new key and cannot be used with KID', { exitCode: 2 })
       }
       return withKeys(io, config, async keys => {
         const rotation = await keys.rotate(kid === undefined ? { alg: alg ?? defaultAlgorithm } : { kid })
         if (rotation === 'unknown') throw noSuchKey(kid)
-        if (rotation === 'signs') throw new Error(`key ${kid} signs already`)
+        if (rotation === 'signs') throw new Error(`key ${kid} already signs`)
         // The command returns only after the key signs, so that the next command of a script can rely on it.
         if (rotation.waitMs > 0) {
-          io.stderr.write(`key ${rotation.kid} signs in ${Math.ceil(rotation.waitMs / 1000)} s\n`)
+          io.stderr.write(`key ${rotation.kid} will sign in ${Math.ceil(rotation.waitMs / 1000)} s\n`)
           await sleep(rotation.waitMs + replicaMarginMs)
         }
-        await report(io, json, { kid: rotation.kid }, `key ${rotation.kid} signs`)
+        await report(io, json, { kid: rotation.kid }, `key ${rotation.kid} now signs`)
       })
     })
 }
@@ -100,17 +106,19 @@ const replicaMarginMs = 250
 
 function retire(io: Io): Command {
   return new Command('retire')
-    .description('delete a key that does not sign any more: no token that it signed is good from then on')
+    .description('Delete a key that no longer signs; its tokens become invalid')
     .addArgument(new Argument('<kid>'))
-    .option('--force', 'also where tokens that it signed may still be in use')
+    .option('--force', 'delete it even if its tokens may still be in use')
     .action((kid: string, { config, json, force }: Options & { force?: true }) =>
       withKeys(io, config, async keys => {
         const retirement = await keys.retire(kid, { force: force === true })
         if (retirement.outcome === 'unknown') throw noSuchKey(kid)
         if (retirement.outcome === 'changed')
-          throw new Error(`key ${kid} was changed by somebody else at the same time; it was not retired`)
+          throw new Error(
+            `key ${kid} was changed by another process at the same time. It was not retired. Try again.`,
+          )
         if (retirement.outcome !== 'retired') throw retirementError(kid, retirement)
-        await report(io, json, { kid }, `key ${kid} is retired: what it signed is good no more`)
+        await report(io, json, { kid }, `key ${kid} is retired; its tokens are invalid`)
       }),
     )
 }
@@ -118,7 +126,7 @@ function retire(io: Io): Command {
 function reseal(io: Io): Command {
   return new Command('reseal')
     .description(
-      'encrypt under auth.key_secret what auth.key_secret_old encrypted, or what is not encrypted: keys and webhook secrets',
+      'Encrypt stored keys and webhook secrets with auth.key_secret, if unencrypted or under auth.key_secret_old',
     )
     .action(async ({ config, json }: Options) => {
       const { resealAll } = await import('./with-keys.ts')
@@ -139,8 +147,8 @@ async function writeKeyFile(io: Io, file: string, alg: SigningAlgorithm): Promis
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'EEXIST')
-      throw new Error(`${file} is there already, and nothing is written over: name another`)
-    throw new Error(`${file} cannot be written (${code ?? message})`)
+      throw new Error(`${file} already exists. Nothing was written. Choose another file name.`)
+    throw new Error(`cannot write ${file} (${code ?? message})`)
   }
   return kid
 }
@@ -153,27 +161,27 @@ function report(io: Io, json: true | undefined, facts: object, sentence: string)
 }
 
 function noSuchKey(kid: string | undefined): Error {
-  return new Error(`there is no key ${kid}: peage keys list shows which there are`)
+  return new Error(`there is no key ${kid}. Run peage keys list to see all keys.`)
 }
 
 function retirementError(kid: string, retirement: Retirement): Error {
   if ('until' in retirement) {
     const until = retirement.until.toISOString()
     return new Error(
-      `tokens that key ${kid} signed may be good until ${until}: retire it then, or with --force now, which ends them`,
+      `tokens of key ${kid} may be valid until ${until}. Retire the key then, or use --force to end its tokens now.`,
     )
   }
-  const which = retirement.outcome === 'will_sign' ? 'is about to sign' : 'is the one that signs'
-  return new Error(`key ${kid} ${which}: peage keys rotate lets another sign first`)
+  const which = retirement.outcome === 'will_sign' ? 'is about to sign' : 'is the signing key'
+  return new Error(`key ${kid} ${which}. Run peage keys rotate first, to sign with another key.`)
 }
 
 function unreadableAmong(keys: Resealed, webhooks: Resealed): Error | undefined {
   const unread = [
-    ...named('signing key', keys.unreadable),
-    ...named('webhook secret of user', webhooks.unreadable),
+    ...named('signing keys', keys.unreadable),
+    ...named('webhook secrets of users', webhooks.unreadable),
   ]
   if (unread.length === 0) return undefined
-  return new Error(`neither auth.key_secret nor auth.key_secret_old opens the ${unread.join(', and the ')}`)
+  return new Error(`neither auth.key_secret nor auth.key_secret_old decrypts: ${unread.join('; ')}`)
 }
 
 function named(what: string, keys: readonly string[]): string[] {

@@ -26,7 +26,7 @@ export function keysAsJson(keys: readonly ListedKey[]): string {
 
 export function keysAsTable(keys: readonly ListedKey[]): string {
   if (keys.length === 0) return 'no keys\n'
-  const layOut = createTable(['KID', 'ALG', 'CREATED', 'SPENT FROM', 'KEPT IN', 'STATE'])
+  const layOut = createTable(['KID', 'ALG', 'CREATED', 'RETIRABLE FROM', 'STORED IN', 'STATE'])
   return layOut(
     keys.map(key => [
       key.kid,
@@ -60,6 +60,6 @@ export function resealedAsText(keys: Resealed, webhooks: Resealed): string {
 }
 
 function countsOf({ resealed, already, unreadable }: Resealed): string {
-  const unread = unreadable.length === 0 ? '' : `, ${unreadable.length} could not be read`
-  return `${resealed} encrypted anew, ${already} were under auth.key_secret already${unread}`
+  const unread = unreadable.length === 0 ? '' : `, ${unreadable.length} could not be decrypted`
+  return `${resealed} re-encrypted, ${already} already under auth.key_secret${unread}`
 }

@@ -26,7 +26,7 @@ export async function withKeys(
   const config = readConfig(io, file, io.stderr)
   if (config.auth.keys.length > 0) {
     throw new Error(
-      `the keys are in files: they are changed in auth.keys of ${file}, and peage keys generate --out makes one`,
+      `the signing keys are in files. Change auth.keys in ${file}; create a key file with peage keys generate --out FILE.`,
     )
   }
   await withDatabase(
@@ -71,7 +71,9 @@ export async function resealAll(
   const config = readConfig(io, file, io.stderr)
   const sealer = await openSealer(config.auth)
   if (sealer === undefined) {
-    throw new Error(`auth.key_secret in ${file} is not set: there is nothing to encrypt under`)
+    throw new Error(
+      `auth.key_secret is not set in ${file}. Set it first, because this command encrypts with it.`,
+    )
   }
   const work = async (database: Database) => {
     const columns = secretColumns.map(column => createSealedColumn(database, column))

@@ -13,18 +13,19 @@ import { describeFailure } from './describe-failure.ts'
 
 export function mailCommand(io: Io): Command {
   const test = withConfigOption(new Command('test'))
-    .description('send one mail to an address, by mail.smtp, and tell how it went')
-    .argument('<address>', 'who gets it')
+    .description('Send a test mail through mail.smtp and show the result')
+    .argument('<address>', 'recipient of the mail')
     .action(async (address: string, { config: file }: ConfigOption) => {
       if (!isMailbox(address)) {
-        throw usageError(`${JSON.stringify(address)} is not one address that a mail can be sent to`)
+        throw usageError(`${JSON.stringify(address)} is not a valid mail address`)
       }
       const { readConfig } = await import('../read-config.ts')
       const { mail } = readConfig(io, file, io.stderr)
-      if (mail === undefined) throw new Error(`${file} has no mail.smtp: the gateway sends no mails`)
+      if (mail === undefined)
+        throw new Error(`mail.smtp is not set in ${file}, so the gateway cannot send mails`)
       await sendTest(io, mail, address)
     })
-  return new Command('mail').description('mails to users').addCommand(test)
+  return new Command('mail').description('Test the sending of mails').addCommand(test)
 }
 
 function usageError(message: string): CommanderError {
@@ -32,7 +33,8 @@ function usageError(message: string): CommanderError {
 }
 
 async function sendTest(io: Io, { smtp, from, product }: MailConfig, to: string): Promise<void> {
-  if (smtp === 'log') throw new Error('mail.smtp is log: the gateway prints mails and sends none')
+  if (smtp === 'log')
+    throw new Error('mail.smtp is log, so the gateway writes mails to its log and sends none')
   const mail = testMail(from, to, product)
   try {
     await send(smtp, mail)
@@ -40,7 +42,7 @@ async function sendTest(io: Io, { smtp, from, product }: MailConfig, to: string)
     if (!(error instanceof SmtpFailure)) throw error
     throw new Error(describeFailure(error, smtp, mail))
   }
-  await print(io.stdout, [`${smtp.host}:${smtp.port} took the mail to ${to} (${mail.messageId})\n`])
+  await print(io.stdout, [`${smtp.host}:${smtp.port} accepted the mail for ${to} (${mail.messageId})\n`])
 }
 
 /** The time limit for the whole SMTP conversation. */
@@ -62,7 +64,7 @@ function testMail(from: MailConfig['from'], to: string, product: string): Outgoi
     from,
     to,
     subject: `Test mail - ${product}`,
-    text: `This is a test mail of ${product}. Mails of the gateway arrive here.\n`,
+    text: `This is a test mail from ${product}. The gateway can send mails to this address.\n`,
     messageId: `<${randomUUID()}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`,
     date: new Date(),
   }

@@ -13,39 +13,39 @@ export function describeFailure(
   const reply = replyCode === undefined ? message : `the server said: ${message}`
   switch (step) {
     case 'name':
-      return `the name ${host} was not found (${message}): is it spelt right, and does this machine's DNS know it?`
+      return `the name ${host} was not found (${message}). Check its spelling and the DNS of this machine.`
     case 'connect':
-      return `no connection to ${server}: ${connectReason(message)}`
+      return `no connection to ${server} (${message})${connectHint(message)}`
     case 'greeting':
-      return `${server} was reached, but did not greet as a mail server (${reply}): is it the right port? smtps:// is for 465, smtp:// for 587`
+      return `${server} did not greet as a mail server (${reply}). Check the port: smtps:// is for 465, smtp:// is for 587.`
     case 'tls':
       return tls === 'implicit'
-        ? `${server} does not speak TLS from the start (${reply}): smtp:// is for servers that begin it with STARTTLS`
-        : `${server} does not begin TLS with STARTTLS (${reply}), and nothing is sent without it: smtps:// is for servers that speak TLS from the start`
+        ? `${server} does not use TLS from the start (${reply}). If it uses STARTTLS, write smtp:// in mail.smtp.`
+        : `STARTTLS failed at ${server} (${reply}), and the gateway sends nothing without it. If the server uses TLS from the start, write smtps:// in mail.smtp.`
     case 'certificate':
-      return `the certificate of ${server} is not one for ${host} by an authority that this machine trusts (${message}): for one of your own set NODE_EXTRA_CA_CERTS`
+      return `the certificate of ${server} is not valid for ${host}, or this machine does not trust it (${message}). For a private CA, set NODE_EXTRA_CA_CERTS.`
     case 'login':
-      return `${server} refused user and password (${reply}): are they right, and percent-encoded in mail.smtp?`
+      return `${server} rejected the user and password (${reply}). Check them, and percent-encode both in mail.smtp.`
     case 'sender':
-      return `${server} refused the sender ${from.address} (${reply}): may this user send by it?`
+      return `${server} rejected the sender ${from.address} (${reply}). Check that the user of mail.smtp may use this sender.`
     case 'recipient':
-      return `${server} refused the recipient ${to} (${reply})`
+      return `${server} rejected the recipient ${to} (${reply})`
     case 'text':
-      return `${server} refused the text (${reply})`
+      return `${server} rejected the text of the mail (${reply})`
     case 'connection':
-      return `${server} ended the conversation (${reply})`
+      return `${server} ended the connection (${reply})`
     case 'deadline':
-      return `${server} took too long: no answer within 30 seconds`
+      return `${server} did not accept the mail within 30 seconds`
   }
 }
 
-function connectReason(code: string): string {
-  const reasons: Record<string, string> = {
-    ECONNREFUSED: 'refused: nothing listens there, or a firewall says no',
-    ETIMEDOUT: 'no answer: a firewall drops what is sent there, or the machine is down',
-    EHOSTUNREACH: 'there is no way to that machine',
-    ENETUNREACH: 'there is no way to that network',
-    ECONNRESET: 'it was reset',
+function connectHint(code: string): string {
+  const hints: Record<string, string> = {
+    ECONNREFUSED: 'Nothing listens there, or a firewall rejects the connection.',
+    ETIMEDOUT: 'A firewall drops the packets, or the machine is down.',
+    EHOSTUNREACH: 'There is no route to that machine.',
+    ENETUNREACH: 'There is no route to that network.',
+    ECONNRESET: 'The server reset the connection.',
   }
-  return reasons[code] === undefined ? code : `${reasons[code]} (${code})`
+  return hints[code] === undefined ? '' : `. ${hints[code]}`
 }

@@ -12,8 +12,8 @@ interface Options extends ConfigOption {
 
 export function testCommand(io: Io): Command {
   const test = new Command('test')
-    .description('hold the configuration to its cases, or to those of a file')
-    .argument('[cases]', 'a YAML file with the cases under tests: (default: those of the configuration)')
+    .description('Run the test cases of the configuration, or of a separate file')
+    .argument('[cases]', 'YAML file with the cases under tests: (default: the configuration)')
     .option('--json', 'print JSON')
   return withConfigOption(test).action(async (file: string | undefined, { config: name, json }: Options) => {
     const { loadCases } = await import('../../config/test-cases.ts')
@@ -26,7 +26,7 @@ export function testCommand(io: Io): Command {
         ? loaded
         : orExit(loadCases({ file, env: io.env, readFile: fileReader(io) }), io.stderr)
     // Success without test cases would be misleading.
-    if (cases.length === 0) throw new Error(`${file ?? name} has no tests`)
+    if (cases.length === 0) throw new Error(`${file ?? name} contains no test cases`)
     const report = await runCases(loaded.config, await createExplain(loaded.config, systemClock), cases)
     await print(io.stdout, [json ? reportAsJson(report) : reportAsText(report)])
     if (report.results.some(({ misses }) => misses.length > 0)) {

@@ -49,7 +49,7 @@ function caseTitle({ request: { method, path }, host, as }: LocatedCase): string
 }
 
 function mismatchAsText({ what, expected, came }: Miss): string {
-  return `expected ${what} ${expected}, came ${came ?? noneCame[what]}`
+  return `expected ${what} ${expected}, got ${came ?? noneCame[what]}`
 }
 
 const noneCame: Record<Miss['what'], string> = {

@@ -11,7 +11,7 @@ import { type OperationOfOperators, successStatus } from '../../openapi/operatio
 import type { User } from '../../users/user.ts'
 import type { UserAdministration } from './administration.ts'
 
-/** The error if the admin listener cannot be used. The message completes "…, which". */
+/** The error if the admin listener cannot be used. The message is a sentence without its full stop. */
 export class AdminUnavailable extends Error {
   override readonly name = 'AdminUnavailable'
 }
@@ -26,7 +26,7 @@ export function createAdminClient(
   file: string,
   tokenVariables: readonly string[] = [],
 ): UserAdministration {
-  if (admin === undefined) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin section`)
+  if (admin === undefined) throw unusable(`${file} has no admin section`)
   const bearers = [{ token: admin.token, may: 'all' as const }, ...Object.values(admin.tokens)].filter(
     ({ token }) => token !== '',
   )
@@ -36,13 +36,13 @@ export function createAdminClient(
       variable === undefined
         ? `${file} has no admin.token`
         : `admin.token in ${file} is empty (set the variable ${variable}, as for the gateway)`
-    throw new AdminUnavailable(`cannot be asked, as ${cause}`)
+    throw unusable(cause)
   }
   if (admin.listen.port === 0) {
-    throw new AdminUnavailable(`cannot be asked, as admin.listen in ${file} leaves the port to the system`)
+    throw unusable(`admin.listen in ${file} has port 0, so its port is not known`)
   }
   const base = addressOf(admin.listen)
-  const notAGateway = `does not answer at ${base}, where something else listens`
+  const notAGateway = `Another program listens at ${base}, which ${file} has as admin.listen`
 
   /** @returns the body as parsed by `read`, or `undefined` if the user does not exist or the email is taken */
   const request = async <T>(
@@ -52,7 +52,7 @@ export function createAdminClient(
   ): Promise<T | undefined> => {
     const bearer = bearers.find(({ may }) => isAllowed(operation, may, Object.keys(fields ?? {})))
     if (bearer === undefined) {
-      throw new AdminUnavailable(`cannot be asked, as no token of ${file} may do this (${operation.id})`)
+      throw unusable(`no token in ${file} allows ${operation.id}`)
     }
     const url = new URL(operation.path.replace(':id', String(id)) + query, base)
     const { status, code, body } = await sendRequest(operation.method, url, bearer.token, fields)
@@ -63,11 +63,11 @@ export function createAdminClient(
     }
     if (code === 'user_not_found' || code === 'email_taken') return undefined
     if (code === 'admin_unauthorized')
-      throw new AdminUnavailable(`does not take the token that ${file} has for its admin listener at ${base}`)
+      throw new AdminUnavailable(`The gateway at ${base} rejected the admin token of ${file}`)
     if (code === 'admin_disabled')
-      throw new AdminUnavailable(`was started without a token for its admin listener at ${base}`)
+      throw new AdminUnavailable(`The gateway at ${base} was started without an admin token`)
     if (code === undefined) throw new AdminUnavailable(notAGateway)
-    throw new Error(`the gateway's admin listener at ${base} answered ${status} (${code})`)
+    throw new Error(`the admin listener at ${base} responded with ${status} (${code})`)
   }
 
   const page = async (query: URLSearchParams) =>
@@ -103,6 +103,10 @@ export function createAdminClient(
     export: id => request(userOperations.export, exported => exported, { id }),
     delete: id => isDone(request(userOperations.remove, () => true, { id })),
   }
+}
+
+function unusable(reason: string): AdminUnavailable {
+  return new AdminUnavailable(`The command cannot use its admin API, because ${reason}`)
 }
 
 interface RequestParts {
@@ -144,14 +148,14 @@ async function sendRequest(method: string, url: URL, token: string, fields?: obj
       const headers = { authorization: `Bearer ${token}`, [channelHeader]: 'cli' }
       const request = httpRequest(url, { method, headers, timeout: idleTimeoutMs }, resolve)
       request.on('error', reject)
-      request.on('timeout', () => request.destroy(new Error(`no answer for ${idleTimeoutMs / 1000} s`)))
+      request.on('timeout', () => request.destroy(new Error(`no response within ${idleTimeoutMs / 1000} s`)))
       request.end(fields === undefined ? undefined : JSON.stringify(fields))
     })
     const code = [response.headers['x-peage-error']].flat()[0]
     return { status: response.statusCode, code, body: objectOf(await text(response)) }
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException
-    throw new AdminUnavailable(`does not answer at ${url.origin} (${message || code})`)
+    throw new AdminUnavailable(`The gateway does not respond at ${url.origin} (${message || code})`)
   }
 }
 

@@ -6,7 +6,7 @@ import type { UserRef } from './administration.ts'
 
 /** Creates a subcommand whose first argument is a user. */
 export function userCommand(name: string, description: string): Command {
-  const user = new Argument('<user>', 'an id or an email').argParser(readUser)
+  const user = new Argument('<user>', 'ID or email').argParser(readUser)
   return new Command(name).description(description).addArgument(user)
 }
 
@@ -14,14 +14,14 @@ export function userCommand(name: string, description: string): Command {
 export function readNewEmail(text: string): string {
   const email = readEmail(text)
   if (isStorableEmail(email)) return email
-  throw new InvalidArgumentError('It has an invisible character, for example a zero-width space.')
+  throw new InvalidArgumentError('It contains an invisible character, for example a zero-width space.')
 }
 
 /** @returns a normalized email that an account may have, including accounts of version 0.1 */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
   if (isFindableEmail(email)) return email
-  throw new InvalidArgumentError('It must be an email: with an @, and at most 254 characters.')
+  throw new InvalidArgumentError('It must be an email with an @ and at most 254 characters.')
 }
 
 export interface PasswordOption {
@@ -35,12 +35,12 @@ export function passwordOption(): Option {
 
 /** Call it before anything is opened. @throws CommanderError (exit code 2) if standard input is not a terminal */
 export function requireTerminal({ stdin }: Io, command: Command, instead: string): void {
-  if (!stdin.isTTY) command.error(`error: there is no terminal to ask on: ${instead}`, { exitCode: 2 })
+  if (!stdin.isTTY) command.error(`error: cannot prompt without a terminal; ${instead}`, { exitCode: 2 })
 }
 
 export function readUser(text: string): UserRef {
   if (/^\d+$/.test(text) && Number.isSafeInteger(Number(text))) return { id: Number(text) }
   const email = normalizeEmail(text)
   if (isFindableEmail(email)) return { email }
-  throw new InvalidArgumentError('It must be an id such as 42, or an email.')
+  throw new InvalidArgumentError('It must be an ID such as 42, or an email.')
 }

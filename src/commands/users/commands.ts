@@ -25,7 +25,7 @@ import {
 import type { WithUsers } from './with-users.ts'
 
 export function usersCommand(io: Io): Command {
-  const users = new Command('users').description('administer accounts; USER is an id or an email')
+  const users = new Command('users').description('Manage accounts; <user> is an ID or an email')
   for (const command of [
     list(io),
     show(io),
@@ -52,9 +52,9 @@ interface Options extends ConfigOption {
 
 function list(io: Io): Command {
   return new Command('list')
-    .description('show all users, or those that fit')
-    .option('--email <email>', 'only the one with this email', readEmail)
-    .addOption(new Option('--plan <plan>', 'only those on this plan').choices(plans))
+    .description('List users, with optional filters')
+    .option('--email <email>', 'only the user with this email', readEmail)
+    .addOption(new Option('--plan <plan>', 'only users on this plan').choices(plans))
     .action(({ config, json, ...filter }: Options & UserFilter) =>
       withUsers(io, config, users => {
         const pages = users.list(filter)
@@ -64,7 +64,7 @@ function list(io: Io): Command {
 }
 
 function show(io: Io): Command {
-  return userCommand('show', 'show one user').action((ref: UserRef, { config, json }: Options) =>
+  return userCommand('show', 'Show a user').action((ref: UserRef, { config, json }: Options) =>
     withUsers(io, config, async users => {
       const user = await findUser(users, ref)
       await print(io.stdout, [json ? `${JSON.stringify(user)}\n` : userAsText(user)])
@@ -74,51 +74,51 @@ function show(io: Io): Command {
 
 function create(io: Io): Command {
   return new Command('create')
-    .description('create a user; asks for the password')
+    .description('Create a user; prompts for the password')
     .addArgument(new Argument('<email>').argParser(readNewEmail))
-    .addOption(new Option('--plan <plan>', 'the plan to begin with').choices(plans).default('free'))
+    .addOption(new Option('--plan <plan>', 'plan of the new user').choices(plans).default('free'))
     .addOption(passwordOption())
     .action((email: string, options: Options & PasswordOption & { plan: Plan }, command: Command) => {
-      if (!options.passwordStdin) requireTerminal(io, command, 'pass the password with --password-stdin')
+      if (!options.passwordStdin) requireTerminal(io, command, 'use --password-stdin')
       return withUsers(io, options.config, async users => {
         const existing = await users.find({ email })
         if (existing !== undefined) throw emailInUse(existing)
         const user = await users.create(email, await readNewPassword(io, options), options.plan)
         if (user === 'email_in_use') throw emailInUse(await findUser(users, { email }))
-        await report(io, options, user, `${userLabel(user)} is created, on plan ${user.plan}`)
+        await report(io, options, user, `${userLabel(user)} was created on plan ${user.plan}`)
       })
     })
 }
 
 function setPlan(io: Io): Command {
-  return userCommand('set-plan', 'change the plan of a user')
+  return userCommand('set-plan', 'Change the plan of a user')
     .addArgument(new Argument('<plan>').choices(plans))
     .action((ref: UserRef, plan: Plan, options: Options) =>
       withUsers(io, options.config, async users => {
         const { id } = await findUser(users, ref)
         const user = orNoSuchUser(await users.update(id, { plan }), ref)
-        await report(io, options, user, `${userLabel(user)} is on plan ${user.plan}`)
+        await report(io, options, user, `${userLabel(user)} is now on plan ${user.plan}`)
       }),
     )
 }
 
 function setPassword(io: Io): Command {
-  return userCommand('set-password', 'change the password of a user, which also revokes every session')
+  return userCommand('set-password', 'Change the password of a user and revoke all sessions')
     .addOption(passwordOption())
     .action((ref: UserRef, options: Options & PasswordOption, command: Command) => {
-      if (!options.passwordStdin) requireTerminal(io, command, 'pass the password with --password-stdin')
+      if (!options.passwordStdin) requireTerminal(io, command, 'use --password-stdin')
       return withUsers(io, options.config, async users => {
         const user = await findUser(users, ref)
         const password = await readNewPassword(io, options)
         if (!(await users.setPassword(user.id, password))) throw noSuchUser(ref)
-        await report(io, options, user, `${userLabel(user)} has a new password; every session is revoked`)
+        await report(io, options, user, `${userLabel(user)} has a new password; all sessions were revoked`)
       })
     })
 }
 
 function setVerified(io: Io): Command {
-  return userCommand('set-verified', 'count the email of a user as verified')
-    .option('--no', 'count it as not verified')
+  return userCommand('set-verified', 'Mark the email of a user as verified')
+    .option('--no', 'mark it as not verified')
     .action((ref: UserRef, options: Options & { no?: boolean }) =>
       withUsers(io, options.config, async users => {
         const { id } = await findUser(users, ref)
@@ -128,25 +128,25 @@ function setVerified(io: Io): Command {
           io,
           options,
           user,
-          `the email of ${userLabel(user)} is ${isVerified ? '' : 'not '}verified`,
+          `the email of ${userLabel(user)} is marked as ${isVerified ? '' : 'not '}verified`,
         )
       }),
     )
 }
 
 function resetUsage(io: Io): Command {
-  return userCommand('reset-usage', 'give a user the uses of the day back').action(
+  return userCommand('reset-usage', 'Reset the daily usage of a user').action(
     (ref: UserRef, options: Options) =>
       withUsers(io, options.config, async users => {
         const { id } = await findUser(users, ref)
         const user = orNoSuchUser(await users.resetUsage(id), ref)
-        await report(io, options, user, `${userLabel(user)} has used nothing today`)
+        await report(io, options, user, `the daily usage of ${userLabel(user)} was reset`)
       }),
   )
 }
 
 function activation(io: Io, name: string, is_active: 0 | 1): Command {
-  const effect = is_active === 1 ? 'let a user in again' : 'keep a user out, and keep all that is theirs'
+  const effect = is_active === 1 ? 'Reactivate a user' : 'Block a user without deleting any data'
   return userCommand(name, effect).action((ref: UserRef, options: Options) =>
     withUsers(io, options.config, async users => {
       const { id } = await findUser(users, ref)
@@ -157,7 +157,7 @@ function activation(io: Io, name: string, is_active: 0 | 1): Command {
 }
 
 function exportation(io: Io): Command {
-  return userCommand('export', 'print all that is kept of a user, as JSON').action(
+  return userCommand('export', 'Print all data stored about a user, as JSON').action(
     (ref: UserRef, { config }: Options) =>
       withUsers(io, config, async users => {
         const { id } = await findUser(users, ref)
@@ -169,24 +169,24 @@ function exportation(io: Io): Command {
 }
 
 function deletion(io: Io): Command {
-  return userCommand('delete', 'delete a user and all that is theirs')
-    .option('--yes', 'do not ask')
+  return userCommand('delete', 'Delete a user and all of their data')
+    .option('--yes', 'skip the confirmation')
     .action((ref: UserRef, options: Options & { yes?: true }, command: Command) => {
-      if (!options.yes) requireTerminal(io, command, 'add --yes if you mean it')
+      if (!options.yes) requireTerminal(io, command, 'use --yes')
       return withUsers(io, options.config, async users => {
         const user = await findUser(users, ref)
         const { confirm } = await import('./prompt.ts')
-        if (!options.yes && !(await confirm(io, `Delete ${userLabel(user)} and all that is theirs?`))) {
+        if (!options.yes && !(await confirm(io, `Delete ${userLabel(user)} and all of their data?`))) {
           throw new Error('nothing was deleted')
         }
         if (!(await users.delete(user.id))) throw noSuchUser(ref)
-        await report(io, options, user, `${userLabel(user)} is deleted`)
+        await report(io, options, user, `${userLabel(user)} was deleted`)
       })
     })
 }
 
 function sessions(io: Io): Command {
-  return userCommand('sessions', 'show the active sessions of a user').action(
+  return userCommand('sessions', 'List the active sessions of a user').action(
     (ref: UserRef, { config, json }: Options) =>
       withUsers(io, config, async users => {
         const { id } = await findUser(users, ref)
@@ -199,12 +199,12 @@ function sessions(io: Io): Command {
 function revokeSessions(io: Io): Command {
   return userCommand(
     'revoke-sessions',
-    'revoke every session of a user; access tokens end by themselves',
+    'Revoke all sessions of a user; access tokens stay valid until they expire',
   ).action((ref: UserRef, options: Options) =>
     withUsers(io, options.config, async users => {
       const user = await findUser(users, ref)
       if (!(await users.revokeSessions(user.id))) throw noSuchUser(ref)
-      await report(io, options, user, `every session of ${userLabel(user)} is revoked`)
+      await report(io, options, user, `all sessions of ${userLabel(user)} were revoked`)
     }),
   )
 }

@@ -27,12 +27,13 @@ export function orNoSuchUser(user: User | undefined, ref: UserRef): User {
 
 export function noSuchUser(ref: UserRef): Error {
   const which = 'id' in ref ? `no user ${ref.id}` : `no user with the email ${ref.email}`
-  return new Error(`there is ${which}: peage users list shows who there is`)
+  return new Error(`there is ${which}. Run peage users list to see all users.`)
 }
 
 export function emailInUse(holder: User): Error {
   const { id, is_active } = holder
-  const hint = is_active === 1 ? 'take another' : `peage users activate ${id} brings that user back`
-  const which = is_active === 1 ? userLabel(holder) : `${userLabel(holder)}, who is inactive`
-  return new Error(`the email is in use by ${which}: ${hint}`)
+  const hint =
+    is_active === 1 ? 'Use another email.' : `To reactivate that user, run peage users activate ${id}.`
+  const which = is_active === 1 ? userLabel(holder) : `the inactive ${userLabel(holder)}`
+  return new Error(`the email is in use by ${which}. ${hint}`)
 }

@@ -9,8 +9,8 @@ export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<st
   if (from === 'stdin') return validPassword(await readAll(io))
   return prompt(io, { hidden: true }, async ask => {
     const password = validPassword(await ask('New password: '))
-    if ((await ask('The same again: ')) === password) return password
-    throw new Error('the two passwords are not the same; nothing was changed')
+    if ((await ask('Repeat the password: ')) === password) return password
+    throw new Error('the passwords do not match; nothing was changed')
   })
 }
 
@@ -38,7 +38,7 @@ async function prompt<T>(
       io.stderr.write(question)
       const { done, value } = await lines.next()
       if (hidden || done) io.stderr.write('\n')
-      if (done) throw new Error('no answer; nothing was changed')
+      if (done) throw new Error('no input; nothing was changed')
       return value
     })
   } finally {
@@ -85,7 +85,6 @@ function validPassword(password: string): string {
 }
 
 function passwordError(refusal: NonNullable<ReturnType<typeof passwordRefusal>>): Error {
-  const limit =
-    refusal === 'password_too_short' ? 'short: it needs at least 8' : 'long: it may have at most 1024'
+  const limit = refusal === 'password_too_short' ? 'short: use at least 8' : 'long: use at most 1024'
   return new Error(`the password is too ${limit} characters`)
 }

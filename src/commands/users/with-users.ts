@@ -39,8 +39,8 @@ export function withUsersOf<T>(
       return await work(createAdminClient(config.admin, file, variables['/admin/token']))
     } catch (error) {
       if (!(error instanceof AdminUnavailable)) throw error
-      const remedy = `stop it, or run it with an admin listener and a token that ${file} has too`
-      throw new PreventedWhileLocked(`${error.message}: ${remedy}`)
+      const remedy = `Stop the process that uses the folder, or run the gateway with an admin listener and a token that ${file} also has.`
+      throw new PreventedWhileLocked(`${error.message}. ${remedy}`)
     }
   })
 }

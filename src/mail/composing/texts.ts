@@ -74,15 +74,15 @@ export const texts: Readonly<Record<MailConfig['language'], Texts>> = {
       password_changed: 'Your password was changed',
       email_changed: 'Your email address was changed',
       account_deleted: 'Your account was deleted',
-      email_change_requested: 'A change of email address was requested',
+      email_change_requested: 'Email address change requested',
       email_taken: 'This email address already has an account',
     },
     notices: product => ({
       password_changed: `The password of your ${product} account was changed.`,
       email_changed: `The email address of your ${product} account was changed. This is the last message to this address.`,
-      account_deleted: `Your ${product} account was deleted, with all its data.`,
-      email_change_requested: `A change of email address was requested for your ${product} account. Nothing changes until it is confirmed.`,
-      email_taken: `Someone requested this email address for another ${product} account. It stays with your account, and nothing has changed.`,
+      account_deleted: `Your ${product} account and all of its data were deleted.`,
+      email_change_requested: `Someone requested a new email address for your ${product} account. Nothing changes until the new address is confirmed.`,
+      email_taken: `Someone tried to use this email address for another ${product} account. Your account has not changed and keeps this address.`,
     }),
     codeText: (kind, { code, link, minutes, product, contact }) =>
       paragraphs(

@@ -90,7 +90,7 @@ export async function openSession(server: SmtpServer, signal: AbortSignal): Prom
     const { credentials } = server
     if (credentials !== undefined) {
       // Without a login, the relay would reject each recipient, and the mails would fail permanently.
-      if (!connection.allowsAuth) throw new SmtpFailure('login', 'the server offers no login')
+      if (!connection.allowsAuth) throw new SmtpFailure('login', 'the server does not offer a login')
       const { user, password } = credentials
       await run(done => connection.login({ user, pass: password }, done), signal)
     }

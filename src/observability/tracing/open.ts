@@ -56,28 +56,30 @@ export function readTracing(env: Env, readFile: ReadFile): ReadSettings {
   const problems: string[] = []
   const warnings: string[] = []
   if (exporter !== undefined && exporter !== 'otlp') {
-    problems.push(`OTEL_TRACES_EXPORTER: ${exporter} is not there; otlp and none are`)
+    problems.push(`OTEL_TRACES_EXPORTER: ${exporter} is not supported. Use otlp or none.`)
   }
   const protocol = otlpVariable('PROTOCOL')
   if (protocol.value === 'http/protobuf') {
-    warnings.push(`${protocol.key}: traces are sent as http/json, which collectors take at the same address`)
+    warnings.push(
+      `${protocol.key}: traces are sent as http/json, which collectors accept at the same address`,
+    )
   } else if (protocol.value !== undefined && protocol.value !== 'http/json') {
     problems.push(
-      `${protocol.key}: ${protocol.value} is not spoken; make it http/json, and the endpoint the collector’s for OTLP over HTTP (port 4318)`,
+      `${protocol.key}: ${protocol.value} is not supported. Use http/json and the collector's OTLP/HTTP endpoint (port 4318).`,
     )
   }
   const url = urlOf(endpoint.value ?? 'http://localhost:4318')
-  if (url === undefined) problems.push(`${endpoint.key}: not an http:// or https:// URL`)
+  if (url === undefined) problems.push(`${endpoint.key}: must be an http:// or https:// URL`)
   else if (!isEncoded(url)) {
     problems.push(
-      `${endpoint.key}: has a % in user or password that begins no escape; percent-encode it as %25`,
+      `${endpoint.key}: the user or password contains a % without a valid escape. Write it as %25.`,
     )
   }
   const ofExporter = checkOtlpVariables(get, readFile)
   problems.push(...ofExporter.problems)
   warnings.push(...ofExporter.warnings)
   if (!isValidAttributes(get('OTEL_RESOURCE_ATTRIBUTES'))) {
-    warnings.push('OTEL_RESOURCE_ATTRIBUTES: none is taken; make it key=value,key=value, percent-encoded')
+    warnings.push('OTEL_RESOURCE_ATTRIBUTES: ignored, because it is not key=value,key=value, percent-encoded')
   }
   problems.push(...samplerProblems(get('OTEL_TRACES_SAMPLER'), get('OTEL_TRACES_SAMPLER_ARG')))
   if (url === undefined || problems.length > 0) return { problems }
@@ -120,9 +122,9 @@ const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbas
 function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {
   if (sampler === undefined) return []
   if (!samplers.includes(sampler)) {
-    return [`OTEL_TRACES_SAMPLER: ${sampler} is not there; ${samplers.join(', ')} are`]
+    return [`OTEL_TRACES_SAMPLER: ${sampler} is not supported. Use one of ${samplers.join(', ')}.`]
   }
   if (!ratios.includes(sampler) || argument === undefined) return []
   const ratio = Number(argument)
-  return ratio >= 0 && ratio <= 1 ? [] : ['OTEL_TRACES_SAMPLER_ARG: not a number from 0 to 1']
+  return ratio >= 0 && ratio <= 1 ? [] : ['OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1']
 }

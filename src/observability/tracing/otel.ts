@@ -75,7 +75,7 @@ function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(
   const exporter = observingResults(new OTLPTraceExporter(), failure => {
     if (isUnreachable === (failure !== undefined)) return
     isUnreachable = !isUnreachable
-    if (isUnreachable) logger.warn({ reason: failure }, 'traces cannot be sent: spans are dropped')
+    if (isUnreachable) logger.warn({ reason: failure }, 'traces cannot be sent; spans are dropped')
     else logger.info({}, 'traces are sent again')
   })
   const provider = new BasicTracerProvider({
@@ -107,7 +107,7 @@ function observingResults(
 /** Returns the status of a response, or the failure of a connection. It never returns text from the collector. */
 function exportFailureReason(error: (Error & { code?: unknown }) | undefined): string {
   const parts = [error?.code, error?.message].filter(word => word !== undefined && word !== '')
-  return parts.length === 0 ? 'no answer that the collector took them' : parts.join(' ')
+  return parts.length === 0 ? 'the collector did not confirm the spans' : parts.join(' ')
 }
 
 /** The environment has priority. */

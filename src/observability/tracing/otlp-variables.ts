@@ -37,7 +37,11 @@ function* headerFindings(get: Get): Generator<Finding> {
   for (const name of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS']) {
     const text = get(name) ?? ''
     if (/^["']/.test(text)) {
-      yield { kind: 'problem', name, message: 'begins with a quotation mark; write name=value without it' }
+      yield {
+        kind: 'problem',
+        name,
+        message: 'begins with a quotation mark. Write name=value without quotation marks.',
+      }
       continue
     }
     for (const [index, entry] of text.split(',').entries()) {
@@ -56,29 +60,29 @@ const ownFields = ['connection', 'content-length', 'expect', 'trailer', 'transfe
 function entryError(entry: string): string | undefined {
   const [, rawName = '', rawValue] = /^([^=]*)=(.*)$/s.exec(entry) ?? []
   if (rawName.trim() === '' || rawValue === undefined) {
-    return 'is not name=value; percent-encode a comma in a value as %2C'
+    return 'is not name=value. Write a comma in a value as %2C.'
   }
   // The SDK cuts the entry at a `;`.
-  if (entry.includes(';')) return 'has a ; that is not percent-encoded; percent-encode it as %3B'
+  if (entry.includes(';')) return 'contains a semicolon. Write it as %3B.'
   let name: string
   let value: string
   try {
     name = decodeURIComponent(rawName.trim())
     value = decodeURIComponent(rawValue.trim())
   } catch {
-    return 'has a % that begins no escape such as %2C; percent-encode it as %25'
+    return 'contains a % without a valid escape such as %2C. Write it as %25.'
   }
   try {
     validateHeaderName(name)
   } catch {
-    return 'has a name with characters that no header name may have'
+    return 'has a name with characters that are not allowed in a header name'
   }
   if (ownFields.includes(name.toLowerCase()))
-    return `has the name ${name.toLowerCase()}, which the gateway sets itself`
+    return `sets the header ${name.toLowerCase()}, which the gateway sets itself`
   try {
     validateHeaderValue(name, value)
   } catch {
-    return 'has a value with characters that no header can carry'
+    return 'has a value with characters that are not allowed in a header'
   }
   return undefined
 }
@@ -102,14 +106,14 @@ function* numberFindings(get: Get): Generator<Finding> {
     if (text === undefined || (Number.isInteger(number) && number >= least && number <= most)) continue
     if (Number.isNaN(number)) {
       yield { kind: 'warning', name, message: 'is not a number; the default is used' }
-    } else yield { kind: 'problem', name, message: `must be a whole number of ${least} to ${most}` }
+    } else yield { kind: 'problem', name, message: `must be a whole number from ${least} to ${most}` }
   }
 }
 
 function* compressionFindings(get: Get): Generator<Finding> {
   for (const name of ['OTEL_EXPORTER_OTLP_COMPRESSION', 'OTEL_EXPORTER_OTLP_TRACES_COMPRESSION']) {
     if (['none', 'gzip', undefined].includes(get(name))) continue
-    yield { kind: 'warning', name, message: 'is neither gzip nor none; traces are sent without compression' }
+    yield { kind: 'warning', name, message: 'is not gzip or none; traces are sent without compression' }
   }
 }
 

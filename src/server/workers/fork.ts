@@ -40,7 +40,8 @@ const program = fileURLToPath(new URL('../../worker.js', import.meta.url))
  * @throws Error if this process is itself a worker of another cluster
  */
 export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
-  if (!cluster.isPrimary) throw new Error('server.workers cannot be used within another cluster; make it 1')
+  if (!cluster.isPrimary)
+    throw new Error('this process is already a worker of a Node cluster. Set server.workers to 1.')
   // Uses structured clones, because a configuration is not only JSON.
   cluster.setupPrimary({ exec: program, args: [], serialization: 'advanced' })
   return () => {

@@ -49,7 +49,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
       const prepared = await started.channel.call('prepare', undefined, given)
       const isPrepared = prepared !== undefined && prepared.error === undefined
       const isActive = isPrepared && (await started.channel.call('finish', undefined, 'commit'))
-      if (!isActive) error = prepared?.error ?? 'a worker did not activate the configuration'
+      if (!isActive) error = prepared?.error ?? 'a worker did not activate the new configuration'
     }
     if (answer !== undefined && 'address' in answer && error === undefined) {
       isServing = !isEnding
@@ -59,7 +59,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     }
     started.kill()
     const ending = await started.ended
-    throw new Error(error ?? `a worker ended ${describeExit(ending)} before it listened`)
+    throw new Error(error ?? `a worker exited before it was ready ${describeExit(ending)}`)
   }
 
   async function supervise(): Promise<void> {
@@ -70,7 +70,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
       if (isEnding) return
       delay = nextDelay(delay, performance.now() - since)
       const facts = { worker: worker?.pid, ...ending, delay_ms: delay }
-      logger.error(facts, `a worker ended ${describeExit(ending)} and is replaced`)
+      logger.error(facts, 'worker exited; starting a replacement')
       await sleep(delay, undefined, { ref: false })
       while (!isEnding && !(await startAnother())) {
         delay = nextDelay(delay, 0)
@@ -83,10 +83,10 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
   async function startAnother(): Promise<boolean> {
     try {
       await start()
-      logger.info({ worker: worker?.pid }, 'a worker serves in its place')
+      logger.info({ worker: worker?.pid }, 'replacement worker is ready')
       return true
     } catch (error) {
-      if (!isEnding) logger.error({ err: error }, 'a worker could not be replaced')
+      if (!isEnding) logger.error({ err: error }, 'replacement worker failed to start; trying again')
       return false
     }
   }

@@ -10,8 +10,8 @@ export class DataDirLocked extends Error {
 
   constructor(dir: string, pid: number) {
     super(
-      `the data folder ${dir} is in use by another Péage (process ${pid}): ` +
-        'stop that one first, or give this one a data_dir of its own',
+      `the data folder ${dir} is in use by another Péage (process ${pid}). ` +
+        'Stop that process first, or set another storage.data_dir.',
     )
     this.pid = pid
   }

@@ -27,7 +27,7 @@ export async function makeFolder(dir: string): Promise<void> {
     const { code = 'unknown' } = error as NodeJS.ErrnoException
     // The path is a broken link.
     if (code === 'EEXIST') throw new UnusableFolder(`${dir} is not a folder`)
-    throw new UnusableFolder(`${parent} accepts no new folder: ${code}`)
+    throw new UnusableFolder(`cannot create a folder in ${parent}: ${code}`)
   }
 }
 
@@ -71,8 +71,8 @@ export class DataDirOfAnotherPostgres extends Error {
 
   constructor(dir: string, version: string) {
     super(
-      `the data folder ${dir} was written by Postgres ${version}, and this Péage brings Postgres ${major}, which cannot ` +
-        'read it: start the version of Péage that wrote it (nothing in it was changed), or name another data_dir',
+      `the data folder ${dir} was written by Postgres ${version}. This version of Péage contains Postgres ${major} and ` +
+        'cannot read it. Nothing was changed. Start the version of Péage that wrote it, or set another storage.data_dir.',
     )
   }
 }

@@ -72,8 +72,8 @@ function unwritable(dir: string, error: unknown): Error {
   const { code = 'unknown' } = error as NodeJS.ErrnoException
   const reason = error instanceof UnusableFolder ? error.message : code
   return new Error(
-    `the data folder ${dir} cannot be written to (${reason}): give the gateway one that it may write to ` +
-      '(storage.data_dir), or a Postgres (storage.postgres)',
+    `the gateway cannot write to the data folder ${dir} (${reason}). Set storage.data_dir to a writable folder, or ` +
+      'set storage.postgres.',
     { cause: error },
   )
 }

@@ -31,7 +31,7 @@ export async function warmUp(pool: Pool, maxConnections: number): Promise<Warmup
   /** Keeps each connection until the last is open. Otherwise the pool would return the same one again. */
   async function openNext(): Promise<string | undefined> {
     if (pool.totalCount >= maxConnections) return undefined
-    if (performance.now() > deadline) return `not done within ${WARMUP_TIMEOUT_MS / 1_000} s${lateReason}`
+    if (performance.now() > deadline) return `not finished within ${WARMUP_TIMEOUT_MS / 1_000} s${lateReason}`
     tries -= 1
     try {
       return await withClient(pool, async checkedOut =>

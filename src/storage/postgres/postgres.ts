@@ -44,7 +44,7 @@ const SERVER_LEAD_MS = 100
 const VERIFY_TIMEOUT_MS = 400
 /** Connections stay open for a minute after a start or a burst of requests. */
 const IDLE_TIMEOUT_MS = 60_000
-const STANDBY = 'database: the server is a standby, which takes no writes'
+const STANDBY = 'database: the server is a standby and does not accept writes'
 const FAILED_TRANSACTION = '25P02'
 
 /** Creates the pool, and connects on first use. Every failure is a StorageError, within 1.9 s per statement. */

@@ -67,7 +67,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
   function withTimeout<T>(reply: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        markUnfit(`no answer within ${COMMAND_TIMEOUT_MS} ms`)
+        markUnfit(`no response within ${COMMAND_TIMEOUT_MS} ms`)
         reject(new ScriptError(lastError))
       }, COMMAND_TIMEOUT_MS - MAX_PIPELINE_WAIT_MS)
       reply.finally(() => clearTimeout(timer)).then(resolve, reject)
@@ -167,7 +167,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       }
       if (refusedDatabase === undefined) return
       throw new ScriptError(
-        `storage.redis names database ${database}, and the server refuses it (${refusedDatabase}). Choose another database.`,
+        `the Redis server rejected database ${database} of storage.redis (${refusedDatabase}). Choose another database.`,
       )
     },
     async close() {

@@ -41,6 +41,6 @@ class NotDiallableError extends Error {
   override readonly name = 'NotDiallableError'
 
   constructor(host: string) {
-    super(`${host} names no address that may be dialled`)
+    super(`${host} has no allowed address`)
   }
 }

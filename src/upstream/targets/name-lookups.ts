@@ -82,7 +82,7 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
       function take(found: readonly LookupAddress[]): void {
         const addresses = sortAddresses(found.map(({ address }) => address).filter(mayBeDialled))
         if (addresses.length === 0) {
-          report(found.length === 0 ? 'no such name' : 'it names no address that may be dialled')
+          report(found.length === 0 ? 'name not found' : 'the name has no allowed address')
           withoutSinceMs ??= performance.now()
           const retentionMs = Math.min(config.every * retainedIntervals, maxRetentionMs)
           if (performance.now() - withoutSinceMs >= retentionMs) use([])
@@ -99,7 +99,7 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
       async function look(): Promise<void> {
         timer = undefined
         const late = setTimeout(() => {
-          report(`no answer within ${config.every} ms`)
+          report(`no response within ${config.every} ms`)
           settleFirst()
         }, config.every)
         late.unref()

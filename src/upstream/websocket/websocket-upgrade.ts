@@ -72,7 +72,7 @@ function switchingProtocolsHeaders({
     (protocol !== undefined && !handshake.offeredProtocols.includes(protocol))
   ) {
     throw new Refusal('upstream_unreachable', {
-      cause: new Error('the upstream answered 101 to something else'),
+      cause: new Error('the upstream responded with 101 to another handshake'),
     })
   }
   const relayed = relayHeaders(101, rawHeaders, requestId, responseHeaderRules)

@@ -98,7 +98,11 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
     const { url, body, user_id, secret_before } = leased
     const secret = secrets.unseal(leased.secret, user_id)
     if (secret === undefined) {
-      return { kind: 'failed', reason: 'secret', message: 'the secret was sealed under another key_secret' }
+      return {
+        kind: 'failed',
+        reason: 'secret',
+        message: 'the secret is encrypted with another auth.key_secret',
+      }
     }
     // If the previous secret cannot be decrypted, only its own signature is missing. Receivers should verify with the
     // current secret.

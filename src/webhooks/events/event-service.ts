@@ -97,7 +97,7 @@ export function createEventService(settings: () => EventSettings, dependencies: 
     lease: [lease],
     hasRoom: running => running < maxRunning,
     attempt,
-    onError: error => dependencies.onError('events cannot be leased or recorded', error),
+    onError: error => dependencies.onError('event sending paused because of a database error', error),
   })
   const pruner = createPruner({
     async pruneBatch(now, limit) {

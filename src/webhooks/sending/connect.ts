@@ -30,7 +30,8 @@ export async function connect(options: ConnectOptions): Promise<Socket> {
   try {
     // Checks the actual peer address before anything is written, because it may differ from the requested address.
     const { remoteAddress } = socket
-    if (remoteAddress === undefined) throw new SendFailure('connection', 'closed as soon as it was open')
+    if (remoteAddress === undefined)
+      throw new SendFailure('connection', 'closed immediately after it was opened')
     if (!options.allowPrivate && !isPublic(remoteAddress)) {
       throw new SendFailure('address', `connected to ${remoteAddress}, which is not public`)
     }
@@ -48,7 +49,7 @@ async function connectToOne({ addresses, port, timeoutMs, signal }: ConnectOptio
     const socket = ignoringErrors(connectTcp({ host, port }))
     // The last address gets the remaining time.
     if (index < candidates.length - 1)
-      socket.setTimeout(timeoutMs / candidates.length, () => socket.destroy(new Error('silent')))
+      socket.setTimeout(timeoutMs / candidates.length, () => socket.destroy(new Error('no response')))
     try {
       await once(socket, 'connect', { signal })
       socket.setTimeout(0)

@@ -59,13 +59,13 @@ async function attempt(
   const { allowPrivate, timeoutMs, ca, isTrusted } = options
   // Checked again, because the URL may have been stored with less strict settings.
   const url = isTrusted ? new URL(request.url) : parseWebhookUrl(request.url, { allowPrivate })
-  if (url === 'invalid') throw new SendFailure('address', 'not an address for webhooks')
+  if (url === 'invalid') throw new SendFailure('address', 'the URL is not allowed for webhooks')
   const destination = await unlessAborted(findDestination(url, options), signal)
   if (destination.kind === 'unresolved') {
     throw new SendFailure('unresolved', describeError({ message: `no address for ${url.hostname}` }))
   }
   if (destination.kind === 'forbidden') {
-    throw new SendFailure('address', `the host is at ${destination.address}, which is not public`)
+    throw new SendFailure('address', `the host has the address ${destination.address}, which is not public`)
   }
   const { addresses } = destination
   const isTls = url.protocol === 'https:'
@@ -145,8 +145,8 @@ function isInvalidResponse(error: unknown): boolean {
 /** Node 20 leaks the sources of `AbortSignal.any`, and may collect `timeout` signals too early. */
 function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined) {
   const controller = new AbortController()
-  const abort = () => controller.abort(new SendFailure('aborted', 'ended by its sender'))
-  const expire = () => controller.abort(new SendFailure('timeout', `not over within ${timeoutMs} ms`))
+  const abort = () => controller.abort(new SendFailure('aborted', 'the gateway stopped the attempt'))
+  const expire = () => controller.abort(new SendFailure('timeout', `not finished within ${timeoutMs} ms`))
   const timer = setTimeout(expire, timeoutMs)
   if (callerSignal?.aborted) abort()
   else callerSignal?.addEventListener('abort', abort)
