@@ -27,7 +27,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   // With workers, each worker opens its own tracing.
   const ownTraces = config.server.workers > 1 ? undefined : traces
   const tracing = await openTracing(ownTraces, { logger, version: packageFacts().version })
-  if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'sending traces')
+  if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
   let kill = () => {}
   const untilSignal = onEndSignals(() => {
     kill()

@@ -76,9 +76,9 @@ describe('peage test', () => {
     expect(await peage(['test', '-c', config, cases])).toEqual({
       exit: 1,
       stdout: [
-        'cases.yaml:3:5  GET /courses/1 as free (1 used today)  expected status 200, came 429; expected route open, came courses; expected upstream courses, came none (not forwarded)',
-        'cases.yaml:6:5  GET /reports at api.example.com as pro  expected status 403, came none (not refused); expected error plan_insufficient, came none (not refused)',
-        'cases.yaml:7:7  GET /courses as pro  expected upstream http://127.0.0.1:9002/courses, came http://127.0.0.1:9000/courses',
+        'cases.yaml:3:5  GET /courses/1 as free (1 used today)  expected status 200, got 429; expected route open, got courses; expected upstream courses, got none (not forwarded)',
+        'cases.yaml:6:5  GET /reports at api.example.com as pro  expected status 403, got none (not refused); expected error plan_insufficient, got none (not refused)',
+        'cases.yaml:7:7  GET /courses as pro  expected upstream http://127.0.0.1:9002/courses, got http://127.0.0.1:9000/courses',
         '1 passed, 3 failed',
         'every route and guard was reached',
         '',
@@ -97,7 +97,7 @@ tests: [{ request: GET /x, expect: { upstream: "http://off/x" } }]
     )
     expect(await peage(['test', '-c', file])).toMatchObject({
       exit: 1,
-      stdout: expect.stringContaining('expected upstream http://off/x, came http://a/x\n'),
+      stdout: expect.stringContaining('expected upstream http://off/x, got http://a/x\n'),
     })
   })
 
@@ -176,7 +176,7 @@ tests:\n${one.repeat(50)}`,
     expect(await peage(['test', '-c', config])).toEqual({
       exit: 1,
       stdout: '',
-      stderr: 'error: plain.yaml has no tests\n',
+      stderr: 'error: plain.yaml contains no test cases\n',
     })
     expect(await peage(['test', '-c', config, write('none.yaml', 'tests: []')])).toMatchObject({ exit: 1 })
     expect(await peage(['test', '-c', config, 'gone.yaml'])).toMatchObject({ exit: 2 })

@@ -175,41 +175,41 @@ describe('peage explain', () => {
     expect(stdout.split('\n').slice(0, 11)).toEqual([
       'GET /api/v1/courses/7  at localhost, as free',
       '',
-      'route     courses',
-      'guards    authenticate  pass',
-      '          rate_limit    skip',
-      '          plan          skip',
-      '          max_body      skip',
-      '          target        pass',
-      '          free_daily    pass',
-      "answer    the upstream's: it is forwarded to courses",
-      'upstream  courses  http://127.0.0.1:9000/courses/7 (or the same at its other target)',
+      'route            courses',
+      'guards           authenticate  pass',
+      '                 rate_limit    skip',
+      '                 plan          skip',
+      '                 max_body      skip',
+      '                 target        pass',
+      '                 free_daily    pass',
+      'response         from the upstream courses',
+      'upstream         courses  http://127.0.0.1:9000/courses/7 (or the other target)',
     ])
     const refused = await peage(['explain', 'GET', '/api/v1/courses/7', '--as', 'free', '--used-today', '2'])
     expect(refused.stdout).toContain(
-      'answer    429 daily_limit_reached: Limite quotidienne atteinte (plan free: 2 courses/jour)\n',
+      'response         429 daily_limit_reached: Limite quotidienne atteinte (plan free: 2 courses/jour)\n',
     )
     const own = await peage(['explain', 'POST', '/api/v1/auth/login'])
-    expect(own.stdout).toContain("answer    the gateway's own endpoint /api/v1/auth/login\n")
+    expect(own.stdout).toContain('response         from the gateway endpoint /api/v1/auth/login\n')
   })
 
   it.each([
     ['{ url: "http://a", weight: 0 }, "http://b"', 'http://b/x'],
     ['"http://a", { url: "http://b", weight: 0 }', 'http://a/x'],
     ['"http://a", "http://a/"', 'http://a/x'],
-    ['{ url: "http://a", weight: 10 }, "http://b"', 'http://b/x (or the same at its other target)'],
+    ['{ url: "http://a", weight: 10 }, "http://b"', 'http://b/x (or the other target)'],
     [
       '{ url: "http://a", weight: 60 }, "http://b", { url: "http://a", weight: 60 }',
-      'http://a/x (or the same at its other target)',
+      'http://a/x (or the other target)',
     ],
-    ['"http://a", "http://b", "http://c"', 'http://a/x (or the same at one of 2 others)'],
+    ['"http://a", "http://b", "http://c"', 'http://a/x (or one of 2 other targets)'],
   ])('prints the target with the highest weight and the number of others: %s', async (targets, named) => {
     const file = write(
       'weights.yaml',
       `upstreams: { a: { targets: [${targets}] } }\nroutes: [{ path: /x, upstream: a, auth: none }]\n`,
     )
     const { stdout } = await peage(['explain', '-c', file, 'GET', '/x'])
-    expect(stdout).toContain(`\nupstream  a  ${named}\n`)
+    expect(stdout).toContain(`\nupstream         a  ${named}\n`)
   })
 
   it.each([

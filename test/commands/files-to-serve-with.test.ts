@@ -59,7 +59,7 @@ describe('a configuration that a gateway cannot start with', () => {
     const file = write(missingKey)
     const env = { OTEL_TRACES_EXPORTER: 'zipkin' }
     const alone = await runIn(cwd, ['check', '-c', file])
-    const lines = `${alone.stdout}OTEL_TRACES_EXPORTER: zipkin is not there; otlp and none are\n`
+    const lines = `${alone.stdout}OTEL_TRACES_EXPORTER: zipkin is not supported. Use otlp or none.\n`
     expect(await runIn(cwd, ['check', '-c', file], { env })).toEqual({ exit: 2, stdout: lines, stderr: '' })
     expect(await runIn(cwd, ['start', '-c', file], { env })).toEqual({ exit: 2, stdout: '', stderr: lines })
     expect((await runIn(cwd, ['check', '-c', write('')], { env })).exit).toBe(2)

@@ -14,8 +14,7 @@ describe('peage init', () => {
     const folder = emptyFolder()
     expect(await runIn(folder, ['init'])).toEqual({
       exit: 0,
-      stdout:
-        'wrote gateway.yaml: name your upstreams and routes in it, then run peage check and peage start\n',
+      stdout: 'wrote gateway.yaml. Add your upstreams and routes, then run peage check and peage start.\n',
       stderr: '',
     })
     expect(afterFirstLine(readFileSync(join(folder, 'gateway.yaml'), 'utf8'))).toBe(afterFirstLine(committed))
@@ -57,7 +56,7 @@ describe('peage init', () => {
       expect(await runIn(folder, ['init', name])).toEqual({
         exit: 1,
         stdout: '',
-        stderr: `error: ${name} is not written: there is something of that name already, and it is left as it is\n`,
+        stderr: `error: ${name} already exists. Nothing was written. Choose another file name.\n`,
       })
     }
     expect(readFileSync(join(folder, 'gateway.yaml'), 'utf8')).toBe('mine: true\n')
@@ -76,14 +75,14 @@ describe('peage init', () => {
     writeFileSync(join(folder, 'file'), '')
     const said = async (name: string) => (await runIn(folder, ['init', name])).stderr
     expect(await said('away/gateway.yaml')).toBe(
-      `error: away/gateway.yaml is not written: there is no folder ${join(folder, 'away')}\n`,
+      `error: cannot write away/gateway.yaml: the folder ${join(folder, 'away')} does not exist\n`,
     )
     expect(await said('file/gateway.yaml')).toBe(
-      `error: file/gateway.yaml is not written: ${join(folder, 'file')} is no folder\n`,
+      `error: cannot write file/gateway.yaml: ${join(folder, 'file')} is not a folder\n`,
     )
     // Even root cannot write there.
     expect(await said('/proc/self/gateway.yaml')).toMatch(
-      /^error: \/proc\/self\/gateway\.yaml is not written: /,
+      /^error: cannot write \/proc\/self\/gateway\.yaml: /,
     )
     expect((await runIn(folder, ['init', 'away/gateway.yaml'])).exit).toBe(1)
   })

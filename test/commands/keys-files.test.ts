@@ -28,7 +28,7 @@ it.each(['ES256', 'EdDSA', 'RS256'])(
 it('generate --out needs no configuration and no database', async () => {
   const words = ['generate', '--out', 'alone.json', '-c', 'nowhere.yaml']
   expect((await keys(...words)).stdout).toMatch(
-    /^key \S+ \(ES256\) is in alone\.json: name it in auth\.keys\n$/,
+    /^key \S+ \(ES256\) is in alone\.json\. Add this file to auth\.keys\.\n$/,
   )
 })
 
@@ -39,12 +39,12 @@ it('generate --out overwrites no file and no dangling link, and reports a file t
     expect(await keys('generate', '--out', name)).toEqual({
       exit: 1,
       stdout: '',
-      stderr: `error: ${name} is there already, and nothing is written over: name another\n`,
+      stderr: `error: ${name} already exists. Nothing was written. Choose another file name.\n`,
     })
   }
   expect(readFileSync(join(cwd, 'there.json'), 'utf8')).toBe('precious')
   expect((await keys('generate', '--out', 'no/where.json')).stderr).toBe(
-    'error: no/where.json cannot be written (ENOENT)\n',
+    'error: cannot write no/where.json (ENOENT)\n',
   )
 })
 
@@ -66,7 +66,7 @@ it('list prints the files of auth.keys in order, and commands that change keys a
       exit: 1,
       stdout: '',
       stderr:
-        'error: the keys are in files: they are changed in auth.keys of files.yaml, and peage keys generate --out makes one\n',
+        'error: the signing keys are in files. Change auth.keys in files.yaml; create a key file with peage keys generate --out FILE.\n',
     })
   }
 })
@@ -80,7 +80,7 @@ it('keys commands print the process to stop if it has the embedded database open
     expect(await keys(...words)).toEqual({
       exit: 1,
       stdout: '',
-      stderr: `error: the data folder ${data} is in use by process ${process.pid}, which cannot be asked to do this: stop it first\n`,
+      stderr: `error: the data folder ${data} is in use by process ${process.pid}. A running gateway cannot do this for the command. Stop that process first.\n`,
     })
   }
   await lock.release()

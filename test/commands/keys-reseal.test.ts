@@ -35,8 +35,8 @@ describe('peage keys reseal', () => {
     expect(await reseal()).toEqual({
       exit: 0,
       stdout:
-        'signing keys: 1 encrypted anew, 0 were under auth.key_secret already\n' +
-        'webhook secrets: 0 encrypted anew, 0 were under auth.key_secret already\n',
+        'signing keys: 1 re-encrypted, 0 already under auth.key_secret\n' +
+        'webhook secrets: 0 re-encrypted, 0 already under auth.key_secret\n',
       stderr: '',
     })
     configure(`key_secret: ${two}, key_secret_old: ${one}`)
@@ -59,10 +59,10 @@ describe('peage keys reseal', () => {
     const { exit, stdout, stderr } = await reseal()
     expect(exit).toBe(1)
     expect(stdout).toContain(
-      'signing keys: 0 encrypted anew, 0 were under auth.key_secret already, 1 could not be read\n',
+      'signing keys: 0 re-encrypted, 0 already under auth.key_secret, 1 could not be decrypted\n',
     )
     expect(stderr).toMatch(
-      /^error: neither auth\.key_secret nor auth\.key_secret_old opens the signing key \S+\n$/,
+      /^error: neither auth\.key_secret nor auth\.key_secret_old decrypts: signing keys \S+\n$/,
     )
     expect(stdout + stderr).not.toContain('long-and-random')
   })
@@ -72,7 +72,8 @@ describe('peage keys reseal', () => {
     expect(await reseal()).toEqual({
       exit: 1,
       stdout: '',
-      stderr: 'error: auth.key_secret in gateway.yaml is not set: there is nothing to encrypt under\n',
+      stderr:
+        'error: auth.key_secret is not set in gateway.yaml. Set it first, because this command encrypts with it.\n',
     })
   })
 
@@ -96,8 +97,8 @@ describe('peage keys reseal', () => {
     const { exit, stdout } = await reseal()
     expect([exit, stdout]).toEqual([
       0,
-      'signing keys: 0 encrypted anew, 1 were under auth.key_secret already\n' +
-        'webhook secrets: 1 encrypted anew, 0 were under auth.key_secret already\n',
+      'signing keys: 0 re-encrypted, 1 already under auth.key_secret\n' +
+        'webhook secrets: 1 re-encrypted, 0 already under auth.key_secret\n',
     ])
   })
   it('accepts an old secret that is too short for auth.key_secret', async () => {
@@ -119,7 +120,7 @@ describe('peage keys reseal', () => {
     expect(outcome).toEqual({
       exit: 1,
       stdout: '',
-      stderr: `error: the data folder ${data} is in use by process ${process.pid}, which cannot be asked to do this: stop it first\n`,
+      stderr: `error: the data folder ${data} is in use by process ${process.pid}. A running gateway cannot do this for the command. Stop that process first.\n`,
     })
   })
 })

@@ -46,23 +46,23 @@ describe('peage keys', () => {
       },
       expect.objectContaining({ kid: second, alg: 'EdDSA', state: 'verifies', signs_from: null }),
     ])
-    expect((await said('rotate', second)).stdout).toBe(`key ${second} signs\n`)
-    expect(failure(await said('rotate', second))).toBe(`error: key ${second} signs already\n`)
+    expect((await said('rotate', second)).stdout).toBe(`key ${second} now signs\n`)
+    expect(failure(await said('rotate', second))).toBe(`error: key ${second} already signs\n`)
     expect(failure(await said('retire', second))).toBe(
-      `error: key ${second} is the one that signs: peage keys rotate lets another sign first\n`,
+      `error: key ${second} is the signing key. Run peage keys rotate first, to sign with another key.\n`,
     )
     const [, replaced] = json(await said('list', '--json')).keys
     expect(replaced).toMatchObject({ kid: first, state: 'verifies' })
     expect(failure(await said('retire', first))).toBe(
-      `error: tokens that key ${first} signed may be good until ${replaced.spent_from}: retire it then, or with --force now, which ends them\n`,
+      `error: tokens of key ${first} may be valid until ${replaced.spent_from}. Retire the key then, or use --force to end its tokens now.\n`,
     )
     expect((await said('list')).stdout).toMatch(
       new RegExp(`^KID .*\n${second}  EdDSA .* signs\n${first}  ES256 .* verifies\n$`),
     )
     expect((await said('retire', first, '--force')).stdout).toBe(
-      `key ${first} is retired: what it signed is good no more\n`,
+      `key ${first} is retired; its tokens are invalid\n`,
     )
-    const unknown = `error: there is no key ${first}: peage keys list shows which there are\n`
+    const unknown = `error: there is no key ${first}. Run peage keys list to see all keys.\n`
     expect(failure(await said('retire', first))).toBe(unknown)
     expect(failure(await said('rotate', first))).toBe(unknown)
 
@@ -114,7 +114,7 @@ describeWithServices('peage keys rotate on Postgres', () => {
     const { stdout, stderr } = await rotate()
     expect(performance.now() - begun).toBeGreaterThan(5_000)
     const { kid } = JSON.parse(stdout)
-    expect(stderr).toBe(`key ${kid} signs in 5 s\n`)
+    expect(stderr).toBe(`key ${kid} will sign in 5 s\n`)
     const signing = 'select kid from signing_keys where signs_from <= now() order by signs_from'
     expect(await database.query(signing)).toEqual([{ kid: first }, { kid }])
   })

@@ -31,7 +31,7 @@ describe('an unavailable listen address', () => {
       await starting('server: { listen: "${HOST:-0.0.0.0}:${PORT}" }', { HOST: '127.0.0.1', PORT: port }),
     ).toEqual([
       1,
-      `error: another program listens at 127.0.0.1:${port}. Stop it, or choose another port: server.listen in my.yaml (variables HOST and PORT)\n`,
+      `error: another program already listens at 127.0.0.1:${port}. Stop it, or choose another port in server.listen of my.yaml (variables HOST and PORT).\n`,
     ])
   })
 
@@ -40,14 +40,14 @@ describe('an unavailable listen address', () => {
       await starting(`server: { listen: "127.0.0.1:0" }\nadmin: { listen: "localhost:${port}" }`),
     ).toEqual([
       1,
-      `error: another program listens at 127.0.0.1:${port}. Stop it, or choose another port: admin.listen in my.yaml\n`,
+      `error: another program already listens at 127.0.0.1:${port}. Stop it, or choose another port in admin.listen of my.yaml.\n`,
     ])
   })
 
   it('is reported if the machine does not have the address', async () => {
     expect(await starting('server: { listen: "${HOST}:18098" }', { HOST: '192.0.2.1' })).toEqual([
       1,
-      'error: this machine does not have the address 192.0.2.1:18098. Choose another one: server.listen in my.yaml (variable HOST)\n',
+      'error: this machine does not have the address 192.0.2.1:18098. Choose another address in server.listen of my.yaml (variable HOST).\n',
     ])
   })
 })

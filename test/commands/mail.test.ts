@@ -41,7 +41,7 @@ it('peage mail test sends a mail and prints the server that accepted it', async 
   expect([exit, stdout]).toEqual([
     0,
     expect.stringMatching(
-      new RegExp(`^localhost:${port} took the mail to ada@example.com \\(<.+@example.com>\\)\n$`),
+      new RegExp(`^localhost:${port} accepted the mail for ada@example.com \\(<.+@example.com>\\)\n$`),
     ),
   ])
   const [mail] = await received(1)
@@ -75,18 +75,18 @@ describe('a failed peage mail test', () => {
     const { port, close } = await startScriptedServer(() => undefined)
     await close()
     expect((await test(`smtp://127.0.0.1:${port}`)).stderr).toBe(
-      `error: no connection to 127.0.0.1:${port}: refused: nothing listens there, or a firewall says no (ECONNREFUSED)\n`,
+      `error: no connection to 127.0.0.1:${port} (ECONNREFUSED). Nothing listens there, or a firewall rejects the connection.\n`,
     )
   })
 
   it('reports an untrusted certificate, and a server without implicit TLS', async () => {
     const implicit = await mailServer({ secure: true })
     expect((await test(`smtps://localhost:${implicit.port}`)).stderr).toContain(
-      `the certificate of localhost:${implicit.port} is not one for localhost by an authority that this machine trusts`,
+      `the certificate of localhost:${implicit.port} is not valid for localhost, or this machine does not trust it`,
     )
     const plain = await mailServer()
     expect((await test(`smtps://localhost:${plain.port}`)).stderr).toContain(
-      'does not speak TLS from the start',
+      'does not use TLS from the start',
     )
   })
 
@@ -95,15 +95,15 @@ describe('a failed peage mail test', () => {
     const { exit, stderr } = await test(`smtp://someone:hunter2hunter2@localhost:${port}`)
     expect([exit, stderr]).toEqual([
       1,
-      `error: localhost:${port} refused user and password (the server said: 535): are they right, and percent-encoded in mail.smtp?\n`,
+      `error: localhost:${port} rejected the user and password (the server said: 535). Check them, and percent-encode both in mail.smtp.\n`,
     ])
   })
 
   it.each([
     ['connect', 'did not greet as a mail server (the server said: 554 no)'],
-    ['MAIL', 'refused the sender no-reply@example.com (the server said: 554 no)'],
-    ['RCPT', 'refused the recipient ada@example.com (the server said: 554 no)'],
-    ['.', 'refused the text (the server said: 554 no)'],
+    ['MAIL', 'rejected the sender no-reply@example.com (the server said: 554 no)'],
+    ['RCPT', 'rejected the recipient ada@example.com (the server said: 554 no)'],
+    ['.', 'rejected the text of the mail (the server said: 554 no)'],
   ])('reports the step that the server refused: %s', async (event, words) => {
     const { port } = await scripted(asked => (asked === event ? '554 no' : undefined))
     const { exit, stderr } = await test(`smtp://localhost:${port}`)
@@ -111,9 +111,15 @@ describe('a failed peage mail test', () => {
   })
 
   it('reports that mail.smtp sends no mails, or that the recipient is invalid', async () => {
-    expect((await test('')).stderr).toBe('error: gateway.yaml has no mail.smtp: the gateway sends no mails\n')
-    expect((await test('log')).stderr).toContain('the gateway prints mails and sends none')
+    expect((await test('')).stderr).toBe(
+      'error: mail.smtp is not set in gateway.yaml, so the gateway cannot send mails\n',
+    )
+    expect((await test('log')).stderr).toContain('the gateway writes mails to its log and sends none')
     const file = write('gateway.yaml', yaml('smtp://localhost:1'))
-    expect(await peage(['mail', 'test', 'a@b, c@d', '-c', file])).toMatchObject({ exit: 2, stdout: '' })
+    expect(await peage(['mail', 'test', 'a@b, c@d', '-c', file])).toMatchObject({
+      exit: 2,
+      stdout: '',
+      stderr: 'error: "a@b, c@d" is not a valid mail address\n',
+    })
   })
 })

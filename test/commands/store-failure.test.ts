@@ -40,7 +40,7 @@ describeWithPostgresBinary('a database', () => {
     advice: string
   }
   const here = () => `127.0.0.1:${postgres.port}`
-  const isUp = 'check that it is up, and that storage.postgres in gateway.yaml is right'
+  const isUp = 'Check that the server is running, and that storage.postgres in gateway.yaml is correct'
   const cases: Case[] = [
     {
       is: 'down',
@@ -61,21 +61,21 @@ describeWithPostgresBinary('a database', () => {
       user: 'peage',
       at: () => 'db.invalid:5432/x',
       reason: 'getaddrinfo (ENOTFOUND|EAI_AGAIN) db\\.invalid',
-      advice: 'check the host in storage.postgres in gateway.yaml, and the name service of this machine',
+      advice: 'Check the host in storage.postgres in gateway.yaml, and the DNS of this machine',
     },
     {
       is: 'without the user',
       user: 'peage',
       at: () => `${here()}/postgres`,
       reason: 'role "peage" does not exist \\(28000\\)',
-      advice: 'check the user, the password and sslmode of storage.postgres in gateway.yaml, and pg_hba.conf',
+      advice: 'Check the user, the password and sslmode of storage.postgres in gateway.yaml, and pg_hba.conf',
     },
     {
       is: 'not created yet',
       user: 'postgres',
       at: () => `${here()}/away`,
       reason: 'database "away" does not exist \\(3D000\\)',
-      advice: 'create that database, or check its name in storage.postgres in gateway.yaml',
+      advice: 'Create that database, or correct its name in storage.postgres in gateway.yaml',
     },
     {
       is: 'without TLS',
@@ -83,14 +83,15 @@ describeWithPostgresBinary('a database', () => {
       at: () => `${here()}/postgres?sslmode=verify-full`,
       reason: 'The server does not support SSL connections',
       advice:
-        "check sslmode and sslrootcert of storage.postgres in gateway.yaml, and the server's certificate",
+        "Check sslmode and sslrootcert of storage.postgres in gateway.yaml, and the server's certificate",
     },
     {
       is: 'without the right to create tables',
       user: 'guest',
       at: () => `${here()}/postgres`,
       reason: 'permission denied for schema public \\(42501\\)',
-      advice: 'give the user of storage.postgres in gateway.yaml the database, or the rights to create in it',
+      advice:
+        'Make the user of storage.postgres in gateway.yaml the owner of the database, or grant it the right to create tables',
     },
     ...['LATIN1', 'SQL_ASCII'].map(encoding => ({
       is: `in the encoding ${encoding}`,
@@ -98,7 +99,7 @@ describeWithPostgresBinary('a database', () => {
       at: () => `${here()}/${encoding.toLowerCase()}`,
       reason: `server_encoding is ${encoding}, not UTF8`,
       advice:
-        "create a database with encoding 'UTF8' and template template0, and name it in storage.postgres in gateway.yaml",
+        "Create a database with encoding 'UTF8' and template template0, and set it in storage.postgres in gateway.yaml",
     })),
     {
       is: 'set to serializable transactions',
@@ -106,14 +107,14 @@ describeWithPostgresBinary('a database', () => {
       at: () => `${here()}/postgres?options=-c%20default_transaction_isolation%3Dserializable`,
       reason: 'default_transaction_isolation is serializable, not read committed',
       advice:
-        "alter role … set default_transaction_isolation = 'read committed', for the user of storage.postgres in gateway.yaml",
+        "For the user of storage.postgres in gateway.yaml, run alter role … set default_transaction_isolation = 'read committed'",
     },
     {
       is: 'set to another DateStyle',
       user: 'postgres',
       at: () => `${here()}/postgres?options=-c%20DateStyle%3DSQL`,
       reason: 'DateStyle is SQL, MDY, not ISO',
-      advice: "alter role … set DateStyle = 'ISO', for the user of storage.postgres in gateway.yaml",
+      advice: "For the user of storage.postgres in gateway.yaml, run alter role … set DateStyle = 'ISO'",
     },
   ]
 
@@ -132,7 +133,7 @@ describeWithPostgresBinary('a database', () => {
         const said = stderr.trimEnd().split('\n').at(-1)
         expect([exit, said]).toEqual([
           1,
-          expect.stringMatching(`^error: the database failed \\(${place}: ${reason}\\): ${advice}$`),
+          expect.stringMatching(`^error: the database ${place} failed \\(${reason}\\)\\. ${advice}\\.$`),
         ])
         expect(stderr).not.toContain('s3cret')
       }

@@ -19,14 +19,14 @@ describe('peage users', () => {
     [['users', 'list', '--plan', 'gold'], 'Allowed choices are free, premium, pro.'],
     [['users', 'list', '--email', 'nobody'], 'It must be an email'],
     [['users', 'show'], "missing required argument 'user'"],
-    [['users', 'show', 'ada'], 'It must be an id such as 42, or an email.'],
-    [['users', 'show', '9007199254740993'], 'It must be an id such as 42, or an email.'],
+    [['users', 'show', 'ada'], 'It must be an ID such as 42, or an email.'],
+    [['users', 'show', '9007199254740993'], 'It must be an ID such as 42, or an email.'],
     [['users', 'set-plan', '1', 'gold'], 'Allowed choices are free, premium, pro.'],
     [['users', 'create', 'ada'], 'It must be an email'],
     [['users', 'create', 'a@example.com', 'secret-secret'], 'too many arguments'],
     [['users', 'create', 'a@example.com', '--password', 'secret'], 'unknown option'],
-    [['users', 'create', 'a@example.com'], 'pass the password with --password-stdin'],
-    [['users', 'set-password', '1'], 'pass the password with --password-stdin'],
+    [['users', 'create', 'a@example.com'], 'use --password-stdin'],
+    [['users', 'set-password', '1'], 'use --password-stdin'],
     [['users', 'list', '-c', 'nowhere.yaml'], 'nowhere.yaml:1:1  (file)  '],
   ])(
     'refuses %j with a message on standard error and exit code 2, and opens no database',
@@ -42,7 +42,7 @@ describe('peage users', () => {
 
   it('reports that a migration is needed if there is no data folder, and creates nothing', async () => {
     const missing = await peage(cwd, ['users', 'list'])
-    const sentence = `error: there is no database in ${join(cwd, 'data')} yet: run peage migrate -c gateway.yaml first\n`
+    const sentence = `error: there is no database in ${join(cwd, 'data')} yet. Run peage migrate -c gateway.yaml first.\n`
     expect(missing).toEqual({ exit: 1, stdout: '', stderr: sentence })
     expect(readdirSync(cwd)).toEqual(['gateway.yaml'])
   })
@@ -81,7 +81,7 @@ describe('peage users', () => {
     const { exit, stdout, stderr } = await peage(cwd, ['users', 'list', '-c', 'away.yaml'])
     expect({ exit, stdout }).toEqual({ exit: 1, stdout: '' })
     expect(stderr).toMatch(
-      /^error: the database failed \(.*ECONNREFUSED.*\): check that it is up, and that storage\.postgres in away\.yaml is right\n$/,
+      /^error: the database \S+ failed \(.*ECONNREFUSED.*\)\. Check that the server is running, and that storage\.postgres in away\.yaml is correct\.\n$/,
     )
     expect(stderr).not.toContain('s3cret')
   })
@@ -100,7 +100,7 @@ describeWithServices('peage users on a Postgres without tables', () => {
         exit: 1,
         stdout: '',
         stderr:
-          'error: the database is not migrated to this version: run peage migrate -c gateway.yaml first\n',
+          'error: the database is not migrated to this version. Run peage migrate -c gateway.yaml first.\n',
       })
     }
   })

@@ -11,7 +11,7 @@ describe('peage users on the folder of a running gateway', () => {
   const users = (...words: string[]) => peage(cwd, ['users', ...words])
   const port = () => new URL(String(gateway().server.adminAddress)).port
 
-  const inUse = `error: the data folder ${join(cwd, 'data')} is in use by process ${process.pid}, which`
+  const inUse = `error: the data folder ${join(cwd, 'data')} is in use by process ${process.pid}.`
 
   it.each(['0.0.0.0', '[::ffff:127.0.0.1]', 'localhost'])(
     'connects to an admin listener on %s',
@@ -71,7 +71,7 @@ describe('peage users on the folder of a running gateway', () => {
       const { exit, stderr } = await users('set-plan', '1', 'free')
       expect(exit).toBe(1)
       expect(stderr).toContain(
-        'which cannot be asked, as no token of gateway.yaml may do this (changeUser): stop',
+        'The command cannot use its admin API, because no token in gateway.yaml allows changeUser. Stop',
       )
     })
   })
@@ -84,7 +84,8 @@ describe('peage users on the folder of a running gateway', () => {
       other = undefined
     })
 
-    const remedy = ': stop it, or run it with an admin listener and a token that other.yaml has too\n'
+    const remedy =
+      '. Stop the process that uses the folder, or run the gateway with an admin listener and a token that other.yaml also has.\n'
 
     async function said(admin: string): Promise<string> {
       const file = writeConfiguration(cwd, { name: 'other.yaml', admin })
@@ -96,34 +97,36 @@ describe('peage users on the folder of a running gateway', () => {
     }
 
     it('reports that the file has no admin section, no token, or no port', async () => {
-      expect(await said('')).toBe('cannot be asked, as other.yaml has no admin section')
+      expect(await said('')).toBe(
+        'The command cannot use its admin API, because other.yaml has no admin section',
+      )
       expect(await said(`admin: { listen: '127.0.0.1:1' }`)).toBe(
-        'cannot be asked, as other.yaml has no admin.token',
+        'The command cannot use its admin API, because other.yaml has no admin.token',
       )
       expect(await said(`admin: { listen: '127.0.0.1:1', token: "\${PEAGE_ADMIN_TOKEN:-}" }`)).toBe(
-        'cannot be asked, as admin.token in other.yaml is empty (set the variable PEAGE_ADMIN_TOKEN, as for the gateway)',
+        'The command cannot use its admin API, because admin.token in other.yaml is empty (set the variable PEAGE_ADMIN_TOKEN, as for the gateway)',
       )
       expect(await said(`admin: { listen: '127.0.0.1:0', token: ${token} }`)).toBe(
-        'cannot be asked, as admin.listen in other.yaml leaves the port to the system',
+        'The command cannot use its admin API, because admin.listen in other.yaml has port 0, so its port is not known',
       )
     })
 
     it('reports that nothing listens at the address', async () => {
       expect(await said(`admin: { listen: '127.0.0.1:1', token: ${token} }`)).toBe(
-        'does not answer at http://127.0.0.1:1 (connect ECONNREFUSED 127.0.0.1:1)',
+        'The gateway does not respond at http://127.0.0.1:1 (connect ECONNREFUSED 127.0.0.1:1)',
       )
     })
 
     it('connects to the IPv6 loopback address if the file listens on [::]', async () => {
       expect(await said(`admin: { listen: '[::]:1', token: ${token} }`)).toMatch(
-        /^does not answer at http:\/\/\[::1\]:1 \(/,
+        /^The gateway does not respond at http:\/\/\[::1\]:1 \(/,
       )
     })
 
     it('reports that the gateway rejects the token of the file', async () => {
       const address = gateway().server.adminAddress
       expect(await said(`admin: { listen: '127.0.0.1:${port()}', token: another-${token} }`)).toBe(
-        `does not take the token that other.yaml has for its admin listener at ${address}`,
+        `The gateway at ${address} rejected the admin token of other.yaml`,
       )
     })
 
@@ -135,7 +138,7 @@ describe('peage users on the folder of a running gateway', () => {
       other = createServer((_request, response) => response.writeHead(status).end(body))
       const address = await listen(other)
       expect(await said(`admin: { listen: '${new URL(address).host}', token: ${token} }`)).toBe(
-        `does not answer at ${address}, where something else listens`,
+        `Another program listens at ${address}, which other.yaml has as admin.listen`,
       )
     })
   })
@@ -154,9 +157,7 @@ describe('peage users on the folder of a gateway without a token', () => {
     writeConfiguration(cwd, { admin: `admin: { listen: '${new URL(address).host}', token: ${token} }` })
     const { exit, stderr } = await peage(cwd, ['users', 'list'])
     expect(exit).toBe(1)
-    expect(stderr).toContain(
-      `was started without a token for its admin listener at ${address}: stop it, or run it`,
-    )
+    expect(stderr).toContain(`The gateway at ${address} was started without an admin token. Stop the process`)
   })
 })
 
@@ -169,7 +170,7 @@ describe('peage users on the folder of a gateway whose database fails', () => {
     expect(await users(['list'])).toEqual({
       exit: 1,
       stdout: '',
-      stderr: `error: the gateway's admin listener at ${address} answered 503 (service_unavailable)\n`,
+      stderr: `error: the admin listener at ${address} responded with 503 (service_unavailable)\n`,
     })
   })
 })

@@ -52,14 +52,14 @@ describe('peage users on a terminal', () => {
       ['create', ada],
       [
         ['New password: ', 'correct horse\r'],
-        ['The same again: ', 'correct horse\r'],
+        ['Repeat the password: ', 'correct horse\r'],
       ],
     )
     expect({ exit, stdout }).toEqual({
       exit: 0,
-      stdout: 'user 1 (ada@example.com) is created, on plan free\n',
+      stdout: 'user 1 (ada@example.com) was created on plan free\n',
     })
-    expect(stderr).toBe('New password: \nThe same again: \n')
+    expect(stderr).toBe('New password: \nRepeat the password: \n')
     expect(modes).toEqual([true, false])
     expect(await opens('correct horse')).toBe(true)
   })
@@ -67,24 +67,24 @@ describe('peage users on a terminal', () => {
   it('set-password accepts corrections with backspace, and both passwords pasted at once', async () => {
     expect(
       await ask(['set-password', ada], [['New password: ', 'battery stapel\x7f\x7fle\rbattery staple\r']]),
-    ).toMatchObject({ exit: 0, stderr: 'New password: \nThe same again: \n', modes: [true, false] })
+    ).toMatchObject({ exit: 0, stderr: 'New password: \nRepeat the password: \n', modes: [true, false] })
     expect(await opens('battery staple')).toBe(true)
   })
 
   it.each([
-    ['differ', 'a password\r', 'another one\r', 'the two passwords are not the same; nothing was changed'],
-    ['end with Ctrl-D', 'a password\r', '\x04', 'no answer; nothing was changed'],
-    ['end with Ctrl-C', 'a password\r', 'half\x03', 'no answer; nothing was changed'],
+    ['differ', 'a password\r', 'another one\r', 'the passwords do not match; nothing was changed'],
+    ['end with Ctrl-D', 'a password\r', '\x04', 'no input; nothing was changed'],
+    ['end with Ctrl-C', 'a password\r', 'half\x03', 'no input; nothing was changed'],
   ])('set-password changes nothing if the answers %s', async (_how, first, second, sentence) => {
     const { exit, stdout, stderr, modes } = await ask(
       ['set-password', ada],
       [
         ['New password: ', first],
-        ['The same again: ', second],
+        ['Repeat the password: ', second],
       ],
     )
     expect({ exit, stdout }).toEqual({ exit: 1, stdout: '' })
-    expect(stderr).toBe(`New password: \nThe same again: \nerror: ${sentence}\n`)
+    expect(stderr).toBe(`New password: \nRepeat the password: \nerror: ${sentence}\n`)
     expect(modes).toEqual([true, false])
     expect(await opens('battery staple')).toBe(true)
   })
@@ -92,18 +92,18 @@ describe('peage users on a terminal', () => {
   it('set-password refuses a password that is too short before the second prompt', async () => {
     expect(await ask(['set-password', ada], [['New password: ', 'short\r']])).toMatchObject({
       exit: 1,
-      stderr: 'New password: \nerror: the password is too short: it needs at least 8 characters\n',
+      stderr: 'New password: \nerror: the password is too short: use at least 8 characters\n',
     })
   })
 
   it('set-password does not prompt for the password of an unknown user', async () => {
     expect(await ask(['set-password', '77'], [])).toMatchObject({
       exit: 1,
-      stderr: 'error: there is no user 77: peage users list shows who there is\n',
+      stderr: 'error: there is no user 77. Run peage users list to see all users.\n',
     })
   })
 
-  const question = 'Delete user 1 (ada@example.com) and all that is theirs? [y/N] '
+  const question = 'Delete user 1 (ada@example.com) and all of their data? [y/N] '
 
   it.each(['\n', 'n\n', 'yess\n', 'nay\n'])('delete removes nothing if the answer is %j', async typed => {
     expect(await ask(['delete', ada], [[question, typed]])).toMatchObject({
@@ -119,7 +119,7 @@ describe('peage users on a terminal', () => {
   it('delete removes the user if the answer is Yes', async () => {
     expect(await ask(['delete', ada], [[question, 'Yes\n']])).toEqual({
       exit: 0,
-      stdout: 'user 1 (ada@example.com) is deleted\n',
+      stdout: 'user 1 (ada@example.com) was deleted\n',
       stderr: question,
       modes: [],
     })

@@ -91,7 +91,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
       '',
     ])
     expect((await users(['revoke-sessions', email])).stdout).toBe(
-      `every session of user ${id} (${email}) is revoked\n`,
+      `all sessions of user ${id} (${email}) were revoked\n`,
     )
     expect((await users(['sessions', String(id)])).stdout).toBe('no sessions\n')
     await inside(async database =>
@@ -139,9 +139,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect(spent).toContain('free_daily    refuse  429 daily_limit_reached')
     await users(['set-plan', String(id), 'pro'])
     await users(['set-verified', String(id)])
-    expect(await explain()).toMatch(
-      new RegExp(`, as pro, user ${id}, 1 used today\n[^]*it is forwarded to a`),
-    )
+    expect(await explain()).toMatch(new RegExp(`, as pro, user ${id}, 1 used today\n[^]*from the upstream a`))
     await users(['deactivate', String(id)])
     expect(await explain()).toMatch(
       new RegExp(`, as pro, user ${id} \\(inactive\\)[^]*authenticate  refuse  401 user_not_found`),
@@ -152,12 +150,12 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect(await run(['explain', 'GET', '/one', '--user', '9007199254740991'])).toEqual({
       exit: 1,
       stdout: '',
-      stderr: 'error: there is no user 9007199254740991: peage users list shows who there is\n',
+      stderr: 'error: there is no user 9007199254740991. Run peage users list to see all users.\n',
     })
     expect(await run(['explain', 'GET', '/one', '--user', 'nobody@example.com'])).toMatchObject({
       exit: 1,
       stderr:
-        'error: there is no user with the email nobody@example.com: peage users list shows who there is\n',
+        'error: there is no user with the email nobody@example.com. Run peage users list to see all users.\n',
     })
     for (const more of [['--as', 'pro'], ['--used-today', '1'], ['--unverified']]) {
       const { exit, stderr } = await run(['explain', 'GET', '/one', '--user', '1', ...more])

@@ -18,7 +18,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     const created = await users(['create', ' Ada@Example.COM ', '--password-stdin'], `${password}\n`)
     expect(created).toEqual({
       exit: 0,
-      stdout: expect.stringMatching(/^user \d+ \(ada@example\.com\) is created, on plan free\n$/),
+      stdout: expect.stringMatching(/^user \d+ \(ada@example\.com\) was created on plan free\n$/),
       stderr: '',
     })
     await inside(async database => {
@@ -48,19 +48,19 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(await users(['create', email.toUpperCase(), '--password-stdin'], 'x')).toEqual({
       exit: 1,
       stdout: '',
-      stderr: `error: the email is in use by user ${id} (${email}): take another\n`,
+      stderr: `error: the email is in use by user ${id} (${email}). Use another email.\n`,
     })
     await users(['deactivate', email])
     expect((await users(['create', email, '--password-stdin'], password)).stderr).toBe(
-      `error: the email is in use by user ${id} (${email}), who is inactive: peage users activate ${id} brings that user back\n`,
+      `error: the email is in use by the inactive user ${id} (${email}). To reactivate that user, run peage users activate ${id}.\n`,
     )
   })
 
   it.each([
-    ['1234567\n', 'the password is too short: it needs at least 8 characters'],
-    ['', 'the password is too short: it needs at least 8 characters'],
-    ['x'.repeat(1025), 'the password is too long: it may have at most 1024 characters'],
-    ['é'.repeat(10_000), 'the password is too long: it may have at most 1024 characters'],
+    ['1234567\n', 'the password is too short: use at least 8 characters'],
+    ['', 'the password is too short: use at least 8 characters'],
+    ['x'.repeat(1025), 'the password is too long: use at most 1024 characters'],
+    ['é'.repeat(10_000), 'the password is too long: use at most 1024 characters'],
     [
       new Uint8Array([0xff, 0xfe, ...Buffer.from('12345678')]),
       'the password on standard input is not UTF-8 text',
@@ -88,21 +88,27 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
 
   const unused = { daily_usage: 0, last_usage_date: null }
   it.each<[string, string[], string, object, string]>([
-    ['set-plan', ['premium'], 'user WHO is on plan premium', { plan: 'premium' }, "plan = 'free'"],
+    ['set-plan', ['premium'], 'user WHO is now on plan premium', { plan: 'premium' }, "plan = 'free'"],
     ['deactivate', [], 'user WHO is inactive', { is_active: 0 }, 'is_active = 1'],
     ['activate', [], 'user WHO is active', { is_active: 1 }, 'is_active = 0'],
-    ['set-verified', [], 'the email of user WHO is verified', { email_verified_at: iso }, 'plan = plan'],
+    [
+      'set-verified',
+      [],
+      'the email of user WHO is marked as verified',
+      { email_verified_at: iso },
+      'plan = plan',
+    ],
     [
       'set-verified',
       ['--no'],
-      'the email of user WHO is not verified',
+      'the email of user WHO is marked as not verified',
       { email_verified_at: null },
       'email_verified_at = now()',
     ],
     [
       'reset-usage',
       [],
-      'user WHO has used nothing today',
+      'the daily usage of user WHO was reset',
       unused,
       "daily_usage = 3, last_usage_date = '2030-01-02'",
     ],
@@ -128,7 +134,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(before.sessions).toHaveLength(2)
     expect(await users(['set-password', email, '--password-stdin'], 'un autre mot\n')).toEqual({
       exit: 0,
-      stdout: `user ${id} (${email}) has a new password; every session is revoked\n`,
+      stdout: `user ${id} (${email}) has a new password; all sessions were revoked\n`,
       stderr: '',
     })
     expect(json(await users(['sessions', email, '--json']))).toEqual({ sessions: [] })
@@ -143,7 +149,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(await users(['delete', email], 'y\n')).toEqual({
       exit: 2,
       stdout: '',
-      stderr: 'error: there is no terminal to ask on: add --yes if you mean it\n',
+      stderr: 'error: cannot prompt without a terminal; use --yes\n',
     })
     expect(await users(['show', email])).toMatchObject({ exit: 0 })
     expect(json(await users(['delete', email, '--yes', '--json']))).toMatchObject({ id, email })
@@ -172,7 +178,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
       expect(await users([name, who, ...more], password)).toEqual({
         exit: 1,
         stdout: '',
-        stderr: `error: there is no ${which}: peage users list shows who there is\n`,
+        stderr: `error: there is no ${which}. Run peage users list to see all users.\n`,
       })
     }
   })

@@ -89,7 +89,7 @@ describeWithServices('migrations (Postgres)', () => {
     await replica().migrate()
     await replica().query("update peage_migrations set name = '0_other' where name = '2_webhooks'")
     await expect(replica().migrate()).rejects.toThrow(
-      'migration 2_webhooks is not applied, and precedes 0_other, which is',
+      'migration 0_other is applied, but the earlier migration 2_webhooks is not',
     )
   })
 
@@ -127,7 +127,7 @@ describeWithServices('migrations (Postgres)', () => {
     await client.query('alter table "Péage".peage_migrations set schema public')
     expect(await replica().migrate()).toEqual([])
     await client.query('drop schema "Péage" cascade')
-    await expect(replica().migrate()).rejects.toThrow('no schema of the search_path is there')
+    await expect(replica().migrate()).rejects.toThrow('no schema of the search_path exists')
     await client.end()
   })
 

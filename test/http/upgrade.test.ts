@@ -285,7 +285,7 @@ describe('a request with `Upgrade`', () => {
     expect((await connection.answer())?.status).toBe(200)
     connection.write(requestBytes('GET', '/socket', handshake))
     expect((await connection.answer())?.status).toBe(101)
-    expect(thrown).toEqual([new Error('a connection that was not upgrading'), expect.any(Error)])
+    expect(thrown).toEqual([new Error('the connection is not upgrading'), expect.any(Error)])
     connection.close()
   })
 })

@@ -66,6 +66,6 @@ describe('a renewed certificate', () => {
     open.write(requestBytes('GET', '/public/2'))
     expect((await open.answer())?.status).toBe(200)
     open.close()
-    expect(logged('a new certificate is taken')).toBe(1)
+    expect(logged('new certificate in use')).toBe(1)
   })
 })

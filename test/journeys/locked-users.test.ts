@@ -117,7 +117,7 @@ describeWithServices('while another program locks a user', () => {
     const text = await readFile(gateway.file, 'utf8')
     await writeFile(gateway.file, text.replace('free_daily: 1', 'free_daily: 2'))
     await gateway.reload()
-    expect(gateway.log.join('')).toContain('the configuration is reloaded')
+    expect(gateway.log.join('')).toContain('configuration reloaded')
     answers.push(...ofAll())
     // Long enough for a second call to reach the lock.
     await sleep(300)

@@ -251,7 +251,9 @@ ${routes.join('\n')}
     names.pause()
     await configure(`targets: [{ url: '${target('reload')}', weight: 1 }], timeouts: { response: 5s }`)
     gateway.child.kill('SIGHUP')
-    await expect.poll(() => gateway.lines.some(line => line.includes('is reloaded')), soon).toBe(true)
+    await expect
+      .poll(() => gateway.lines.some(line => line.includes('configuration reloaded')), soon)
+      .toBe(true)
     expect(await answering('reload')).toEqual({ [first]: 12 })
   })
 })

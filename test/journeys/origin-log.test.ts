@@ -72,7 +72,7 @@ describe('a page whose origin cors does not list', () => {
         origin,
         key: 'server.cors.origins',
         route: 'public',
-        msg: 'page of an origin that cors does not list',
+        msg: 'request from a page whose origin is not in cors.origins',
       },
     ])
     gateway.clock.at += 60_000
@@ -105,7 +105,10 @@ describe('a page whose origin cors does not list', () => {
     expect(linesOf(plain, origin)).toEqual([])
     await send(plain, '/mine', { origin, 'access-control-request-method': 'GET' }, 'OPTIONS')
     expect(linesOf(plain, origin)).toMatchObject([
-      { key: 'server.cors.origins', msg: 'page of another origin, and cors is not configured' },
+      {
+        key: 'server.cors.origins',
+        msg: 'request from a page of another origin, but cors is not configured',
+      },
     ])
   })
 

@@ -102,7 +102,7 @@ describe('the program', () => {
       const { status, body } = await call(program.admin, 'GET', '/readyz')
       return { status, configuration: body.configuration, overall: body.status }
     }
-    const refusals = () => program.lines.filter(line => line.includes('is refused'))
+    const refusals = () => program.lines.filter(line => line.includes('configuration rejected'))
     expect(await ready()).toEqual({ status: 200, configuration: undefined, overall: 'ok' })
     await save(file, 'upstream: echo', 'upstream: eccho')
     program.child.kill('SIGHUP')
@@ -119,9 +119,7 @@ describe('the program', () => {
   })
 
   it('logs that the configuration is unchanged if the file has the same bytes', async () => {
-    const told = () =>
-      program.lines.filter(line => line.includes('and unchanged: the file has the same bytes as before'))
-        .length
+    const told = () => program.lines.filter(line => line.includes('the file is unchanged')).length
     // The line of this request follows all earlier lines, including the lines of an earlier reload.
     await call(program.url, 'GET', '/before-the-signal')
     await expect.poll(() => program.lines.some(line => line.includes('/before-the-signal')), soon).toBe(true)
@@ -158,7 +156,7 @@ describe('the program', () => {
       await slowestWhile(`${good}#${' '.repeat(6 * 1024 * 1024)}\n`, '4 MiB'),
       await slowestWhile(deep, 'gateway.yaml:7:'),
       await slowestWhile(wrong, 'gateway.yaml:7:'),
-      await slowestWhile(good, 'and unchanged'),
+      await slowestWhile(good, 'the file is unchanged'),
     ]
     // Other processes may delay a response. The drill `large-files` measures larger files.
     expect(Math.max(...slowest)).toBeLessThan(2_000)
@@ -166,7 +164,7 @@ describe('the program', () => {
 
   it('refuses a ${file:} that became a pipe without a writer, and keeps serving', async () => {
     const secret = join(folder, 'secret')
-    const refusals = () => program.lines.filter(line => line.includes('is refused'))
+    const refusals = () => program.lines.filter(line => line.includes('configuration rejected'))
     const before = refusals().length
     await rm(secret)
     execFileSync('mkfifo', [secret])
@@ -176,7 +174,7 @@ describe('the program', () => {
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
     await rm(secret)
     await writeFile(secret, 'the-second-token-of-operators')
-    const told = () => program.lines.filter(line => line.includes('and unchanged')).length
+    const told = () => program.lines.filter(line => line.includes('the file is unchanged')).length
     const unchanged = told()
     program.child.kill('SIGHUP')
     await expect.poll(told, soon).toBe(unchanged + 1)
@@ -272,7 +270,7 @@ describeWithServices('several workers', () => {
 
   it('all apply a reload', async () => {
     await save(file, '/turn-0', '/turn-1')
-    await expect.poll(() => logged('is reloaded'), soon).toBe(1)
+    await expect.poll(() => logged('configuration reloaded'), soon).toBe(1)
     expect([await everyWorker('/turn-1'), await everyWorker('/turn-0')]).toEqual([
       new Set([200]),
       new Set([404]),
@@ -285,22 +283,22 @@ describeWithServices('several workers', () => {
   it('keep the old configuration if a worker cannot use the new one', async () => {
     await save(file, '/turn-1', '/turn-2')
     await save(file, 'auth: { ', "auth: { keys: ['/nowhere/key'], ")
-    await expect.poll(() => logged('is refused'), soon).toBe(1)
+    await expect.poll(() => logged('configuration rejected'), soon).toBe(1)
     expect([await everyWorker('/turn-1'), await everyWorker('/turn-2')]).toEqual([
       new Set([200]),
       new Set([404]),
     ])
     expect((await scrape(crew.admin)).value('peage_config_last_reload_successful')).toBe(0)
     await save(file, "keys: ['/nowhere/key'], ", '')
-    await expect.poll(() => logged('is reloaded'), soon).toBe(2)
+    await expect.poll(() => logged('configuration reloaded'), soon).toBe(2)
     expect(await everyWorker('/turn-2')).toEqual(new Set([200]))
   })
 
   it('replace a dead worker with one that has the latest configuration', async () => {
     await save(file, '/turn-2', '/turn-3')
-    await expect.poll(() => logged('is reloaded'), soon).toBe(3)
+    await expect.poll(() => logged('configuration reloaded'), soon).toBe(3)
     process.kill(Number(crew.pids()[0]), 'SIGKILL')
-    await expect.poll(() => logged('serves in its place'), soon).toBe(1)
+    await expect.poll(() => logged('replacement worker is ready'), soon).toBe(1)
     expect([await everyWorker('/turn-3'), await everyWorker('/turn-0')]).toEqual([
       new Set([200]),
       new Set([404]),
@@ -315,18 +313,18 @@ describeWithServices('several workers', () => {
       await save(file, '/turn-3', '/turn-4')
       process.kill(dead, 'SIGKILL')
       await expect.poll(() => crew.pids(), soon).not.toContain(dead)
-      await expect.poll(() => logged('serves in its place'), soon).toBe(2)
+      await expect.poll(() => logged('replacement worker is ready'), soon).toBe(2)
     } finally {
       process.kill(slow, 'SIGCONT')
     }
-    await expect.poll(() => logged('is reloaded'), soon).toBe(4)
+    await expect.poll(() => logged('configuration reloaded'), soon).toBe(4)
     expect(await everyWorker('/turn-4')).toEqual(new Set([200]))
   })
 
   it('report and replace a worker that does not activate a reload in time', async () => {
     const [slow = 0, stuck = 0] = crew.pids()
-    const reloaded = logged('is reloaded')
-    const replaced = logged('serves in its place')
+    const reloaded = logged('configuration reloaded')
+    const replaced = logged('replacement worker is ready')
     // The stuck worker has prepared the configuration when it stops, and the slow worker prepares it after that.
     process.kill(slow, 'SIGSTOP')
     try {
@@ -338,7 +336,7 @@ describeWithServices('several workers', () => {
     } finally {
       process.kill(slow, 'SIGCONT')
     }
-    await expect.poll(() => logged('the reload is incomplete'), soon).toBe(1)
+    await expect.poll(() => logged('reload incomplete'), soon).toBe(1)
     const page = await scrape(crew.admin)
     expect((await crew.ready()).body).toMatchObject({ status: 'degraded', configuration: 'incomplete' })
     expect(page.value('peage_config_last_reload_successful')).toBe(0)
@@ -346,7 +344,7 @@ describeWithServices('several workers', () => {
     expect(crew.lines.map(line => JSON.parse(line))).toContainEqual(
       expect.objectContaining({ level: 50, workers: [stuck] }),
     )
-    await expect.poll(() => logged('serves in its place'), soon).toBe(replaced + 1)
+    await expect.poll(() => logged('replacement worker is ready'), soon).toBe(replaced + 1)
     expect(crew.pids()).not.toContain(stuck)
     expect([await everyWorker('/turn-5'), await everyWorker('/turn-4')]).toEqual([
       new Set([200]),
@@ -354,6 +352,6 @@ describeWithServices('several workers', () => {
     ])
     expect((await crew.ready()).body).not.toHaveProperty('configuration')
     expect((await scrape(crew.admin)).value('peage_config_last_reload_successful')).toBe(1)
-    expect(logged('is reloaded')).toBe(reloaded)
+    expect(logged('configuration reloaded')).toBe(reloaded)
   })
 })

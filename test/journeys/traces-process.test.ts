@@ -98,7 +98,7 @@ describe('traces', () => {
       'deployment.environment.name': 'test',
     })
     expect(tell('traces are sent').map(line => JSON.parse(line).msg)).toEqual([
-      'OTEL_EXPORTER_OTLP_PROTOCOL: traces are sent as http/json, which collectors take at the same address',
+      'OTEL_EXPORTER_OTLP_PROTOCOL: traces are sent as http/json, which collectors accept at the same address',
       'traces are sent',
     ])
     expect(told.lines.join('\n')).not.toContain('collector-token')
@@ -117,8 +117,8 @@ describe('traces', () => {
     expect([code, stderr.split('\n')]).toEqual([
       2,
       [
-        'OTEL_TRACES_EXPORTER: zipkin is not there; otlp and none are',
-        expect.stringMatching(/^OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not spoken; make it http\/json/),
+        'OTEL_TRACES_EXPORTER: zipkin is not supported. Use otlp or none.',
+        expect.stringMatching(/^OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not supported\. Use http\/json/),
         '',
       ],
     ])
@@ -146,7 +146,7 @@ describe('traces', () => {
       .map(line => JSON.parse(line))
       .filter(({ level, msg }) => level > 30 && !/^auth/.test(msg))
     expect(warned).toMatchObject([
-      { msg: 'traces cannot be sent: spans are dropped', level: 40, reason: '400 Bad Request' },
+      { msg: 'traces cannot be sent; spans are dropped', level: 40, reason: '400 Bad Request' },
     ])
     collector.status = 200
     await ask('GET', '/public/x')

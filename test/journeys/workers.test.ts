@@ -231,7 +231,7 @@ describeWithServices('two workers', () => {
   it('survive SIGHUP', async () => {
     await start()
     for (const pid of [crew.child.pid as number, ...crew.pids()]) process.kill(pid, 'SIGHUP')
-    await eventually(() => crew.lines.filter(line => line.includes('is reloaded')).length).toBe(1)
+    await eventually(() => crew.lines.filter(line => line.includes('configuration reloaded')).length).toBe(1)
     expect((await bothServe('/public/x')).size).toBe(2)
     expect((await crew.ready()).body.status).toBe('ok')
   })
@@ -310,7 +310,7 @@ describeWithServices('two workers', () => {
     const { code, stderr } = await runProgram(['start', '-c', file], folder)
     expect([code, stderr]).toEqual([
       1,
-      `error: another program listens at 127.0.0.1:${port}. Stop it, or choose another port: server.listen in ${file}\n`,
+      `error: another program already listens at 127.0.0.1:${port}. Stop it, or choose another port in server.listen of ${file}.\n`,
     ])
     other.close()
     await once(other, 'close')

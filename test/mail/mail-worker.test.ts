@@ -170,8 +170,8 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     worker(port).wake()
     await vi.waitFor(async () => {
       expect((await rows()).map(({ status, error }) => [status, error])).toEqual([
-        ['failed', 'expired, or its code is void'],
-        ['failed', 'expired, or its code is void'],
+        ['failed', 'the mail has expired, or its code is invalid'],
+        ['failed', 'the mail has expired, or its code is invalid'],
         ['failed', 'recipient: 450 later'],
       ])
     })

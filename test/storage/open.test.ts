@@ -123,7 +123,8 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
     )
     expect([backing.gauges.isRedisUp?.(), await backing.checks.redis?.()]).toEqual([false, false])
     const limiter = backing.createRateLimiter('test', { limit: 2, windowMs: 600_000 })
-    const lines = () => logged.filter(([, text]) => text === 'rate limits counted in memory of this process')
+    const lines = () =>
+      logged.filter(([, text]) => text === 'rate limits counted in the memory of this process')
     const counted = []
     for (let i = 0; i < 4; i += 1) counted.push((await limiter.consume('key')).allowed)
     expect(counted).toEqual([true, true, false, false])
@@ -145,7 +146,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
         { logger, failureLog: () => {}, clock: systemClock },
         openDataFolder,
       )
-    await expect(open(`${server.url}/99`)).rejects.toThrow('storage.redis names database 99')
+    await expect(open(`${server.url}/99`)).rejects.toThrow('database 99 of storage.redis')
     const backing = await open(`${server.url}/15`)
     expect(backing.gauges.isRedisUp?.()).toBe(true)
     await backing.close()

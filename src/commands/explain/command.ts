@@ -28,7 +28,7 @@ export function explainCommand(io: Io): Command {
     .argument('<method>', 'for example GET')
     .argument('<path>', 'for example /api/v1/courses/1, or a whole URL')
     .addOption(
-      new Option('--as <who>', 'caller to simulate').choices(['anonymous', ...plans]).default('anonymous'),
+      new Option('--as <caller>', 'caller to simulate').choices(['anonymous', ...plans]).default('anonymous'),
     )
     .addOption(new Option('--used-today <n>', 'daily uses already spent').argParser(readCount).default(0))
     .option('--unverified', 'simulate a caller with an unverified email')

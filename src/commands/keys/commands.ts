@@ -39,7 +39,7 @@ function algOption(): Option {
 
 function generate(io: Io): Command {
   return new Command('generate')
-    .description('Create and publish a key that does not sign yet; activate it with `keys rotate KID`')
+    .description('Create and publish a key that does not sign yet; activate it with `keys rotate <kid>`')
     .addOption(algOption())
     .option(
       '--out <file>',
@@ -80,7 +80,7 @@ function list(io: Io): Command {
 
 function rotate(io: Io): Command {
   return new Command('rotate')
-    .description('Sign with a new key, or with KID, once all replicas have it')
+    .description('Sign with a new key, or with <kid>, once all replicas have it')
     .addArgument(new Argument('[kid]', 'key from `keys generate`, or a previous key'))
     .addOption(algOption())
     .action((kid: string | undefined, { config, json, alg }: NewKeyOptions, command: Command) => {

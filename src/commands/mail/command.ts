@@ -1,6 +1,6 @@
 // Defines `peage mail test ADDRESS`, which sends one mail as the gateway would and shows the result.
 import { randomUUID } from 'node:crypto'
-import { Command, CommanderError } from 'commander'
+import { Command } from 'commander'
 import type { SmtpServer } from '../../config/formats/mail.ts'
 import { isMailbox } from '../../config/formats/mailbox.ts'
 import type { MailConfig } from '../../config/sections/schema.ts'
@@ -15,9 +15,9 @@ export function mailCommand(io: Io): Command {
   const test = withConfigOption(new Command('test'))
     .description('Send a test mail through mail.smtp and show the result')
     .argument('<address>', 'recipient of the mail')
-    .action(async (address: string, { config: file }: ConfigOption) => {
+    .action(async (address: string, { config: file }: ConfigOption, command: Command) => {
       if (!isMailbox(address)) {
-        throw usageError(`${JSON.stringify(address)} is not a valid mail address`)
+        command.error(`error: ${JSON.stringify(address)} is not a valid mail address`, { exitCode: 2 })
       }
       const { readConfig } = await import('../read-config.ts')
       const { mail } = readConfig(io, file, io.stderr)
@@ -26,10 +26,6 @@ export function mailCommand(io: Io): Command {
       await sendTest(io, mail, address)
     })
   return new Command('mail').description('Test the sending of mails').addCommand(test)
-}
-
-function usageError(message: string): CommanderError {
-  return new CommanderError(2, 'peage.address', message)
 }
 
 async function sendTest(io: Io, { smtp, from, product }: MailConfig, to: string): Promise<void> {

@@ -107,7 +107,7 @@ function readAuthority(name: string, { tls }: UpstreamConfig): string | undefine
   try {
     return readLimited(tls.ca, maxFileBytes, 0)
   } catch (error) {
-    throw new CertificateAuthorityError(`upstreams.${name}.tls.ca: cannot read ${tls.ca}`, {
+    throw new CertificateAuthorityError(`upstreams.${name}.tls.ca: cannot read the file ${tls.ca}`, {
       cause: error,
     })
   }

@@ -211,7 +211,7 @@ describe('a failure', () => {
     expect(failure).toMatchObject({
       step: 'login',
       isPermanent: false,
-      message: 'the server offers no login',
+      message: 'the server does not offer a login',
     })
     expect(lines.map(line => line.split(' ')[0])).toEqual(['EHLO'])
   })

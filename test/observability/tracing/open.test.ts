@@ -46,21 +46,21 @@ describe('tracing', () => {
     expect(
       readTracing({ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }).traces?.warnings,
     ).toEqual([
-      'OTEL_EXPORTER_OTLP_PROTOCOL: traces are sent as http/json, which collectors take at the same address',
+      'OTEL_EXPORTER_OTLP_PROTOCOL: traces are sent as http/json, which collectors accept at the same address',
     ])
   })
 
   it.each(['a', 'a=b=c', '=x', 'a=%'])('warns that the resource attributes %j are ignored', attributes => {
     expect(readTracing({ ...endpoint, OTEL_RESOURCE_ATTRIBUTES: attributes }).traces?.warnings).toEqual([
-      'OTEL_RESOURCE_ATTRIBUTES: none is taken; make it key=value,key=value, percent-encoded',
+      'OTEL_RESOURCE_ATTRIBUTES: ignored, because it is not key=value,key=value, percent-encoded',
     ])
   })
 
   it.each([
-    [{ OTEL_TRACES_EXPORTER: 'zipkin' }, 'OTEL_TRACES_EXPORTER: zipkin is not there; otlp and none are'],
+    [{ OTEL_TRACES_EXPORTER: 'zipkin' }, 'OTEL_TRACES_EXPORTER: zipkin is not supported. Use otlp or none.'],
     [
       { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' },
-      'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: grpc is not spoken; make it http/json, and the endpoint the collector’s for OTLP over HTTP (port 4318)',
+      "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: grpc is not supported. Use http/json and the collector's OTLP/HTTP endpoint (port 4318).",
     ],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' },
@@ -72,30 +72,30 @@ describe('tracing', () => {
     ],
     [
       { OTEL_TRACES_SAMPLER: 'ratio' },
-      'OTEL_TRACES_SAMPLER: ratio is not there; always_on, always_off, parentbased_always_on, parentbased_always_off, traceidratio, parentbased_traceidratio are',
+      'OTEL_TRACES_SAMPLER: ratio is not supported. Use one of always_on, always_off, parentbased_always_on, parentbased_always_off, traceidratio, parentbased_traceidratio are',
     ],
     [
       { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '10%' },
-      'OTEL_TRACES_SAMPLER_ARG: not a number from 0 to 1',
+      'OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1',
     ],
   ])('reports the problem of %j', (env, problem) => {
     expect(readTracing({ ...endpoint, ...env })).toEqual({ problems: [problem] })
   })
 
   it.each([
-    ['"Authorization=Basic abc"', 'begins with a quotation mark; write name=value without it'],
-    ["'Authorization=Basic abc'", 'begins with a quotation mark; write name=value without it'],
-    ['api-key', 'entry 1 is not name=value; percent-encode a comma in a value as %2C'],
-    ['a=1,=2', 'entry 2 is not name=value; percent-encode a comma in a value as %2C'],
-    ['a=1;2', 'entry 1 has a ; that is not percent-encoded; percent-encode it as %3B'],
-    ['a=100%', 'entry 1 has a % that begins no escape such as %2C; percent-encode it as %25'],
-    ['a=1, my key=2', 'entry 2 has a name with characters that no header name may have'],
-    ['"a"=1', 'begins with a quotation mark; write name=value without it'],
-    ['x=1,"a"=1', 'entry 2 has a name with characters that no header name may have'],
-    ['a=b%0D%0Ac', 'entry 1 has a value with characters that no header can carry'],
-    ['a=€', 'entry 1 has a value with characters that no header can carry'],
-    ['a=%E2%82%AC', 'entry 1 has a value with characters that no header can carry'],
-    ['Content-Length=5', 'entry 1 has the name content-length, which the gateway sets itself'],
+    ['"Authorization=Basic abc"', 'begins with a quotation mark. Write name=value without quotation marks.'],
+    ["'Authorization=Basic abc'", 'begins with a quotation mark. Write name=value without quotation marks.'],
+    ['api-key', 'entry 1 is not name=value. Write a comma in a value as %2C.'],
+    ['a=1,=2', 'entry 2 is not name=value. Write a comma in a value as %2C.'],
+    ['a=1;2', 'entry 1 contains a semicolon. Write it as %3B.'],
+    ['a=100%', 'entry 1 contains a % without a valid escape such as %2C. Write it as %25.'],
+    ['a=1, my key=2', 'entry 2 has a name with characters that are not allowed in a header name'],
+    ['"a"=1', 'begins with a quotation mark. Write name=value without quotation marks.'],
+    ['x=1,"a"=1', 'entry 2 has a name with characters that are not allowed in a header name'],
+    ['a=b%0D%0Ac', 'entry 1 has a value with characters that are not allowed in a header'],
+    ['a=€', 'entry 1 has a value with characters that are not allowed in a header'],
+    ['a=%E2%82%AC', 'entry 1 has a value with characters that are not allowed in a header'],
+    ['Content-Length=5', 'entry 1 sets the header content-length, which the gateway sets itself'],
   ])('refuses the headers %j, which cannot be sent', (headers, message) => {
     for (const name of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'])
       expect(readTracing({ ...endpoint, [name]: headers })).toEqual({ problems: [`${name}: ${message}`] })
@@ -115,10 +115,7 @@ describe('tracing', () => {
     [{ OTEL_EXPORTER_OTLP_HEADERS: 'api-key=' }, 'entry 1 has no value and is not sent'],
     [{ OTEL_EXPORTER_OTLP_TIMEOUT: '10s' }, 'is not a number; the default is used'],
     [{ OTEL_BSP_MAX_QUEUE_SIZE: 'many' }, 'is not a number; the default is used'],
-    [
-      { OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd' },
-      'is neither gzip nor none; traces are sent without compression',
-    ],
+    [{ OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd' }, 'is not gzip or none; traces are sent without compression'],
   ])('warns about %j, which the SDK ignores', (env, message) => {
     expect(readTracing({ ...endpoint, ...env } as Record<string, string>).traces?.warnings).toEqual([
       `${Object.keys(env)[0]}: ${message}`,
@@ -126,15 +123,15 @@ describe('tracing', () => {
   })
 
   it.each([
-    [{ OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '0' }, 'must be a whole number of 1 to 2147483647'],
-    [{ OTEL_EXPORTER_OTLP_TIMEOUT: '3000000000' }, 'must be a whole number of 1 to 2147483647'],
-    [{ OTEL_BSP_SCHEDULE_DELAY: '-1' }, 'must be a whole number of 0 to 2147483647'],
-    [{ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '0' }, 'must be a whole number of 1 to 9007199254740991'],
+    [{ OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '0' }, 'must be a whole number from 1 to 2147483647'],
+    [{ OTEL_EXPORTER_OTLP_TIMEOUT: '3000000000' }, 'must be a whole number from 1 to 2147483647'],
+    [{ OTEL_BSP_SCHEDULE_DELAY: '-1' }, 'must be a whole number from 0 to 2147483647'],
+    [{ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '0' }, 'must be a whole number from 1 to 9007199254740991'],
     [{ OTEL_EXPORTER_OTLP_CERTIFICATE: '/no/ca.pem' }, 'cannot read the file "/no/ca.pem" (no such file)'],
     [{ OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: '/' }, 'cannot read the file "/" (a directory, not a file)'],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://u:p%ss@c' },
-      'has a % in user or password that begins no escape; percent-encode it as %25',
+      'the user or password contains a % without a valid escape. Write it as %25.',
     ],
   ])('refuses %j, because no span would arrive', (env, message) => {
     expect(readTracing({ ...endpoint, ...env } as Record<string, string>)).toEqual({

@@ -57,8 +57,8 @@ it('a worker that starts during a reload loads the new configuration before it s
 
 it.each([
   ['does not build', { prepare: { error: 'no certificate' } }, 'no certificate'],
-  ['does not reply to', {}, 'a worker did not activate the configuration'],
-  ['does not activate', { prepare: {} }, 'a worker did not activate the configuration'],
+  ['does not reply to', {}, 'a worker did not activate the new configuration'],
+  ['does not activate', { prepare: {} }, 'a worker did not activate the new configuration'],
 ])('a worker that %s the new configuration is not used', async (_, replies, error) => {
   await expect(openDuringReload({ serve: serves, ...replies })).rejects.toThrow(error)
 })

@@ -66,7 +66,7 @@ describe('the lock of a data folder', () => {
     const second = JSON.parse(await start().line())
     expect(second).toEqual({
       pid,
-      message: `the data folder ${dir} is in use by another Péage (process ${pid}): stop that one first, or give this one a data_dir of its own`,
+      message: `the data folder ${dir} is in use by another Péage (process ${pid}). Stop that process first, or set another storage.data_dir.`,
     })
     await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
   })

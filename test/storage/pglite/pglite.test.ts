@@ -57,8 +57,8 @@ describe('the embedded database', () => {
     mkdirSync(taken)
     writeFileSync(join(taken, 'postgres'), '')
     for (const [refused, reason] of [
-      ['/proc/data', '/proc accepts no new folder: ENOENT'],
-      ['/proc/data/below', '/proc accepts no new folder: ENOENT'],
+      ['/proc/data', 'cannot create a folder in /proc: ENOENT'],
+      ['/proc/data/below', 'cannot create a folder in /proc: ENOENT'],
       [file, `${file} is not a folder`],
       [join(file, 'data'), `${file} is not a folder`],
       [link, `${link} is not a folder`],
@@ -66,7 +66,7 @@ describe('the embedded database', () => {
       [taken, `${join(taken, 'postgres')} is not a folder`],
     ] as const) {
       await expect(openEmbedded({ dir: refused })).rejects.toThrow(
-        `the data folder ${refused} cannot be written to (${reason}): give the gateway one that it may write to`,
+        `the gateway cannot write to the data folder ${refused} (${reason}). Set storage.data_dir to a writable folder`,
       )
     }
   })
@@ -110,7 +110,7 @@ describe('the embedded database', () => {
     const own = readFileSync(version)
     writeFileSync(version, '17\n')
     await expect(openEmbedded({ dir })).rejects.toThrow(
-      `${dir} was written by Postgres 17, and this Péage brings Postgres ${own.toString().trim()}, which cannot read it`,
+      `${dir} was written by Postgres 17. This version of Péage contains Postgres ${own.toString().trim()} and cannot read it`,
     )
     expect(readdirSync(dir)).toEqual(['postgres'])
     writeFileSync(version, own)

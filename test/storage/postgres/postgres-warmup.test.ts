@@ -87,7 +87,7 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     try {
       const { open: count, reason } = await database.warmUp()
       expect(count).toBe(0)
-      expect(reason).toMatch(/^not done within 5 s: .*timeout/)
+      expect(reason).toMatch(/^not finished within 5 s: .*timeout/)
     } finally {
       server.resume()
     }

@@ -124,7 +124,7 @@ describeWithRedisBinary('Redis', () => {
     server.resume()
     for (const error of later) expect(error).toBeInstanceOf(ScriptError)
     await isUp(keyValue)
-    expect(heard).toEqual(['up', 'no answer within 150 ms', 'up'])
+    expect(heard).toEqual(['up', 'no response within 150 ms', 'up'])
   })
 
   it('gets a new connection if one receives no bytes', async () => {
@@ -250,7 +250,9 @@ describeWithRedisBinary('Redis', () => {
     const raw = new Redis(server.url)
     await raw.flushall()
     const keyValue = open(`${server.url}/99`)
-    await expect(keyValue.whenUp(5_000)).rejects.toThrow(/storage\.redis names database 99.*out of range/)
+    await expect(keyValue.whenUp(5_000)).rejects.toThrow(
+      /rejected database 99 of storage\.redis.*out of range/,
+    )
     await expect(keyValue.run(COUNT, 'peage:test:lost', [1])).rejects.toBeInstanceOf(ScriptError)
     expect(await raw.exists('peage:test:lost', 'peage:limit:check')).toBe(0)
     const other = open(`${server.url}/7`)

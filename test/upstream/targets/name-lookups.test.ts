@@ -108,14 +108,14 @@ describe('a name', () => {
       expect(heard.addresses).toEqual([['10.0.0.1']])
       await pass(3.3 * every)
       expect(heard.addresses.at(-1)).toEqual([])
-      expect(heard.states).toEqual(['no such name'])
+      expect(heard.states).toEqual(['name not found'])
     },
   )
 
   it('with only link-local addresses has no address that may be dialled', async () => {
     const { heard, watch } = watched({ 4: ['169.254.169.254'], 6: ['fd00::1'] })
     await watch.firstAnswer
-    expect(heard).toMatchObject({ addresses: [], states: ['it names no address that may be dialled'] })
+    expect(heard).toMatchObject({ addresses: [], states: ['the name has no allowed address'] })
   })
 
   it('has at most `most` addresses, not counting those that may not be dialled', async () => {
@@ -229,7 +229,7 @@ describe('a name', () => {
     const { answers, asked, heard, silent, watch } = watched({ 4: 'silence', 6: 'ENOTFOUND' })
     await pass(10 * second)
     await watch.firstAnswer
-    expect(heard.states).toEqual(['no answer within 10000 ms'])
+    expect(heard.states).toEqual(['no response within 10000 ms'])
     await pass(60 * second)
     // No other lookup runs meanwhile.
     expect(asked).toEqual(['app 4'])
@@ -238,7 +238,7 @@ describe('a name', () => {
     await pass(0)
     expect(heard).toMatchObject({
       addresses: [['10.0.0.9']],
-      states: ['no answer within 10000 ms', undefined],
+      states: ['no response within 10000 ms', undefined],
     })
     await pass(11 * second)
     expect(heard.addresses.at(-1)).toEqual(['10.0.0.1'])

@@ -296,7 +296,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     const query = () => Promise.reject(new StorageError('down', undefined, undefined))
     start(settingsOf('http://127.0.0.1:1/'), { ...database, query }).wake()
     await vi.waitFor(() => expect(errors).toHaveLength(1))
-    expect(errors[0]?.[0]).toBe('events cannot be leased or recorded')
+    expect(errors[0]?.[0]).toBe('event sending paused because of a database error')
   })
 })
 
