@@ -27,6 +27,6 @@ describe('the npm package', () => {
     const cookie = { version: '2.0.2', engines: { node: '>=22' } }
     expect(
       tooNew({ packages: { ...lock.packages, 'node_modules/a/node_modules/cookie': cookie } }),
-    ).toContain('cookie@2.0.2 wants >=22, not 20.19.0')
+    ).toContain('cookie@2.0.2 needs Node >=22 and does not support 20.19.0')
   })
 })

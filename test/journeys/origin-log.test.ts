@@ -50,7 +50,7 @@ async function send(at: TestGateway, path: string, headers: Record<string, strin
 const linesOf = (at: TestGateway, origin: string) =>
   at.log
     .map(line => JSON.parse(line) as Record<string, unknown>)
-    .filter(line => line.origin === origin && String(line.msg).startsWith('page of'))
+    .filter(line => line.origin === origin && String(line.msg).startsWith('request from a page'))
 
 let made = 0
 const newOrigin = () => {
@@ -127,7 +127,7 @@ describe('a page whose origin cors does not list', () => {
     await expect
       .poll(() => gateway.log.slice(before).filter(line => line.includes('"request"')).length)
       .toBe(5)
-    expect(gateway.log.slice(before).filter(line => line.includes('page of'))).toEqual([])
+    expect(gateway.log.slice(before).filter(line => line.includes('request from a page'))).toEqual([])
   })
 
   it.each([
@@ -145,14 +145,14 @@ describe('a page whose origin cors does not list', () => {
     expect((await connection.answer())?.status).toBe(200)
     connection.close()
     await expect.poll(() => gateway.log.slice(before).some(line => line.includes('"request"'))).toBe(true)
-    expect(gateway.log.slice(before).filter(line => line.includes('page of'))).toEqual([])
+    expect(gateway.log.slice(before).filter(line => line.includes('request from a page'))).toEqual([])
   })
 
   it('is logged at most 20 times per minute, however many origins a client invents', async () => {
     newOrigin()
     const before = gateway.log.length
     for (let i = 0; i < 50; i += 1) await send(gateway, '/public', { origin: `https://invented${i}.example` })
-    const lines = () => gateway.log.slice(before).filter(line => line.includes('page of'))
+    const lines = () => gateway.log.slice(before).filter(line => line.includes('request from a page'))
     expect(lines()).toHaveLength(20)
     gateway.clock.at += 60_000
     await send(gateway, '/public', { origin: 'https://invented49.example' })

@@ -204,7 +204,7 @@ ${routes(upstream.url)}`,
   it('completes every step of the demo with exit code 0', async () => {
     const demo = fileURLToPath(new URL('../../demo/main.mjs', import.meta.url))
     const { stdout } = await promisify(execFile)(process.execPath, [demo, '--exit'], { cwd: folder })
-    expect(stdout).toContain('Every step answered as it should.')
+    expect(stdout).toContain('Every step had the expected response.')
     expect(stdout).toMatch(/^Console: http:\/\/127\.0\.0\.1:\d+\/console \(token: \S+\)$/m)
   })
 })

@@ -169,7 +169,7 @@ describeWithServices('two workers', () => {
     expect((await bothServe('/public/x')).size).toBe(2)
     const said = crew.lines
       .map(line => JSON.parse(line))
-      .find(line => line.worker === killed && line.msg.includes('is replaced'))
+      .find(line => line.worker === killed && line.msg.includes('worker exited'))
     expect(said).toMatchObject({ level: 50, signal: 'SIGKILL', delay_ms: 100 })
     expect(ready()).toHaveLength(1)
   })

@@ -64,15 +64,15 @@ describe('tracing', () => {
     ],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' },
-      'OTEL_EXPORTER_OTLP_ENDPOINT: not an http:// or https:// URL',
+      'OTEL_EXPORTER_OTLP_ENDPOINT: must be an http:// or https:// URL',
     ],
     [
       { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '/v1/traces' },
-      'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: not an http:// or https:// URL',
+      'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: must be an http:// or https:// URL',
     ],
     [
       { OTEL_TRACES_SAMPLER: 'ratio' },
-      'OTEL_TRACES_SAMPLER: ratio is not supported. Use one of always_on, always_off, parentbased_always_on, parentbased_always_off, traceidratio, parentbased_traceidratio are',
+      'OTEL_TRACES_SAMPLER: ratio is not supported. Use one of always_on, always_off, parentbased_always_on, parentbased_always_off, traceidratio, parentbased_traceidratio.',
     ],
     [
       { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '10%' },
