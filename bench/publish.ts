@@ -1,6 +1,6 @@
 // Generates the tables of docs/benchmark.md and the charts of the README from docs/dev/benchmark.json.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type Colours, chart, light } from './chart.ts'
+import { type Colors, chart, light } from './chart.ts'
 import { inCheckout, type Recording } from './recording.ts'
 import { type Report, reportOf } from './report.ts'
 import { base, kinds, ours, peers, rememberSeconds, rowName } from './row-names.ts'
@@ -19,7 +19,7 @@ const shown = new Map<string, string>([
   [peers.expressGateway, 'Express Gateway, no user look-up'],
 ])
 
-const dark: Colours = {
+const dark: Colors = {
   page: '#0d1117',
   words: '#e6edf3',
   faint: '#30363d',
