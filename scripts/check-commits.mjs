@@ -1,0 +1,27 @@
+// Checks that commit subjects follow docs/dev/style.md: every commit after the one that added the page, except merges.
+import { execFileSync } from 'node:child_process'
+
+const types = ['feat', 'fix', 'docs', 'test', 'refactor', 'perf', 'build', 'ci', 'chore', 'style', 'revert']
+const conventional = new RegExp(`^(?:${types.join('|')})(?:\\([\\w,./-]+\\))?!?: \\S`)
+const longest = 72
+
+/** @param {string[]} options */
+const log = (...options) =>
+  execFileSync('git', ['log', ...options], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+
+// In a shallow clone, the oldest commit counts as the one that added the page.
+const first = log('--diff-filter=A', '--format=%H', '--', 'docs/dev/style.md').at(-1)
+if (!first) throw new Error('the history does not contain docs/dev/style.md')
+const commits = log('--no-merges', '--format=%h %s', `${first}..HEAD`).filter(line => line !== '')
+const wrong = commits.filter(line => {
+  const subject = line.slice(line.indexOf(' ') + 1)
+  return !conventional.test(subject) || subject.length > longest
+})
+for (const line of wrong) console.error(line)
+console.log(`${commits.length} commit subjects checked, ${wrong.length} wrong`)
+if (wrong.length > 0) {
+  console.error(`Write "type(scope): text" with at most ${longest} characters. Types: ${types.join(', ')}.`)
+  process.exitCode = 1
+}
