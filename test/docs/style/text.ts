@@ -18,7 +18,7 @@ export function withoutCode(text: string): string {
 
 /** Ends of sentences, blank lines, list items and JSDoc tags. */
 const boundary =
-  /(?<=[.?!][)"'”’]*)\s+(?=["'“‘(`]*[A-Z0-9`])|\n[ \t]*\n|\s(?=@(?:param|returns?|throws)\b)|\n(?=[ \t]*(?:[-*•] |\d+\. |@\w))/
+  /(?<=[.?!][)"'”’]*)\s+(?=["'“‘(`]*[A-Z0-9`]|[a-z_]+: )|\n[ \t]*\n|\s(?=@(?:param|returns?|throws)\b)|\n(?=[ \t]*(?:[-*•] |\d+\. |@\w))/
 
 const marker = /^\s*(?:[-*•] |\d+\. |@param (?:\{[^}]*\} )?\S+|@\w+)?\s*(?:\{[^}]*\} )?/
 
