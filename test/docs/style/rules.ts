@@ -4,13 +4,13 @@ export interface Rule {
   readonly name: string
   /** Matches a sentence that breaks the rule. Code in backticks arrives as `code`. */
   readonly pattern: RegExp
-  /** What to write instead. */
+  /** A text to write instead. */
   readonly hint: string
 }
 
 // biome-ignore format: one rule is one line
 export const rules: readonly Rule[] = [
-  { name: 'begins with What or Who', pattern: /^(?:[Ww]hat|[Ww]hatever|[Ww]ho|[Ww]hoever|Whose)\b(?!.*\?)/, hint: 'begin with the subject' },
+  { name: 'begins with What or Who', pattern: /^(?:[Ww]hat(?:ever)?|[Ww]ho(?:ever)?|Whose)\b(?!.*\?)/, hint: 'begin with the subject' },
   { name: 'begins with Of', pattern: /^Of (?!course\b)/, hint: 'begin with the subject' },
   { name: 'begins with One that', pattern: /^(?:one|those|the ones?) (?:that|who|which|whose|with|without)\b/i, hint: 'repeat the noun' },
   { name: 'that of', pattern: /\b(?:that|those) of\b/i, hint: 'repeat the noun' },
