@@ -12,7 +12,7 @@ export function axisOf(high: number | null): number[] {
   return Array.from({ length: count + 1 }, (_, index) => Number((index * step).toPrecision(12)))
 }
 
-/** Returns the values without a neighbour, because no line can be drawn through them. */
+/** Returns the values without a neighbor, because no line can be drawn through them. */
 export function pointsAlone(values: ArrayLike<number | null | undefined>): number[] {
   const isKnown = (index: number) => values[index] != null
   return Array.from(values, (_, index) => index).filter(

@@ -3,7 +3,7 @@ import { StorageError } from './database.ts'
 
 /**
  * SQLSTATE classes whose messages contain names of the schema or the server, but never a bound value. They are
- * connection, transaction state, authorisation, catalogue, rollback, syntax, resources, limits, state and operator.
+ * connection, transaction state, authorization, catalog, rollback, syntax, resources, limits, state and operator.
  */
 const MESSAGES_WITHOUT_VALUES = /^(08|0A|25|28|3D|3F|40|42|53|54|55|57)/
 

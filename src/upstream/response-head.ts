@@ -112,7 +112,7 @@ interface HeaderName {
   readonly name: string
   readonly lower: string
   /**
-   * Whether the header is hop-by-hop (RFC 9110 §7.6.1), or reserved for the gateway. Clients recognise a refusal of the
+   * Whether the header is hop-by-hop (RFC 9110 §7.6.1), or reserved for the gateway. Clients recognize a refusal of the
    * gateway by `X-Peage-Error`. `Alt-Svc` (RFC 7838) would make browsers bypass the gateway.
    */
   readonly isDropped: boolean

@@ -12,7 +12,7 @@ const first = [
   ['journeys/reload-program', 'journeys/changes'],
   ['commands/large-files', 'journeys/open-streams'],
   ['journeys/traces-process', 'commands/store-failure'],
-  ['security/upstream-behaviours', 'security/slow-clients'],
+  ['security/upstream-behaviors', 'security/slow-clients'],
   ['commands/keys-reseal', 'upstream/targets/circuit-breaker'],
   ['journeys/process', 'security/pipelined-hand-overs'],
   ['commands/users-shown', 'server/drain'],

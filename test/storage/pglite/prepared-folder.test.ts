@@ -47,7 +47,7 @@ describe('the prepared data folder', () => {
     return pathToFileURL(file)
   }
 
-  it('has the same catalogue as initdb and all migrations', async () => {
+  it('has the same catalog as initdb and all migrations', async () => {
     const dir = join(parent, 'prepared')
     const prepared = await openEmbedded({ dir })
     expect(await prepared.migrate()).toEqual(NAMES)

@@ -106,7 +106,7 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
 }
 
 /** Returns the shortest inputs that together reach the code and the outcomes of all inputs. */
-export async function distil(
+export async function distill(
   target: Target,
   coverage: Coverage,
   inputs: readonly string[],

@@ -1,6 +1,6 @@
 // Runs one target and prints the result to standard output.
 import { openCoverage } from './coverage.ts'
-import { distil, explore, type Finding } from './explore.ts'
+import { distill, explore, type Finding } from './explore.ts'
 import { readKept, writeKept } from './kept.ts'
 import { targets } from './targets.ts'
 
@@ -31,7 +31,7 @@ export async function runTarget(name: string, { seed, within, cases, keeps }: Pl
     if (finding !== undefined) tell(name, finding)
     else if (keeps) {
       const again = openCoverage(target.covers)
-      const inputs = await distil(target, again, [...kept, ...report.corpus])
+      const inputs = await distill(target, again, [...kept, ...report.corpus])
       again.close()
       writeKept(name, inputs)
     }

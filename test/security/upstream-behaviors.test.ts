@@ -51,9 +51,9 @@ const raw = corpus.raw_requests.flatMap(attack => {
 
 const everything = [...paths, ...fields, ...raw]
 
-type Behaviour = Parameters<typeof openArena>[2]
+type Behavior = Parameters<typeof openArena>[2]
 
-function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behaviour): void {
+function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behavior): void {
   it('violates no invariant', async () => {
     const stores = await setup.open()
     const arena = await openArena(stores, reading, before)
