@@ -62,7 +62,7 @@ describe('peage keys reseal', () => {
       'signing keys: 0 re-encrypted, 0 already under auth.key_secret, 1 could not be decrypted\n',
     )
     expect(stderr).toMatch(
-      /^error: neither auth\.key_secret nor auth\.key_secret_old decrypts: signing keys \S+\n$/,
+      /^error: cannot decrypt with auth\.key_secret or auth\.key_secret_old: signing keys \S+\n$/,
     )
     expect(stdout + stderr).not.toContain('long-and-random')
   })

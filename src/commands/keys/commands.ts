@@ -85,7 +85,7 @@ function rotate(io: Io): Command {
     .addOption(algOption())
     .action((kid: string | undefined, { config, json, alg }: NewKeyOptions, command: Command) => {
       if (kid !== undefined && alg !== undefined) {
-        command.error('error: --alg is for a new key and cannot be used with KID', { exitCode: 2 })
+        command.error('error: --alg is for a new key and cannot be used with <kid>', { exitCode: 2 })
       }
       return withKeys(io, config, async keys => {
         const rotation = await keys.rotate(kid === undefined ? { alg: alg ?? defaultAlgorithm } : { kid })
@@ -181,7 +181,7 @@ function unreadableAmong(keys: Resealed, webhooks: Resealed): Error | undefined 
     ...named('webhook secrets of users', webhooks.unreadable),
   ]
   if (unread.length === 0) return undefined
-  return new Error(`neither auth.key_secret nor auth.key_secret_old decrypts: ${unread.join('; ')}`)
+  return new Error(`cannot decrypt with auth.key_secret or auth.key_secret_old: ${unread.join('; ')}`)
 }
 
 function named(what: string, keys: readonly string[]): string[] {
