@@ -1,9 +1,9 @@
-// The gateway.yaml of the demo: everything on free ports, everything thrown away afterwards.
+// The gateway.yaml of the demo. It uses free ports and a temporary folder.
 
 /**
- * @param {string} upstream the demo service's URL
- * @param {string} dataDir a throw-away folder
- * @param {string} adminToken made for this run
+ * @param {string} upstream the URL of the demo service
+ * @param {string} dataDir a temporary folder
+ * @param {string} adminToken the admin token of this run
  */
 export function demoConfig(upstream, dataDir, adminToken) {
   return `server:

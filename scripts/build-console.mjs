@@ -1,4 +1,4 @@
-// A step of `npm run build`: bundles `console/` into `dist/console`, under hashed names, each file compressed beforehand.
+// A step of `npm run build`. Bundles `console/` into `dist/console` with hashed names, and compresses each file.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -50,7 +50,7 @@ const page = readFileSync(join(source, 'page.html'), 'utf8').replace(/\{([\w.]+)
   return hashed.get(name)
 })
 writeCompressed('page.html', Buffer.from(page))
-// The manifest comes last: if it exists, all files that it names exist.
+// The manifest is written last, so that all files in it exist.
 write('manifest.json', JSON.stringify({ page: 'page.html', assets }))
 removeOthers(target, path => written.has(path))
 

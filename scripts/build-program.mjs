@@ -1,5 +1,5 @@
-// A step of `npm run build`: bundles the programs of `src`, with the packages that they use, into few files of `dist`: a
-// start that reads each module by itself takes twice the CPU time. The packages' versions are those of `node_modules`.
+// A step of `npm run build`. Bundles the programs of `src` and their packages from `node_modules` into a few files of
+// `dist`. Without bundles, a start takes twice the CPU time.
 import { readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,25 +8,25 @@ import { removeOthers, replaceFile } from './replace-files.mjs'
 
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 const target = fileURLToPath(new URL('../dist/', import.meta.url))
-/** Packages that stay outside. */
+/** The packages that are not bundled. */
 const external = [
-  // They look for their binary, and for the database in WebAssembly, beside them.
+  // These look for their binary or WebAssembly file in their own folder.
   'argon2',
   '@electric-sql/pglite',
-  // What fastify and pg load where it is asked for, and nobody asks.
+  // fastify and pg load these only on demand, and Péage does not use them.
   '@fastify/ajv-compiler',
   '@fastify/fast-json-stringify-compiler',
   'light-my-request',
   'pg-native',
 ]
 
-/** The packages' CommonJS modules load Node's own by `require`, which an ES module has not. */
+/** CommonJS modules of packages load Node's modules with `require`, which ES modules lack. */
 const banner = `import { createRequire as createBundleRequire } from 'node:module'
 const require = createBundleRequire(import.meta.url)`
 
 const programs = ['cli.ts', 'worker.ts', 'config/load-worker.ts']
 
-/** Modules that look for files from where they are, which in a bundle is the folder above. @type {Set<string>} */
+/** Modules that look for files relative to their own path, which a bundle changes. @type {Set<string>} */
 const placed = new Set()
 
 /** @type {import('esbuild').Plugin} */
@@ -70,12 +70,12 @@ for (const [file, { inputs }] of Object.entries(metafile.outputs)) {
 
 const outputs = outputFiles.map(({ path }) => path)
 const programFiles = programs.map(name => join(target, name.replace(/\.ts$/, '.js')))
-// Programs come last, because they name the other files.
+// Programs are written last, because they import the other files.
 const ordered = outputFiles.toSorted((a, b) => programFiles.indexOf(a.path) - programFiles.indexOf(b.path))
 for (const { path, contents } of ordered) {
   replaceFile(path, contents, path === join(target, 'cli.js') ? 0o755 : 0o644)
 }
-// The other steps of the build write these.
+// Other steps of the build write these.
 const others = ['compile-cache', 'console', 'storage/pglite/prepared-database'].map(name =>
   join(target, name),
 )

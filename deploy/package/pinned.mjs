@@ -1,4 +1,4 @@
-// What the npm package brings, to the version and the digest: package-lock.json without what development needs.
+// The pinned dependencies of the npm package: package-lock.json without development dependencies.
 import { minVersion, satisfies } from 'semver'
 
 /**
@@ -13,11 +13,11 @@ import { minVersion, satisfies } from 'semver'
  * @property {Record<string, string>} [devDependencies]
  */
 
-/** @typedef {{ packages: Record<string, Locked> }} Lock package-lock.json, as far as it is read here */
+/** @typedef {{ packages: Record<string, Locked> }} Lock the used part of package-lock.json */
 
 /**
- * The content of npm-shrinkwrap.json. Without it an installed package's dependencies float, since npm heeds neither
- * `package-lock.json` nor `overrides` of what it installs.
+ * Returns the content of npm-shrinkwrap.json, which pins the dependencies of an installed package. npm ignores its
+ * `package-lock.json` and `overrides`.
  * @param {Lock} lock
  * @returns {Lock}
  */
@@ -29,7 +29,7 @@ export function pinned(lock) {
 }
 
 /**
- * The packages that do not admit the lowest Node of each line that the package itself admits.
+ * Returns the dependencies that do not support the lowest supported Node version of each release line.
  * @param {Lock} lock
  * @returns {string[]} each as `name@version needs Node RANGE and does not support NODE`
  */

@@ -35,7 +35,7 @@ export function parseListing(listing: Listing): ListedValue[] {
 }
 
 /**
- * Hides secret values and unknown keys, because a secret may be in the place of a key.
+ * Hides secret values and unknown keys, because a key may contain a misplaced secret.
  * @param yaml undefined if the file is not valid YAML; messages then repeat nothing of the file
  */
 export function maskProblems({ problems }: Problems, yaml?: YamlSource): ListedProblem[] {

@@ -33,9 +33,9 @@ export interface LogFilter<Status extends string> {
 
 /**
  * Every method throws StorageError when the store fails.
- * @param table with the columns `id`, `status` ('pending' until it is finished), `attempts` (0 at first, increased by
- *   each lease), `due_at` (when the next attempt is due, or when the lease expires), `response_status`, `error` and
- *   `finished_at`
+ * @param table has the columns `id`, `status`, `attempts`, `due_at`, `response_status`, `error` and `finished_at`. The
+ *   status is 'pending' until the row is finished. Each lease increases `attempts`. `due_at` is the time of the next
+ *   attempt, or the end of the lease.
  */
 export function createAttemptStore<Done extends string>(
   database: Queryable,

@@ -14,7 +14,7 @@ import { addUser } from '../support/users.ts'
 const old = await createSealer('the secret before')
 const both = await createSealer('the secret of now', 'the secret before')
 const now = await createSealer('the secret of now')
-const another = await createSealer('a secret of nobody here')
+const another = await createSealer('an unknown secret')
 
 describeOverSetups('resealing', ({ openDatabase: open }) => {
   let database: Database

@@ -1,4 +1,4 @@
-// More bodies like those of the corpus: other shapes, other types, and invalid characters in other places.
+// More bodies in the style of the corpus: other shapes, other types, and invalid characters in other places.
 import { type BodyAttack, corpus, type Expectation } from './corpus.ts'
 
 export const password = '12345678'

@@ -9,7 +9,7 @@ export interface Framed {
   withheld: boolean
 }
 
-/** Returns the body of a generator call, or `undefined` for a call that says how to send requests. */
+/** Returns the body of a generator call, or `undefined` for a call that describes how to send requests. */
 export function generated(call: string): Framed | undefined {
   const [, name = '', list = ''] = /^@(\w+)\((.*)\)$/s.exec(call) ?? []
   const argument = Number(list.split(',', 1)[0])

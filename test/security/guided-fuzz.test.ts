@@ -37,8 +37,8 @@ function planted(): { target: Target; coverage: Coverage } {
       let reached = 0
       while (reached < word.length && input.includes(word.slice(0, reached + 1))) reached += 1
       for (let step = 0; step <= reached; step++) ran.add(step)
-      if (reached === word.length) throw new Violation('the word is said')
-      return 'not said'
+      if (reached === word.length) throw new Violation('the word was found')
+      return 'not found'
     },
   }
   const coverage: Coverage = {
@@ -62,7 +62,7 @@ describe('guided fuzzing', () => {
   it('continues from inputs with new coverage, and shrinks the finding', async () => {
     const { finding, cases } = await explore({ ...planted(), ...plan })
     expect(finding).toMatchObject({ input: 'zebras' })
-    expect(finding?.message).toContain('the word is said')
+    expect(finding?.message).toContain('the word was found')
     expect(cases).toBeLessThan(plan.cases)
   })
 

@@ -1,4 +1,4 @@
-// More headers like those of the corpus: other aliases, other Connection options, other malformed lines.
+// More headers in the style of the corpus: other aliases, other Connection options, other malformed lines.
 import { corpus, type HeaderAttack } from './corpus.ts'
 import { separators } from './spellings.ts'
 

@@ -133,7 +133,7 @@ describe('the change feed', () => {
     expect(states).toEqual([])
   })
 
-  it('reports a gap at a loss and at the reconnection, and ignores heartbeats from before', async () => {
+  it('reports a gap at a loss and at the reconnection, and ignores earlier heartbeats', async () => {
     await trusted()
     await pass(500)
     handlers.onLost()

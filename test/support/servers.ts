@@ -266,7 +266,7 @@ export function unprivilegedUser(): { uid: number; gid: number } | undefined {
     .split('\n')
     .map(line => line.split(':'))
   const user = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody')
-  if (user === undefined) throw new Error('no user postgres or nobody to run Postgres as')
+  if (user === undefined) throw new Error('Postgres needs the user `postgres` or `nobody`')
   return { uid: Number(user[2]), gid: Number(user[3]) }
 }
 

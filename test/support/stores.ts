@@ -235,7 +235,7 @@ export async function startStandby(
 }
 
 /**
- * Takes all connections of a Postgres, including those of its clients.
+ * Takes all connections of a Postgres server, also from its clients.
  * @returns a function that gives the connections back
  */
 export async function fillUp(url: string): Promise<() => Promise<void>> {

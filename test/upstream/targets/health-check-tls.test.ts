@@ -31,7 +31,7 @@ describe('health checks of an https target', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-health-'))
-    // Each certificate is its own authority. That of `second` is unknown.
+    // Each certificate is its own authority. The authority of `second` is unknown.
     const authorities = join(folder, 'authorities.pem')
     await writeFile(authorities, [courses, first, expired].map(({ cert }) => cert).join('\n'))
     await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve))
