@@ -136,7 +136,7 @@ describe('a bad file', () => {
     await expect.poll(() => gateway.refused.length, soon).toBe(3)
     const { stdout, code } = await runProgram(['check', '-c', gateway.file], dirname(gateway.file))
     expect([code, stdout]).toEqual([2, gateway.refused.map(line => `${line}\n`).join('')])
-    expect(logged('refused')).toMatchObject([{ level: 50, problems: gateway.refused }])
+    expect(logged('rejected')).toMatchObject([{ level: 50, problems: gateway.refused }])
     expect(await reloads()).toEqual({ success: 0, failure: 1, isLastGood: 0 })
     expect([await statusOf('/public/x'), await statusOf('/open/x')]).toEqual([200, 404])
 

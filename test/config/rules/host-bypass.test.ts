@@ -125,6 +125,7 @@ function isLaxer(bypass: Route, guarded: Route): boolean {
 describe('a bypass', () => {
   it('is reported exactly if another host leads a guarded request to the same service with weaker guards', () => {
     let tried = 0
+    const count = runs(500)
     let open = 0
     fc.assert(
       fc.property(fc.array(written, { minLength: 2, maxLength: 7 }), routes => {
@@ -137,10 +138,10 @@ describe('a bypass', () => {
         if (real.size > 0) open += 1
         expect(new Set(said)).toEqual(real)
       }),
-      { numRuns: runs(500) },
+      { numRuns: count },
     )
     // Files with and without a bypass must both be common. Otherwise, agreement would prove nothing.
-    expect(open).toBeGreaterThan(50)
-    expect(tried - open).toBeGreaterThan(50)
+    expect(open).toBeGreaterThan(count / 10)
+    expect(tried - open).toBeGreaterThan(count / 10)
   })
 })
