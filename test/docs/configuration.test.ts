@@ -1,7 +1,8 @@
 // docs/configuration.md lists exactly the keys of the schema, each with its default.
 import { describe, expect, it } from 'vitest'
 import { jsonSchema } from '../../src/config/json-schema.ts'
-import { load } from '../config/reading.ts'
+import { keepImmutable } from '../../src/config/reload-plan.ts'
+import { configOf, load } from '../config/reading.ts'
 import { codeRows, plain, rowsUnder } from './read-tables.ts'
 
 interface Part {
@@ -10,11 +11,24 @@ interface Part {
   items?: Part
   anyOf?: Part[]
   required?: string[]
+  type?: string | string[]
+  enum?: unknown[]
+  const?: unknown
+  minimum?: number
+  maximum?: number
+  pattern?: string
   default?: unknown
 }
 
-/** Returns every key of the schema as `[path, default]`, written as on the page. */
-function keysOf(part: Part, path: string, required = false): [string, string][] {
+interface Key {
+  path: string
+  /** As on the page. */
+  byDefault: string
+  part: Part
+}
+
+/** Returns every key of the schema. */
+function keysOf(part: Part, path: string, required = false): Key[] {
   if (part.properties !== undefined) {
     return Object.entries(part.properties).flatMap(([name, inner]) =>
       keysOf(inner, path === '' ? name : `${path}.${name}`, part.required?.includes(name)),
@@ -24,7 +38,27 @@ function keysOf(part: Part, path: string, required = false): [string, string][] 
   if (named?.properties !== undefined) return keysOf(named, `${path}.NAME`)
   if (part.items?.properties !== undefined) return keysOf(part.items, `${path}[]`)
   const forms = part.anyOf?.filter(form => form.properties !== undefined) ?? []
-  return [[path, required ? 'required' : defaultOf(part)], ...forms.flatMap(form => keysOf(form, path))]
+  const byDefault = required ? 'required' : defaultOf(part)
+  return [{ path, byDefault, part }, ...forms.flatMap(form => keysOf(form, path))]
+}
+
+/** Returns the parts of a type that its cell must contain, for a boolean, an enumeration, a rate or a limited integer. */
+function wordsOf({
+  type,
+  const: literal,
+  enum: values,
+  minimum,
+  maximum,
+  pattern,
+  anyOf = [],
+}: Part): string[] {
+  if (type === 'boolean') return [literal === undefined ? 'boolean' : `\`${literal}\``]
+  if (values !== undefined) return values.map(value => `\`${value}\``)
+  if (type === 'integer') {
+    return [minimum, maximum].flatMap(bound => (bound === undefined ? [] : [bound.toLocaleString('en')]))
+  }
+  if (pattern?.includes('[0-9]+/[0-9]+')) return ['rate']
+  return anyOf.flatMap(wordsOf)
 }
 
 function defaultOf({ default: value }: Part): string {
@@ -33,13 +67,16 @@ function defaultOf({ default: value }: Part): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-const written = codeRows('configuration.md').filter(([key]) => /^`[a-z_]+(\.|\[)/.test(key ?? ''))
+/** The tables of keys have four columns: key, type, default and meaning. */
+const written = codeRows('configuration.md').filter(({ length }) => length === 4)
+const keys = keysOf(jsonSchema() as Part, '')
 
 describe('docs/configuration.md', () => {
   it('lists exactly the keys of the schema, each once with its default', () => {
-    const keys = keysOf(jsonSchema() as Part, '')
     expect(keys.length).toBeGreaterThan(40)
-    expect(written.map(([key, byDefault]) => [plain(key), plain(byDefault)]).sort()).toEqual(keys.sort())
+    expect(written.map(([key, , byDefault]) => [plain(key), plain(byDefault)]).sort()).toEqual(
+      keys.map(({ path, byDefault }) => [path, byDefault]).sort(),
+    )
   })
 
   it('lists every warning as check prints it', () => {
@@ -58,13 +95,49 @@ routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }, { path: /c,
       return (warnings?.problems ?? []).map(({ message }) => message)
     })
     expect(
-      rowsUnder('### Warnings', 'configuration.md')
+      rowsUnder('## Warnings', 'configuration.md')
         .map(([warning]) => plain(warning))
         .sort(),
     ).toEqual([...new Set(said)].sort())
   })
 
-  it('describes each key', () => {
-    expect(written.filter(([, , meaning]) => (meaning ?? '').length < 10)).toEqual([])
+  it('describes each key in at most 15 words', () => {
+    const isDescribed = (meaning = '') => meaning.length >= 10 && meaning.split(' ').length <= 15
+    expect(written.filter(([, , , meaning]) => !isDescribed(meaning))).toEqual([])
+  })
+
+  it('shows the values of each key that the schema limits', () => {
+    const limited = keys.filter(({ part }) => wordsOf(part).length > 0)
+    expect(limited.length).toBeGreaterThan(40)
+    const types = new Map(written.map(([key, type = '']) => [plain(key), type]))
+    const lacking = limited.filter(
+      ({ path, part }) => !wordsOf(part).every(word => types.get(path)?.includes(word)),
+    )
+    expect(lacking.map(({ path }) => path)).toEqual([])
+  })
+
+  it('lists exactly the keys that need a restart', () => {
+    const now = configOf('server: {}')
+    const next = configOf(`
+server: { listen: "127.0.0.1:1", workers: 2, tls: { cert: a, key: b } }
+storage:
+  postgres: postgres://a
+  postgres_listen: postgres://b
+  redis: redis://a
+  pool: 1
+  data_dir: ./other
+auth: { key_secret: a-secret-of-some-length, key_secret_old: another }
+admin: {}
+`)
+    const moved = configOf('admin: { listen: "127.0.0.1:1" }')
+    const pointers = [
+      ...keepImmutable(now, next).restartRequired,
+      ...keepImmutable(configOf('admin: {}'), moved).restartRequired,
+    ]
+    expect(
+      rowsUnder('### Changes that need a restart', 'configuration.md')
+        .map(([key]) => plain(key))
+        .sort(),
+    ).toEqual(pointers.map(pointer => pointer.slice(1).replaceAll('/', '.')).sort())
   })
 })
