@@ -1,46 +1,9 @@
 // docs/configuration.md lists exactly the keys of the schema, each with its default.
 import { describe, expect, it } from 'vitest'
-import { jsonSchema } from '../../src/config/json-schema.ts'
 import { keepImmutable } from '../../src/config/reload-plan.ts'
 import { configOf, load } from '../config/reading.ts'
 import { codeRows, plain, rowsUnder } from './read-tables.ts'
-
-interface Part {
-  properties?: Record<string, Part>
-  patternProperties?: Record<string, Part>
-  items?: Part
-  anyOf?: Part[]
-  required?: string[]
-  type?: string | string[]
-  enum?: unknown[]
-  const?: unknown
-  minimum?: number
-  maximum?: number
-  pattern?: string
-  default?: unknown
-}
-
-interface Key {
-  path: string
-  /** As on the page. */
-  byDefault: string
-  part: Part
-}
-
-/** Returns every key of the schema. */
-function keysOf(part: Part, path: string, required = false): Key[] {
-  if (part.properties !== undefined) {
-    return Object.entries(part.properties).flatMap(([name, inner]) =>
-      keysOf(inner, path === '' ? name : `${path}.${name}`, part.required?.includes(name)),
-    )
-  }
-  const [named] = Object.values(part.patternProperties ?? {})
-  if (named?.properties !== undefined) return keysOf(named, `${path}.NAME`)
-  if (part.items?.properties !== undefined) return keysOf(part.items, `${path}[]`)
-  const forms = part.anyOf?.filter(form => form.properties !== undefined) ?? []
-  const byDefault = required ? 'required' : defaultOf(part)
-  return [{ path, byDefault, part }, ...forms.flatMap(form => keysOf(form, path))]
-}
+import { type Part, schemaKeys } from './schema-keys.ts'
 
 /** Returns the parts of a type that its cell must contain, for a boolean, an enumeration, a rate or a limited integer. */
 function wordsOf({
@@ -61,15 +24,9 @@ function wordsOf({
   return anyOf.flatMap(wordsOf)
 }
 
-function defaultOf({ default: value }: Part): string {
-  if (value === undefined) return 'none'
-  if (value === '') return 'empty'
-  return typeof value === 'string' ? value : JSON.stringify(value)
-}
-
 /** The tables of keys have four columns: key, type, default and meaning. */
 const written = codeRows('configuration.md').filter(({ length }) => length === 4)
-const keys = keysOf(jsonSchema() as Part, '')
+const keys = schemaKeys()
 
 describe('docs/configuration.md', () => {
   it('lists exactly the keys of the schema, each once with its default', () => {
