@@ -1,4 +1,4 @@
-// docs/operations.md lists exactly the metrics of the gateway, each with its type and labels.
+// docs/metrics-and-logs.md lists exactly the metrics of the gateway, each with its type and labels.
 import { describe, expect, it } from 'vitest'
 import { createMetrics } from '../../src/observability/metrics/metrics.ts'
 import { codeRows, plain } from './read-tables.ts'
@@ -27,8 +27,8 @@ async function exposed(): Promise<string[][]> {
     })
 }
 
-describe('docs/operations.md', () => {
-  const rows = codeRows('operations.md').filter(([name]) => /^`(http|peage)_/.test(name ?? ''))
+describe('docs/metrics-and-logs.md', () => {
+  const rows = codeRows('metrics-and-logs.md').filter(([name]) => /^`(http|peage)_/.test(name ?? ''))
 
   it('lists exactly the metrics of the gateway, each once with its type and labels', async () => {
     const written = rows.map(([name, type, labels = '']) => [
