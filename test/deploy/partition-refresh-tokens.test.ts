@@ -1,10 +1,10 @@
-// The SQL statements of docs/scaling.md that partition refresh tokens, taken from the page.
-
+// deploy/postgres: sessions work as before after the refresh tokens are partitioned.
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { day, openRoom, outcome, password, type Room } from '../accounts/setup.ts'
 import { describeOverSetups } from '../support/setups.ts'
+import { pathOf } from './read.ts'
 
 const hourMs = day / 24
 
@@ -20,8 +20,7 @@ describeOverSetups('refresh tokens in partitions', ({ openDatabase: open }) => {
     await room.register('ada@example.com')
     before = (await room.accounts.login({ email: 'ada@example.com', password })).refresh_token
     triggersBefore = await triggers()
-    const page = await readFile(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
-    const [, sql = ''] = /```sql[^\n]*\n([\s\S]*?)```/.exec(page) ?? []
+    const sql = await readFile(pathOf('deploy/postgres/partition-refresh-tokens.sql'), 'utf8')
     for (const statement of sql.split(/;\n(?! {2})/).filter(each => each.trim() !== '')) {
       await database.query(statement)
     }
