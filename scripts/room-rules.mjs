@@ -1,4 +1,4 @@
-// The linter's rules for the forbidden imports of each room. The rule cannot exclude type imports.
+// Writes the linter's rules: the imports that are an error in each room, types included.
 import { floors } from './rooms.mjs'
 
 /** @returns {string} the text of biome.rooms.json */
@@ -23,6 +23,6 @@ function patternOf({ name }) {
 
 /** @param {{ name: string }} room @param {string[]} group */
 function restriction({ name }, group) {
-  const message = `${name} may import only rooms further right (docs/architecture.md)`
+  const message = `${name} may import only lower rooms (docs/dev/architecture.md)`
   return { level: 'error', options: { patterns: [{ group, message }] } }
 }

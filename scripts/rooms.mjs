@@ -1,89 +1,67 @@
-// The order of the folders of `src`, for the linter's configuration (write-room-rules.mjs) and the architecture test.
+// Lists the rooms of `src` in their order. The linter's rules and the architecture test read the list.
 
 /**
  * @typedef {object} Room
  * @property {string} name
  * @property {string} duty
- * @property {readonly string[]} [forbids] patterns of more files that it may not import
+ * @property {readonly string[]} [forbids] patterns of further files that the room may not import
  */
 
 /**
- * From left to right. A room imports only rooms of the floors further right, also for types. Rooms of one floor do not
- * import each other. A name that ends in `.ts` is a file in the root of `src`.
+ * From top to bottom: a room imports, types included, only rooms of lower floors. Rooms of one floor do not import each
+ * other. A name that ends in `.ts` is a file at the root of `src`.
  * @type {readonly (readonly Room[])[]}
  */
 export const floors = [
   [
     { name: 'cli.ts', duty: 'The program `peage`.' },
-    { name: 'worker.ts', duty: 'The program of one worker process.' },
+    { name: 'worker.ts', duty: 'The program of a worker process.' },
   ],
-  [{ name: 'commands', duty: 'The commands of `peage`: their arguments and their output.' }],
-  [{ name: 'server', duty: 'Starts, reloads, drains and ends the process, with or without workers.' }],
+  [{ name: 'commands', duty: 'The commands of `peage`: arguments, output and exit status.' }],
+  [{ name: 'server', duty: 'The process: start, reload, drain, end, workers.' }],
   [
-    {
-      name: 'composition',
-      duty: 'Builds everything that one configuration needs from the rooms to the right.',
-    },
-    { name: 'explain', duty: 'The dry run: the same gate, with stubs instead of stores and network.' },
+    { name: 'composition', duty: 'Builds everything that one configuration needs.' },
+    { name: 'explain', duty: 'The dry run: the same gate over stubs of stores and network.' },
   ],
-  [{ name: 'proxy', duty: 'Handles a request: client listener, gate, upstream, response.' }],
+  [{ name: 'proxy', duty: 'The client listener and the whole life of one request.' }],
   [
-    { name: 'admin', duty: 'For operators: the admin listener, its API, health checks and the audit log.' },
+    { name: 'admin', duty: 'The admin listener: API for operators, console, health, audit.' },
     {
       name: 'gate',
-      duty: 'Parses the request, finds its route and runs the guards.',
-      // The gate may use targets, but not the code that sends requests and relays responses.
+      duty: 'Parses a request, finds its route and runs the guards.',
+      // The gate may see targets. It must not send a request or relay a response.
       forbids: ['**/upstream/forward.ts', '**/upstream/response-relay.ts'],
     },
   ],
   [
     {
       name: 'endpoints',
-      duty: 'The API of the gateway itself, under /api/v1/auth, /api/v1/user and /.well-known.',
+      duty: 'The client API under /api/v1/auth, /api/v1/user, /api/v1/subscription and /.well-known.',
     },
   ],
   [
-    {
-      name: 'upstream',
-      duty: 'Targets, connections, retries, the relay of responses, WebSockets.',
-    },
-    {
-      name: 'accounts',
-      duty: 'Registration, login and logout: passwords, sessions, refresh tokens, codes in mails.',
-    },
-    { name: 'webhooks', duty: 'Webhooks, alerts and their deliveries, events.' },
-    { name: 'usage', duty: 'The daily use of the free plan.' },
-    { name: 'openapi', duty: 'The OpenAPI document and its page.' },
+    { name: 'upstream', duty: 'Targets, connections, retries, response relay, WebSockets.' },
+    { name: 'accounts', duty: 'Registration, login, passwords, sessions, refresh tokens, codes of mails.' },
+    { name: 'webhooks', duty: 'Webhooks of users, alerts, deliveries, events for services.' },
+    { name: 'usage', duty: 'The daily limit of the free plan.' },
+    { name: 'openapi', duty: 'The OpenAPI document.' },
   ],
-  [{ name: 'mail', duty: 'Composes, stores and sends mails to users.' }],
+  [{ name: 'mail', duty: 'Mails to users: text, storage, sending.' }],
   [
-    { name: 'identity', duty: 'Authentication: tokens, signing keys, API tokens, and their cache.' },
-    {
-      name: 'outbox',
-      duty: 'Sends stored messages in the background: leases, attempts, retries.',
-    },
+    { name: 'identity', duty: 'Tokens, signing keys, API keys, and the caches of users and sessions.' },
+    { name: 'outbox', duty: 'Background sending: leases, attempts, retries.' },
   ],
-  [{ name: 'users', duty: 'The user record: its store, status and session epoch.' }],
+  [{ name: 'users', duty: 'The user record: store, status, session epoch.' }],
+  [{ name: 'http', duty: 'node:http: servers, TLS, pipelining, upgrades, bodies, parser errors.' }],
+  [{ name: 'storage', duty: 'Postgres, PGlite, Redis, change feed, rate limiters, migrations.' }],
+  [{ name: 'observability', duty: 'Logs, metrics, traces.' }],
   [
-    {
-      name: 'http',
-      duty: 'Extends node:http: servers, TLS, pipelining, upgrades, bodies, refusals as bytes.',
-    },
+    { name: 'refusals', duty: 'Every error code with its status and French text.' },
+    { name: 'config', duty: 'The configuration file: reads, checks, decodes, compares.' },
   ],
   [
-    {
-      name: 'storage',
-      duty: 'Postgres, PGlite, Redis, the change feed, rate limiters, migrations.',
-    },
-  ],
-  [{ name: 'observability', duty: 'Log, metrics, traces.' }],
-  [
-    { name: 'refusals', duty: 'Every refusal: its error code and its French message.' },
-    { name: 'config', duty: 'Reads, checks, decodes and compares configurations.' },
-  ],
-  [
-    { name: 'async', duty: 'Semaphore, coalescing queue, values that may be promises.' },
-    { name: 'schema', duty: 'The schema language: JSON Schemas that the compiler reads types from.' },
+    { name: 'async', duty: 'Semaphores, batches, queues, values that may be promises.' },
+    { name: 'schema', duty: 'JSON Schemas with types that the compiler infers.' },
     { name: 'clock.ts', duty: 'The time.' },
     { name: 'version.ts', duty: "The package's name and version." },
   ],

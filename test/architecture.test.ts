@@ -89,8 +89,8 @@ describe('the rooms', () => {
     expect(JSON.parse(readFileSync(join(root, 'biome.rooms.json'), 'utf8'))).toEqual(JSON.parse(roomRules()))
   })
 
-  it('docs/architecture.md describes the duty of each room as the list does', () => {
-    const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
+  it('docs/dev/architecture.md describes the duty of each room as the list does', () => {
+    const page = readFileSync(join(root, 'docs/dev/architecture.md'), 'utf8')
     for (const { name, duty } of floors.flat()) expect(page).toContain(`| \`${name}\` | ${duty} |`)
   })
 
