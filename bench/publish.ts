@@ -1,12 +1,12 @@
-// Generates the tables of docs/benchmark.md and the charts of the README from docs/dev/benchmark.json.
+// Generates tables, charts and their texts from docs/dev/benchmark.json.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Colors, chart, light } from './chart.ts'
 import { inCheckout, type Recording } from './recording.ts'
 import { type Report, reportOf } from './report.ts'
 import { base, kinds, ours, peers, rememberSeconds, rowName } from './row-names.ts'
-import { tables } from './tables.ts'
+import { barTable, resultTables } from './tables.ts'
 
-/** The rows of the charts with their names in the README. They serve the same request. */
+/** The rows that serve the same request, and their names in the README. */
 const shown = new Map<string, string>([
   [rowName(ours, kinds.bearer), 'Péage, access token'],
   [base, `${base}, no auth`],
@@ -29,8 +29,10 @@ const dark: Colors = {
 }
 
 export interface Published {
-  /** The text between the markers of docs/benchmark.md. */
-  readonly tables: string
+  /** Between the markers of docs/benchmark.md. */
+  readonly results: string
+  /** Between the markers of docs/dev/benchmark-log.md. */
+  readonly bars: string
   readonly charts: { readonly light: string; readonly dark: string }
   /** The alternative text of the charts. */
   readonly words: string
@@ -43,7 +45,8 @@ export function published(recording: Recording): Published {
   const title = `CPU per request, as a multiple of ${base} (median and quartiles; less is better)`
   const costs = rows.map(({ name, ratio }) => `${name} ${ratio.median.toFixed(2)}`)
   return {
-    tables: tables(report),
+    results: resultTables(report),
+    bars: barTable(report),
     charts: { light: chart(rows, title, light), dark: chart(rows, title, dark) },
     words: `CPU per request, as a multiple of ${base}: ${costs.join('; ')}.`,
   }
@@ -66,8 +69,9 @@ export const generated = /(?<=<!-- generated: npm run bench -- --record -->\n\n)
 export const alternative = /(?<=src="docs\/images\/costs-light\.svg" alt=")[^"]*/
 
 export function publish(recording: Recording): void {
-  const { tables, charts, words } = published(recording)
-  replace('docs/benchmark.md', generated, tables)
+  const { results, bars, charts, words } = published(recording)
+  replace('docs/benchmark.md', generated, results)
+  replace('docs/dev/benchmark-log.md', generated, bars)
   replace('README.md', alternative, words)
   for (const [look, svg] of Object.entries(charts)) {
     writeFileSync(inCheckout(`docs/images/costs-${look}.svg`), svg)
@@ -76,7 +80,7 @@ export function publish(recording: Recording): void {
 
 function replace(page: string, place: RegExp, text: string): void {
   const before = readFileSync(inCheckout(page), 'utf8')
-  if (!place.test(before)) throw new Error(`${page} lacks the markers for the results`)
+  if (!place.test(before)) throw new Error(`${page} lacks the place for the results`)
   writeFileSync(
     inCheckout(page),
     before.replace(place, () => text),

@@ -2,7 +2,12 @@
 import { type Report, thousands } from './report.ts'
 import type { Spread } from './spread.ts'
 
+/** The results and the bars. */
 export function tables(report: Report): string {
+  return `${resultTables(report)}\n\n${barTable(report)}`
+}
+
+export function resultTables(report: Report): string {
   const { notes, rate, absent, failed } = report
   const named = (rows: Readonly<Record<string, string>>, word: string) =>
     Object.entries(rows).map(([name, reason]) => `- ${word}: ${name} (${reason.split('\n').at(-1)})`)
@@ -14,7 +19,6 @@ export function tables(report: Report): string {
     `Fixed rate: ${thousands(rate)} requests/s for each process.`,
     pacedTable(report),
     ...(missing.length > 0 ? [missing.join('\n')] : []),
-    barTable(report),
   ].join('\n\n')
 }
 
@@ -44,7 +48,7 @@ function milliseconds(latency: number | null): string {
   return latency === null ? '—' : latency.toFixed(2)
 }
 
-function barTable({ bars }: Report): string {
+export function barTable({ bars }: Report): string {
   const lines = bars.map(({ cost, row, against, atMost, aim, ratio, verdict }) => [
     cost,
     row,

@@ -1,4 +1,4 @@
-// Writes the linter's rules: the imports that are an error in each room, types included.
+// The linter rules for the forbidden imports of each room. The rules cannot exclude type imports.
 import { floors } from './rooms.mjs'
 
 /** @returns {string} the text of biome.rooms.json */
