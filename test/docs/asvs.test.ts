@@ -1,4 +1,4 @@
-// docs/asvs.md: every requirement of its chapters has a row, the totals match the rows, and named files exist.
+// docs/dev/asvs.md: every requirement of its chapters has a row, the totals match the rows, and named files exist.
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { plain, rowsStarting } from './read-tables.ts'
@@ -18,9 +18,9 @@ const chapters: Record<string, readonly [number, number]> = {
   16: [0, 16],
 }
 const statuses = ['met', 'met, set', 'not met', 'not ours']
-const rows = rowsStarting(/^\d+\.\d+\.\d+$/, 'asvs.md')
+const rows = rowsStarting(/^\d+\.\d+\.\d+$/, 'dev/asvs.md')
 
-it('docs/asvs.md contains each requirement of its chapters once', () => {
+it('docs/dev/asvs.md contains each requirement of its chapters once', () => {
   const counted = Object.keys(chapters).map(chapter => {
     const own = rows.filter(([number = '']) => number.startsWith(`${chapter}.`))
     return [chapter, ['1', '2'].map(level => own.filter(row => row[1] === level).length)]
@@ -40,7 +40,7 @@ it.each([
   for (const [, , all, ...parts] of counts) {
     expect(parts.reduce((sum: number, part) => sum + Number(part), 0)).toBe(all)
   }
-  const figures = rowsStarting(/^(0\.1|now)$/, 'asvs.md').filter(row => row[0] === release)
+  const figures = rowsStarting(/^(0\.1|now)$/, 'dev/asvs.md').filter(row => row[0] === release)
   expect(figures).toEqual(counts.map(row => row.map(String)))
 })
 
