@@ -36,7 +36,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** Adds only the command that the first word names. Without a known command, the help text needs all of them. */
-async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
+export async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
   const peage = new Command('peage')
     .description(description)

@@ -1,0 +1,19 @@
+// docs/cli.md lists every command, and is equal to the page that `npm run cli-docs` writes.
+import { readFileSync } from 'node:fs'
+import { PassThrough } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { cliPage, facts, leavesOf, nameOf } from '../../scripts/cli-page.mjs'
+import { createProgram } from '../../src/commands/run.ts'
+
+const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() }
+const peage = await createProgram([], { env: {}, cwd: '.', ...streams })
+
+describe('docs/cli.md', () => {
+  it('is equal to the page that `npm run cli-docs` writes', () => {
+    expect(readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')).toBe(cliPage(peage))
+  })
+
+  it('has exit codes for every command, and for no other command', () => {
+    expect(Object.keys(facts).sort()).toEqual(leavesOf(peage).map(nameOf).sort())
+  })
+})
