@@ -31,7 +31,8 @@ export function plain(cell: string | undefined): string {
   return cell?.replace(/^`([^`]*)`$/, '$1') ?? ''
 }
 
-function linesOf(page: string): string[] {
+/** @param page a file name in docs/ */
+export function linesOf(page: string): string[] {
   return readFileSync(new URL(`../../docs/${page}`, import.meta.url), 'utf8').split('\n')
 }
 

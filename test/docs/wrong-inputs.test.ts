@@ -1,4 +1,4 @@
-// The table of wrong inputs in docs/clients.md: every input of every row, sent to a running gateway.
+// The table of wrong inputs in docs/errors.md: every input of every row, sent to a running gateway.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { authOperations } from '../../src/endpoints/auth.ts'
 import { upgradeOperations } from '../../src/endpoints/upgrade.ts'
@@ -8,7 +8,7 @@ import { catalog, type RefusalCode } from '../../src/refusals/catalog.ts'
 import { ask, requestBytes, value } from '../security/raw-client.ts'
 import { call, login, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { rowsUnder } from './read-tables.ts'
+import { linesOf, rowsUnder } from './read-tables.ts'
 
 const operations = [authOperations, userOperations, upgradeOperations].flatMap(each =>
   Object.values<Operation>(each),
@@ -28,18 +28,37 @@ interface Sent {
   body?: string | Buffer
 }
 
-const heading = '## What each wrong input gets'
+const page = 'errors.md'
 
-const rows = rowsUnder(heading, 'clients.md').flatMap(([requests = '', inputs = '', answer = '']): Row[] => {
-  const [, status, code] = /^(\d{3})(?: `(\w+)`|[:,].*)?$/.exec(answer) ?? []
-  return requests.split('; ').flatMap(request => {
-    const [, method = '', path = ''] = /^`(GET|POST|PUT|DELETE) (\S+)`$/.exec(request) ?? []
-    if (method === '' || status === undefined) throw new Error(`not a row: ${request}, ${answer}`)
-    return inputs
-      .split('; ')
-      .map(input => ({ method, path, input, status: Number(status), code: code as RefusalCode | undefined }))
-  })
-})
+/** The names that the page defines for several requests or inputs. */
+const names = new Map(
+  linesOf(page).flatMap(line => {
+    const [, name = '', meaning = ''] = /^- \*\*(.+)\*\*: (.*)$/.exec(line) ?? []
+    return name === '' ? [] : [[name, meaning.split('; ')] as const]
+  }),
+)
+
+/** Splits a cell at its semicolons, and replaces each defined name. */
+function listOf(cell: string): readonly string[] {
+  return cell.split('; ').flatMap(item => names.get(item) ?? [item])
+}
+
+const rows = rowsUnder('## Wrong input', page).flatMap(
+  ([requests = '', inputs = '', response = '']): Row[] => {
+    const [, status, code] = /^(\d{3})(?: `(\w+)`|[:,].*)?$/.exec(response) ?? []
+    return listOf(requests).flatMap(request => {
+      const [, method = '', path = ''] = /^`(GET|POST|PUT|DELETE) (\S+)`$/.exec(request) ?? []
+      if (method === '' || status === undefined) throw new Error(`not a row: ${request}, ${response}`)
+      return listOf(inputs).map(input => ({
+        method,
+        path,
+        input,
+        status: Number(status),
+        code: code as RefusalCode | undefined,
+      }))
+    })
+  },
+)
 
 describe('the table of wrong inputs', () => {
   let gateway: TestGateway
@@ -77,19 +96,20 @@ describe('the table of wrong inputs', () => {
     'a body over 64 KiB': () => ({ body: JSON.stringify({ email: 'x'.repeat(65_536) }) }),
     'an email of 255 characters': () => account(`${'x'.repeat(243)}@example.com`, password),
     'a password of 1,025 characters': () => account('new@example.com', 'x'.repeat(1_025)),
-    'an email that is registered': () => account(free.email, password),
-    'the same in capitals, within spaces': () => account(` ${free.email.toUpperCase()}\n`, password),
+    'a registered email': () => account(free.email, password),
+    'a registered email in capitals and with spaces around it': () =>
+      account(` ${free.email.toUpperCase()}\n`, password),
     'a wrong password': () => account(free.email, 'wrong horse battery'),
-    'the password with a space behind it': () => account(free.email, `${free.password} `),
+    'the password with a space at the end': () => account(free.email, `${free.password} `),
     'an access token': () => refreshing(free.access),
     'a token of 5,000 characters': () => refreshing('x'.repeat(5_000)),
-    'a token with one character changed': isAuth =>
+    'a token with one changed character': isAuth =>
       isAuth ? refreshing(changed(free.refresh)) : { lines: bearer(changed(pro.access)) },
-    'a token that was used before': async () => refreshing(await spent('refresh')),
+    'a used token': async () => refreshing(await spent('refresh')),
     'a token that was logged out': async () => refreshing(await spent('logout')),
-    'the token of a user who is inactive': isAuth =>
+    'the token of an inactive user': isAuth =>
       isAuth ? refreshing(inactive.refresh) : { lines: bearer(inactive.access) },
-    'the token of a session that has ended': async () => {
+    'the token of an ended session': async () => {
       const { access, refresh } = await login(gateway.url, pro.email, pro.password)
       await call(gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: refresh } })
       return { lines: bearer(access) }
@@ -100,15 +120,15 @@ describe('the table of wrong inputs', () => {
     'no credential': () => ({ lines: [] }),
     'a refresh token as bearer': () => ({ lines: bearer(pro.refresh) }),
     'an unknown key': () => ({ lines: ['X-API-Key: peage_unknown'] }),
-    'a user of plan free': () => ({ lines: bearer(free.access) }),
-    'two Authorization fields': () => ({ lines: [...bearer(pro.access), ...bearer(pro.access)] }),
-    'two X-API-Key fields': () => ({ lines: ['X-API-Key: a', 'X-API-Key: b'] }),
-    'header fields over 16 KiB': () => ({ lines: [`X-Long: ${'x'.repeat(16_384)}`] }),
-    'two Content-Length fields': () => ({ lines: ['Content-Length: 2', 'Content-Length: 3'] }),
-    'a Content-Length that is no number': () => ({ lines: ['Content-Length: x'] }),
+    'a user on plan free': () => ({ lines: bearer(free.access) }),
+    'two Authorization headers': () => ({ lines: [...bearer(pro.access), ...bearer(pro.access)] }),
+    'two X-API-Key headers': () => ({ lines: ['X-API-Key: a', 'X-API-Key: b'] }),
+    'headers over 16 KiB': () => ({ lines: [`X-Long: ${'x'.repeat(16_384)}`] }),
+    'two Content-Length headers': () => ({ lines: ['Content-Length: 2', 'Content-Length: 3'] }),
+    'a Content-Length that is not a number': () => ({ lines: ['Content-Length: x'] }),
   }
 
-  it.each(rows)('$method $path answers $status to $input', async ({ method, path, input, status, code }) => {
+  it.each(rows)('$method $path responds $status to $input', async ({ method, path, input, status, code }) => {
     const isAuth = path.startsWith('/api/v1/auth/')
     const literal = /^`(.*)`$/.exec(input)?.[1]
     const named = words[input]
@@ -121,11 +141,11 @@ describe('the table of wrong inputs', () => {
       lines.some(line => line.startsWith('Content-Length')) || body === undefined
         ? []
         : [`Content-Length: ${bytes.length}`]
-    const answer = await ask(gateway.url, requestBytes(method, path, [...lines, ...length], bytes), method)
-    expect([answer?.status, answer && value(answer, 'x-peage-error')]).toEqual([status, code])
+    const response = await ask(gateway.url, requestBytes(method, path, [...lines, ...length], bytes), method)
+    expect([response?.status, response && value(response, 'x-peage-error')]).toEqual([status, code])
     if (code !== undefined) {
       expect(catalog[code].status).toBe(status)
-      expect(JSON.parse(String(answer?.body)).error).toBe(catalog[code].error)
+      expect(JSON.parse(String(response?.body)).error).toBe(catalog[code].error)
     }
   })
 

@@ -1,0 +1,19 @@
+// docs/errors.md lists exactly the error codes of the refusal catalog, each with its status and text.
+import { describe, expect, it } from 'vitest'
+import { catalog } from '../../src/refusals/catalog.ts'
+import { codeRows, plain } from './read-tables.ts'
+
+describe('docs/errors.md', () => {
+  it('lists exactly the error codes of the catalog, each once with its status and text', () => {
+    // A few codes have a second status in the admin API, for example `401, 404`.
+    const rows = codeRows('errors.md').filter(([, status]) => /^\d{3}(, \d{3})?$/.test(status ?? ''))
+    const written = rows.map(([code, status, text]) => [
+      plain(code),
+      Number.parseInt(String(status), 10),
+      plain(text),
+    ])
+    const known = Object.entries(catalog).map(([code, { status, error }]) => [code, status, error])
+    expect(known.length).toBeGreaterThan(20)
+    expect(written.sort()).toEqual(known.sort())
+  })
+})
