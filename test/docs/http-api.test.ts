@@ -1,0 +1,74 @@
+// docs/http-api.md describes every endpoint for clients, with the errors that docs/openapi.json lists for it.
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { linesOf, rowsUnder } from './read-tables.ts'
+
+const page = 'http-api.md'
+
+interface Operation {
+  tags: string[]
+  responses: Record<string, { $ref?: string }>
+}
+
+const { paths } = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')) as {
+  paths: Record<string, Record<string, Operation>>
+}
+
+/** The tags of the operations on the client listener. */
+const forClients = [
+  'Accounts and sessions',
+  'Password and email',
+  'API keys and webhooks',
+  'Subscription',
+  'Keys',
+]
+
+const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.entries(methods)
+    .filter(([, { tags = [] }]) => tags.some(tag => forClients.includes(tag)))
+    .map(([method, { responses }]) => ({
+      request: `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`,
+      // The name of a shared response lists its codes, for example `400.credentials_ambiguous.email_invalid`.
+      codes: Object.entries(responses).flatMap(([status, { $ref }]) =>
+        status === 'default' ? [] : ($ref?.split('/').at(-1)?.split('.').slice(1) ?? []),
+      ),
+    })),
+)
+
+/** Any endpoint may respond with these codes. The section on responses lists them once. */
+const general = [
+  'credentials_ambiguous',
+  'body_too_large',
+  'service_unavailable',
+  'token_invalid',
+  'key_check_failed',
+  'user_not_found',
+  'rate_limited',
+  'bearer_required',
+]
+
+function sectionOf(request: string): string {
+  const lines = linesOf(page)
+  const from = lines.indexOf(`### ${request}`)
+  const to = lines.findIndex((line, at) => at > from && /^##/.test(line))
+  return from === -1 ? '' : lines.slice(from, to).join('\n')
+}
+
+describe('docs/http-api.md', () => {
+  it('lists exactly the endpoints for clients', () => {
+    const listed = rowsUnder('## Endpoints', page).map(([cell]) => /^\[`([^`]+)`\]/.exec(cell ?? '')?.[1])
+    expect(operations.length).toBeGreaterThan(20)
+    expect(listed.sort()).toEqual(operations.map(({ request }) => request).sort())
+  })
+
+  it('lists the errors that any endpoint may respond with', () => {
+    const text = linesOf(page).join('\n')
+    expect(general.filter(code => !text.includes(`\`${code}\``))).toEqual([])
+  })
+
+  it.each(operations)('has a section about $request with its own errors', ({ request, codes }) => {
+    const section = sectionOf(request)
+    expect(section).not.toBe('')
+    expect(codes.filter(code => !general.includes(code) && !section.includes(`\`${code}\``))).toEqual([])
+  })
+})
