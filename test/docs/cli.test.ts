@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { cliPage, facts, leavesOf, nameOf } from '../../scripts/cli-page.mjs'
+import { cliPage, exitCodes, leavesOf, nameOf, notes } from '../../scripts/cli-page.mjs'
 import { createProgram } from '../../src/commands/run.ts'
 
 const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() }
@@ -14,6 +14,11 @@ describe('docs/cli.md', () => {
   })
 
   it('has exit codes for every command, and for no other command', () => {
-    expect(Object.keys(facts).sort()).toEqual(leavesOf(peage).map(nameOf).sort())
+    expect(Object.keys(exitCodes).sort()).toEqual(leavesOf(peage).map(nameOf).sort())
+  })
+
+  it('contains every note of scripts/cli-notes.md', () => {
+    const page = cliPage(peage)
+    expect([...notes].filter(([, text]) => text === '' || !page.includes(text))).toEqual([])
   })
 })
