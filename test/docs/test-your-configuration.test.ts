@@ -1,9 +1,9 @@
-// docs/explain-and-test.md: every command prints the output that the page shows.
+// docs/test-your-configuration.md: every command prints the output that the page shows.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { commandLine } from '../commands/peage.ts'
 
-const page = readFileSync(new URL('../../docs/explain-and-test.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../docs/test-your-configuration.md', import.meta.url), 'utf8')
 const blocks = (language: string) =>
   [...page.matchAll(new RegExp(`^\`\`\`${language}\\b[^\n]*\n(.*?)^\`\`\`$`, 'gms'))].map(
     ([, text = '']) => text,
@@ -25,7 +25,7 @@ const commands = blocks('console').flatMap(block =>
     }),
 )
 
-describe('docs/explain-and-test.md', () => {
+describe('docs/test-your-configuration.md', () => {
   it('shows more than four commands', () => expect(commands.length).toBeGreaterThan(4))
 
   it.each(commands)('shows the output of peage %s', async (words, printed) => {
