@@ -1,4 +1,4 @@
-// The script in docs/clients.md that verifies a webhook's signature, taken from the page.
+// The script in docs/webhooks-and-events.md that verifies a webhook's signature, taken from the page.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ let folder: string
 let isGenuine: IsGenuine
 
 beforeAll(async () => {
-  const page = await readFile(new URL('../../docs/clients.md', import.meta.url), 'utf8')
+  const page = await readFile(new URL('../../docs/webhooks-and-events.md', import.meta.url), 'utf8')
   const scripts = [...page.matchAll(/```js[^\n]*\n([\s\S]*?)```/g)].map(([, script]) => script ?? '')
   folder = await mkdtemp(join(tmpdir(), 'peage-script-'))
   const file = join(folder, 'verify.mjs')
