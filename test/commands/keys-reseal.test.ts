@@ -125,7 +125,7 @@ describe('peage keys reseal', () => {
   })
 })
 
-describeWithServices('the change of key_secret in docs/key-rotation.md with two running replicas', () => {
+describeWithServices('the change of key_secret in docs/rotate-keys.md with two running replicas', () => {
   let postgres: string
   let cwd: string
   let receiver: Receiver
