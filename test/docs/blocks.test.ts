@@ -43,6 +43,9 @@ describe('a page', () => {
       '  ```js file: a.mjs',
       '  1',
       '  ```',
+      '  <!-- docs:check',
+      '  b=1',
+      '  -->',
       '```sh if: command -v go',
       'go',
       '```',
@@ -56,9 +59,10 @@ describe('a page', () => {
       { page: 'p.md', line: 1, language: 'sh', use: 'setup', text: 'a=1' },
       { page: 'p.md', line: 4, language: 'sh', use: 'run', text: 'ls' },
       { page: 'p.md', line: 8, language: 'js', use: 'run', file: 'a.mjs', text: '1' },
-      { page: 'p.md', line: 11, language: 'sh', use: 'run', condition: 'command -v go', text: 'go' },
-      { page: 'p.md', line: 14, language: 'go', use: 'run', norun: 'because', text: 'x' },
-      { page: 'p.md', line: 17, language: 'text', use: 'text', text: '' },
+      { page: 'p.md', line: 11, language: 'sh', use: 'setup', text: 'b=1' },
+      { page: 'p.md', line: 14, language: 'sh', use: 'run', condition: 'command -v go', text: 'go' },
+      { page: 'p.md', line: 17, language: 'go', use: 'run', norun: 'because', text: 'x' },
+      { page: 'p.md', line: 20, language: 'text', use: 'text', text: '' },
     ])
   })
 })

@@ -31,13 +31,11 @@ export function blocksOf(page: string, text = readFileSync(page, 'utf8')): Block
   const blocks: Block[] = []
   const lines = text.split('\n')
   for (let at = 0; at < lines.length; at++) {
-    const [, indent = '', info = '', isSetup] =
-      /^( *)```(.*)$/.exec(lines[at] ?? '') ??
-      (/^<!-- docs:check$/.test(lines[at] ?? '') ? ['', '', '', '1'] : [])
-    if (indent === '' && info === '' && !isSetup && !/^ *```/.test(lines[at] ?? '')) continue
-    const end = lines.findIndex(
-      (line, i) => i > at && (isSetup ? line === '-->' : line === `${indent}\`\`\``),
-    )
+    const [, indent, fence, info = ''] = /^( *)(```|<!-- docs:check$)(.*)$/.exec(lines[at] ?? '') ?? []
+    if (indent === undefined) continue
+    const isSetup = fence !== '```'
+    const closing = indent + (isSetup ? '-->' : fence)
+    const end = lines.indexOf(closing, at + 1)
     if (end < 0) throw new Error(`${page}:${at + 1}: a block that is not closed`)
     const body = lines.slice(at + 1, end).map(line => line.slice(indent.length))
     const place = { page, line: at + 1, text: body.join('\n') }
