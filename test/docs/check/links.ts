@@ -7,8 +7,8 @@ export function deadLinks(page: string): string[] {
   return readFileSync(page, 'utf8')
     .split('\n')
     .flatMap((line, index) =>
-      [...line.matchAll(/\]\(([^)\s]+)\)/g)]
-        .map(([, target = '']) => target)
+      [...line.matchAll(/\]\(([^)\s]+)\)|\b(?:src|srcset|href)="([^"\s]+)"/g)]
+        .map(([, link, attribute = '']) => link ?? attribute)
         .filter(target => !/^[a-z]+:/.test(target) && !leads(page, target))
         .map(target => `${page}:${index + 1}: ${target}`),
     )
@@ -23,7 +23,8 @@ function leads(page: string, target: string): boolean {
 
 /** Returns the anchors that GitHub derives from the headings. */
 export function anchorsOf(file: string): string[] {
-  return [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+  const text = readFileSync(file, 'utf8').replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '')
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
     title
       .toLowerCase()
       .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
