@@ -41,7 +41,7 @@ const remember = section(
     }),
     tokens: Type.Integer({
       description:
-        'Maximum number of cached valid access tokens per process, about 700 bytes each. With logout_ends_access, the same limit applies to sessions, about 300 bytes each.',
+        'Maximum number of cached valid access tokens per process, about 780 bytes each. With logout_ends_access, the same limit applies to sessions, about 300 bytes each.',
       minimum: 1,
       maximum: maxRemembered,
       default: 50_000,
