@@ -1,4 +1,5 @@
-// Tracks the record changes that this process was notified of, and until when it has missed none.
+// Tracks the record changes that this process was notified of, and until when it has missed none. The rules are in
+// docs/how-it-works.md#cached-users-and-the-change-feed.
 import { randomUUID } from 'node:crypto'
 import type { Queryable } from './database.ts'
 

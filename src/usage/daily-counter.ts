@@ -1,4 +1,5 @@
-// Decides whether a user has a free use left today. Redis gives a hint, and the record in Postgres decides.
+// Decides whether a user has a free use left today. Redis gives a hint, and the record in Postgres decides:
+// docs/how-it-works.md#counting-a-use.
 import { createBatches } from '../async/batches.ts'
 import type { Clock } from '../clock.ts'
 import type { UsageHint } from './usage-hint.ts'

@@ -1,4 +1,5 @@
-// Finds what a path could mean to servers that decode it again, cut parameters, or remove trailing dots.
+// Finds what a path could mean to servers that decode it again, cut parameters, or remove trailing dots. See
+// docs/security-model.md#paths.
 
 /** Parts of a path that servers interpret differently, as bit flags. */
 export const ambiguity = { encoded_slash: 1, semicolon: 2, trailing_dot: 4, double_encoding: 8 } as const

@@ -1,4 +1,4 @@
-// Filters and sorts the addresses of a target's name.
+// Filters and sorts the addresses of a target's name: docs/configuration.md#names-with-several-addresses.
 import ipaddr from 'ipaddr.js'
 import { embeddedIPv4 } from '../../http/embedded-ipv4.ts'
 

@@ -1,4 +1,5 @@
-// Validates the URLs that users register as webhooks: first the raw string, then the parsed URL.
+// Validates the URLs that users register as webhooks: first the raw string, then the parsed URL. The rules are in
+// docs/http-api.md#webhooks.
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
 import { isPublic } from './public-address.ts'
