@@ -54,8 +54,8 @@ interface Options {
 }
 
 /**
- * A reload builds a gate while requests are being served. After this many compiled routes, about 20 ms of work,
- * requests get a turn. Building the tables afterwards takes about 60 ms for 10,000 routes, in one turn.
+ * The number of routes that a reload compiles before waiting requests get a turn, after about 20 ms. The tables are
+ * then built in one turn, which takes about 60 ms for 10,000 routes.
  */
 const routesPerTurn = 1_000
 

@@ -43,7 +43,10 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
   }
 }
 
-/** Invalid text is in no network. @param cidrs CIDRs or single addresses */
+/**
+ * Creates a function that returns whether an address is in one of the networks. Invalid text is in no network.
+ * @param cidrs CIDRs or single addresses
+ */
 export function createNetworks(cidrs: readonly string[]): (address: string) => boolean {
   const ranges = cidrs.map(readRange)
   return text => {
@@ -74,7 +77,7 @@ export function rateLimitKey(client: string): string {
   return key
 }
 
-/** Cache by IPv6 address. Parsing one takes as long as a tenth of a request. */
+/** Caches the keys of IPv6 addresses. Parsing an address takes a tenth of the time of a request. */
 const networks = new Map<string, string>()
 const maxNetworks = 1_000
 

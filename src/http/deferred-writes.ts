@@ -1,5 +1,5 @@
 // Defers response writes until the current event-loop poll has read every ready socket. A write may have to wake a
-// sleeping reader. Consecutive writes wake it once, which saves up to a third of the cost of a short response.
+// sleeping receiver. Consecutive writes wake it once, which saves up to a third of the cost of a short response.
 import { AsyncResource } from 'node:async_hooks'
 import type { ServerResponse } from 'node:http'
 
@@ -10,8 +10,8 @@ export interface DeferredWrite {
 let queue: DeferredWrite[] = []
 
 /**
- * Bound to the async context of the module, because one flush serves many requests. The next request may start inside
- * it.
+ * One flush serves many requests, and the next request may start inside the flush. So the flush runs in the async
+ * context of this module, not of the first request.
  */
 const flushAfterPoll = AsyncResource.bind(flushDeferred)
 
@@ -22,8 +22,8 @@ export function defer(write: DeferredWrite): void {
 }
 
 /**
- * Sends all deferred writes now. Call this before ending a connection because of bytes after a request. Otherwise the
- * response to that request would be lost.
+ * Sends all deferred writes now. Call this before you end a connection because of the bytes that follow a request.
+ * Without this call, the response to the request would be lost.
  */
 export function flushDeferred(): void {
   const writes = queue

@@ -11,7 +11,7 @@ export function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
   // public.
   if (range === 'rfc6052' && parts[2] === 0) found.push(ipv4(parts, 6))
   if (range === '6to4') found.push(ipv4(parts, 1))
-  // The address of the server, and the address of the client with inverted bits (RFC 4380 §4).
+  // Teredo contains the address of its server, and the client's address with inverted bits (RFC 4380 §4).
   if (range === 'teredo') found.push(ipv4(parts, 2), ipv4(parts, 6, 0xffff))
   // ISATAP is an interface identifier under any prefix (RFC 5214 §6.1). Two of its bits may vary.
   if (((parts[4] ?? 0) & 0xfcff) === 0 && parts[5] === 0x5efe) found.push(ipv4(parts, 6))

@@ -29,7 +29,8 @@ export function installErrorHandlers(
   )
   // Node ends a connection after the client has half-closed it, so deferred responses are sent first.
   app.server.on(app.server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
-    // After a request with `Upgrade`, the connection is given to the parser a second time.
+    // After a request with `Upgrade`, the parser receives the connection a second time. The listener then already
+    // exists.
     if (!socket.listeners('end').includes(flushDeferred)) socket.prependListener('end', flushDeferred)
   })
   app.server.on('connect', (_request, socket: Socket, head) => {
@@ -76,7 +77,10 @@ export function onClientError(
   endAfterPendingResponses(socket, new Refusal(code), ownFields)
 }
 
-/** Earlier requests get their responses first. Otherwise the refusal would be read as a response to one of them. */
+/**
+ * Refuses after the responses to earlier requests. Without the wait, the client would read the refusal as one of these
+ * responses.
+ */
 function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {
   const pending = pendingResponse(socket)
   if (!socket.writable) return
@@ -85,13 +89,13 @@ function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: r
   // request.
   else if (pending?.writableEnded) pending.once('close', () => endGracefully(socket as Socket))
   else if (pending === undefined && isInBody(socket)) endGracefully(socket as Socket)
-  // The client would read a refusal after half a response as part of that response.
+  // The response has begun, so the client would read a refusal as a part of it.
   else if (pending?.headersSent) socket.destroy()
   else endWithRefusal(socket, refusal, ownFields)
 }
 
 /**
- * Refuses a request for which Node handed over the connection, after the responses to earlier requests.
+ * Refuses a request whose connection Node has handed over. First, the responses to earlier requests are sent.
  * @param head the bytes that followed the request
  */
 export function refuseHandedOver(

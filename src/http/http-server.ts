@@ -17,7 +17,7 @@ interface HttpServerOptions {
   isIdle(socket: Socket): boolean
 }
 
-/** Returns the type of a plain server, because callers use both the same way. */
+/** Creates a plain or a TLS server. The type is the same, because callers use both kinds the same way. */
 export function createHttpServer(
   { timeouts, tls, isIdle }: HttpServerOptions,
   listener: RequestListener,
@@ -26,8 +26,8 @@ export function createHttpServer(
     maxHeaderSize: maxHeaderBytes,
     // The gate refuses a missing Host, with the gateway's own response.
     requireHostHeader: false,
-    // Bodies have an idle limit instead. With a value other than 0, Node rejects a `headers` timeout above five
-    // minutes.
+    // The whole request has no limit. Bodies have an idle limit instead. With Node's default, a `headers` timeout above
+    // five minutes is an error.
     requestTimeout: 0,
     headersTimeout: timeouts.headers,
     // How often Node checks these timeouts. Its default is 30 seconds.
@@ -60,8 +60,8 @@ export function createHttpServer(
 }
 
 /**
- * Applies to the next request of each connection. `body_idle` applies to new connections only. The timeout of the TLS
- * handshake does not change.
+ * Changes the timeouts, from the next request of each connection on. `body_idle` changes only for new connections. The
+ * timeout of the TLS handshake does not change.
  */
 export function setTimeouts({ server }: FastifyInstance, timeouts: HttpServerOptions['timeouts']): void {
   server.headersTimeout = timeouts.headers

@@ -4,7 +4,9 @@ import { Refusal } from '../refusals/refusal.ts'
 import { RequestBody } from './request-body.ts'
 
 interface JsonBodyOptions {
-  /** Limit for the whole body. The body is small, and a client that sends very slowly must not keep the connection. */
+  /**
+   * Time limit for the whole body. Bodies are small, and a client that sends very slowly must not keep the connection.
+   */
   timeoutMs: number
   hasBody: boolean
   contentLength: number | undefined

@@ -5,14 +5,14 @@ import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { dropFurtherWrites, onLastResponse } from './node-internals.ts'
 
-/** How long after its response, and how much, a client may continue to send a body that is discarded. */
+/** Limits for the rest of a request body after the response: time and size. The rest is read and discarded. */
 const maxLingerMs = 5_000
 const maxLingerBytes = 16 * 1024 * 1024
 
 /**
  * Reads and discards the rest of the request body, up to a limit. Closing a socket with unread bytes resets it, and the
  * reset may overtake the response. Up to the limit, the client has enough time to read the response. Call this before
- * the response is sent. Otherwise Node would read the rest without a limit, or not at all after `Connection: close`.
+ * the response is sent. If called later, Node reads the rest without a limit, or not at all after `Connection: close`.
  * @param isLastResponse whether the connection ends after the response; bytes after the request are then dropped
  */
 export function lingeringClose(
@@ -25,7 +25,7 @@ export function lingeringClose(
   let receivedBytes = 0
   let deadline: NodeJS.Timeout | undefined
   let isSaid = false
-  // Starts when the response has been sent, so that a slow reader gets the whole response.
+  // The time begins when the response has been sent, so that a slow reader gets the whole response.
   response.once('finish', () => {
     if (!request.complete) deadline = setTimeout(() => socket.destroy(), maxLingerMs)
   })
@@ -41,7 +41,7 @@ export function lingeringClose(
   })
   request.on('end', () => {
     clearTimeout(deadline)
-    // If bytes after the request end the connection, their response has not been sent yet.
+    // The connection still has a response to send, or stays open for other requests.
     if (!isSaid) return
     if (socket.writableFinished) socket.destroy()
     else socket.end(() => socket.destroy())
@@ -60,8 +60,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 const tlsQuietMs = 50
 
 /**
- * Ends the gateway's side while the client may still be sending. Over TLS, this waits for a pause. If bytes of the
- * client are unread, OpenSSL fails the connection, and the response is lost.
+ * Ends the gateway's side while the client may still be sending. Over TLS, this first waits for a pause of the client.
+ * If bytes of the client are unread, OpenSSL fails the connection, and the response is lost.
  */
 function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
   markEnding(socket)
@@ -84,8 +84,8 @@ function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
 }
 
 /**
- * Ends a connection after its last response. Continues to read for a moment, and longer while the client sends, up to a
- * limit. Otherwise a reset could overtake the response.
+ * Ends a connection after its last response. Then reads until the client has sent nothing for a moment, up to a limit.
+ * Without these reads, a reset could overtake the response.
  */
 export function endGracefully(socket: Socket): void {
   halfClose(socket)

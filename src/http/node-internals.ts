@@ -9,8 +9,8 @@ import { setFlagsFromString } from 'node:v8'
  * Creates a response on the connection of a request that Node handed over with an `upgrade` event. It is the last
  * response of the connection. The constructor, `assignSocket` and `shouldKeepAlive` are not documented.
  *
- * Can go when Node 24.9 is the oldest supported version, because its `shouldUpgradeCallback` decides before the event.
- * https://github.com/nodejs/node/pull/59824
+ * Remove this when Node 24.9 is the oldest supported version, because its `shouldUpgradeCallback` decides before the
+ * event. https://github.com/nodejs/node/pull/59824
  */
 export function attachResponse(request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request)
@@ -22,7 +22,7 @@ export function attachResponse(request: IncomingMessage): ServerResponse {
 /**
  * Returns whether Node ends the connection after this response, as far as the request determines it.
  *
- * Can go when Node documents `shouldKeepAlive`. https://github.com/nodejs/node/issues/20807
+ * Remove this when Node documents `shouldKeepAlive`. https://github.com/nodejs/node/issues/20807
  */
 export function isLastResponse(response: ServerResponse): boolean {
   return !response.shouldKeepAlive
@@ -31,7 +31,7 @@ export function isLastResponse(response: ServerResponse): boolean {
 /**
  * Calls back when the response to a pipelined request owns the connection. Until then, its `socket` is null.
  *
- * Can go when Node documents an event for it. https://github.com/jshttp/on-finished/issues/10
+ * Remove this when Node documents an event for it. https://github.com/jshttp/on-finished/issues/10
  */
 export function onceOwnsConnection(response: ServerResponse, begin: () => void): void {
   response.once('socket', begin)
@@ -40,10 +40,10 @@ export function onceOwnsConnection(response: ServerResponse, begin: () => void):
 /**
  * Saves Node most of its work for a request without a body. Without this read, Node reads the request after its
  * response, with `resume`, `end` and `close`. If the request is read before Node parses its end, Node emits neither
- * event. Node's parser then keeps the request until the next one. So call `releaseBodyless` when the response has
- * closed.
+ * `end` nor `close`. Node's parser then keeps the request until the next request. So call `releaseBodyless` when the
+ * response has closed.
  *
- * Can go when every supported Node has the server option `optimizeEmptyRequests`.
+ * Remove this when every supported Node has the server option `optimizeEmptyRequests`.
  * https://github.com/nodejs/node/pull/59778
  */
 export function readBodyless(request: IncomingMessage): void {
@@ -51,9 +51,10 @@ export function readBodyless(request: IncomingMessage): void {
 }
 
 /**
- * Removes a request of `readBodyless` from Node's parser. Otherwise an idle connection would keep it in memory.
+ * Removes a request from Node's parser after `readBodyless`. Without this, an idle connection would keep its last
+ * request in memory.
  *
- * Can go when `readBodyless` goes. https://github.com/nodejs/node/issues/9668
+ * Remove this together with `readBodyless`. https://github.com/nodejs/node/issues/9668
  */
 export function releaseBodyless(request: IncomingMessage): void {
   const { parser } = request.socket as { parser?: { incoming: IncomingMessage | null } | null }
@@ -61,20 +62,20 @@ export function releaseBodyless(request: IncomingMessage): void {
 }
 
 /**
- * Replaces Node's action after the last response of a connection. Node calls `destroySoon`, which ends both directions
- * at once. The reset that unread bytes cause may overtake the response.
+ * Replaces what Node does after the last response of a connection. Node calls `destroySoon`, which ends both directions
+ * at once. If bytes of the client are unread, this resets the connection, and the reset may overtake the response.
  *
- * Can go when Node closes these connections in two steps. https://github.com/nodejs/node/issues/9085
+ * Remove this when Node closes these connections in two steps. https://github.com/nodejs/node/issues/9085
  */
 export function onLastResponse(socket: Socket, end: () => void): void {
   socket.destroySoon = end
 }
 
 /**
- * Drops everything that a response still writes to the connection, as after `end`. Node checks `writable` before each
- * write.
+ * Drops everything that a response still writes to the connection, as if the connection had ended. Node checks
+ * `writable` before each write.
  *
- * Can go when a TLS connection can be ended while bytes of the client are unread.
+ * Remove this when a TLS connection can be ended while bytes of the client are unread.
  * https://github.com/nodejs/node/issues/9085
  */
 export function dropFurtherWrites(socket: Socket): void {
@@ -82,17 +83,17 @@ export function dropFurtherWrites(socket: Socket): void {
 }
 
 /**
- * Keeps connections that still have to send a part of their response. Node treats a connection as idle after its
+ * Keeps connections open until the last byte of their response is sent. Node treats a connection as idle when its
  * response has ended, and drops the bytes that a slow reader has not read. Node's own `close` also calls
  * `closeIdleConnections`, which calls `destroy` of each connection.
  *
- * Can go when Node does not treat these connections as idle. https://github.com/nodejs/node/pull/43890
+ * Remove this when Node does not treat these connections as idle. https://github.com/nodejs/node/pull/43890
  */
 export function keepSocketsWithUnsentData(server: Server, sockets: ReadonlySet<Socket>): void {
   const closeIdleConnections = server.closeIdleConnections.bind(server)
   server.closeIdleConnections = () => {
     const unsent = [...sockets].filter(socket => socket.writableLength > 0)
-    // Own properties replace the method of the prototype while Node iterates over its list.
+    // An own `destroy` hides the method of the prototype while Node destroys the idle connections.
     for (const socket of unsent) socket.destroy = () => socket
     closeIdleConnections()
     for (const socket of unsent) Reflect.deleteProperty(socket, 'destroy')
@@ -101,7 +102,10 @@ export function keepSocketsWithUnsentData(server: Server, sockets: ReadonlySet<S
 
 type Done = (error?: Error | null) => void
 
-/** The peer has closed or reset the connection. Bytes that it sent earlier must still be read. */
+/**
+ * The error codes that mean that the peer has closed or reset the connection. Bytes that it sent earlier must still be
+ * read.
+ */
 const peerGone: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET'])
 
 /**
@@ -109,7 +113,7 @@ const peerGone: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET'
  * close during the upload. The next write then fails, and Node destroys the socket before it reads the response. Call
  * this before anything is written.
  *
- * Can go when Node reads the response first. https://github.com/nodejs/node/issues/54366
+ * Remove this when Node reads the response first. https://github.com/nodejs/node/issues/54366
  */
 export function readBeforeFailing(socket: Socket): void {
   const { _write, _writev } = socket
@@ -119,8 +123,8 @@ export function readBeforeFailing(socket: Socket): void {
       const { code } = (error ?? {}) as NodeJS.ErrnoException
       if (!error || !peerGone.has(code) || socket.readableEnded) done(error)
       else {
-        // An end after a failed write must not count as a regular end. Otherwise a response that it cuts off would look
-        // complete.
+        // After a failed write, the end of the stream counts as an error. If it counted as a regular end, a response
+        // that was cut off would look complete.
         socket.removeAllListeners('end').on('end', () => done(error))
       }
     }
@@ -147,12 +151,12 @@ const listening = new Set<Worker>()
 const drainDelayMs = 100
 
 /**
- * If a worker dies, gives the connections that were on their way to it to another worker. Node forgets them, and their
- * clients would wait forever. Nothing was read from them, so they are distributed again. Node does the same with
- * connections that a worker refuses. If Node changes the internal messages of cluster, no connection is rescued, and
- * the rest works.
+ * If a worker dies, gives its connections in transit to another worker. Without this, Node forgets these connections,
+ * and their clients wait forever. Nothing was read from the connections, so another worker can accept them. Node does
+ * the same with connections that a worker refuses. If Node changes the internal messages of cluster, no connection is
+ * rescued, and the rest works.
  *
- * Can go when Node does this itself. https://github.com/nodejs/node-v0.x-archive/pull/7928
+ * Remove this when Node does it itself. https://github.com/nodejs/node-v0.x-archive/pull/7928
  */
 export function rescueConnections(worker: Worker): void {
   const inTransit = new Map<unknown, Handle>()
@@ -166,8 +170,8 @@ export function rescueConnections(worker: Worker): void {
   process.on('internalMessage', (message: ClusterMessage) => inTransit.delete(message.ack))
   worker.once('listening', () => listening.add(worker))
   worker.once('exit', () => {
-    // Node waits for the dead worker to take the handle before it emits `disconnect`. Only then do the other workers
-    // receive its share of connections.
+    // Node emits `disconnect` only when the dead worker has taken its connections. It never takes them, and until the
+    // event the other workers do not receive them.
     const late = setTimeout(tell, drainDelayMs, 'disconnect')
     worker.once('disconnect', () => clearTimeout(late))
   })
@@ -185,13 +189,13 @@ let running = 0
 /**
  * Prevents V8's optimizing compiler from compiling the WebAssembly that `work` compiles and calls for the first time.
  * The compiler would double the CPU time of a start with the embedded database, and use up to 600 MB for the largest
- * functions. Statements are not faster with it.
+ * functions. SQL statements would not become faster.
  *
  * V8 decides whether it may optimize a function when the module is compiled (Node 20) or when the function is first
- * called (Node 24). So later modules, for example undici's parser, are optimized. `wasm-tier-up` stays off. Otherwise
- * V8 would optimize the whole module. It has no effect on other modules.
+ * called (Node 24). So later modules, for example undici's parser, are optimized. `wasm-tier-up` stays off after
+ * `work`. If it were on again, V8 would optimize the whole module. The flag has no effect on other modules.
  *
- * Can go when V8 needs less for large functions, or when PGlite contains smaller ones.
+ * Remove this when V8 needs less for large functions, or when PGlite contains smaller functions.
  * https://github.com/colbymchenry/codegraph/issues/298
  */
 export async function withoutOptimizingWasm<T>(work: () => Promise<T>): Promise<T> {
@@ -214,7 +218,8 @@ export let tickRecord: object | undefined
  * exist. If a garbage collection finds no waiting tick, Node's compiled code stops using the shape of ticks
  * permanently. Each request then costs 5 to 25 µs more. Call this once, before the process accepts requests.
  *
- * Can go when the lowest cost of several processes is the same without it. https://github.com/nodejs/node/pull/13446
+ * Remove this when the lowest cost of several processes is the same without it.
+ * https://github.com/nodejs/node/pull/13446
  */
 export function keepShapeOfTicks(): void {
   process.nextTick(() => {

@@ -13,7 +13,10 @@ const pending = Symbol('pending')
 const unread = Symbol('unread')
 type Connection = Duplex & { [pending]?: ServerResponse[]; [unread]?: IncomingMessage | undefined }
 
-/** No client needs more. A connection must not be read faster than its responses are sent. */
+/**
+ * The maximum number of waiting requests per connection. No client needs more. A connection must not be read faster
+ * than its responses are sent.
+ */
 const maxWaitingRequests = 100
 
 /**
@@ -29,8 +32,8 @@ export function whenWritable(request: IncomingMessage, response: ServerResponse,
     connection.destroy()
   } else {
     onceOwnsConnection(response, () => {
-      // If its body failed to parse, the request is refused as the last of its connection. It must not count against a
-      // limit.
+      // A request whose body failed to parse is refused elsewhere, as the last of its connection. It is not started, so
+      // that it does not count against a limit.
       if (request.complete || !isEnding(connection)) start()
     })
   }
@@ -55,7 +58,7 @@ export function responseClosed({ req: request }: ServerResponse): void {
   })
 }
 
-/** For a server whose requests do not pass `whenWritable`. */
+/** Tracks the responses of a server whose requests do not pass `whenWritable`. */
 export function trackResponses(server: Server): void {
   server.prependListener('request', (_request, response) => {
     responseOpened(response)
@@ -79,16 +82,16 @@ export function isInBody(connection: Connection): boolean {
 }
 
 /**
- * Returns whether an earlier request of the connection waits for its response. A response that has ended may still be
- * in transmission.
+ * Returns whether an earlier request of the connection still waits for its response. A response that has ended does not
+ * count, even if it is still being sent.
  */
 export function isUnanswered(connection: Connection): boolean {
   return connection[pending]?.at(-1)?.writableEnded === false
 }
 
 /**
- * For the listeners of `upgrade` and `connect`. Calls back when the pending responses have been sent, with the bytes
- * that arrived until then. If the connection ends with these responses, it never calls back.
+ * Calls back when the pending responses have been sent, with the bytes that arrived until then. Does not call back if
+ * the connection ends with these responses. Call this from listeners of `upgrade` and `connect`.
  * @param head the bytes that followed the request
  */
 export function whenAnswered(
@@ -101,7 +104,7 @@ export function whenAnswered(
   if (!socket.writable) socket.resume()
   else if (response === undefined) onAnswered(head)
   else {
-    // While the socket is paused, the client keeps the bytes that it has not sent.
+    // If the buffer is full, the socket is paused. The client must then wait before it can send more.
     const stopBuffering = bufferWhilePending(server, socket, head, () => socket.pause())
     response.once('close', () => whenAnswered(server, socket, stopBuffering(), onAnswered))
   }
@@ -111,8 +114,9 @@ export function whenAnswered(
 const maxEarlyBytes = 65_536
 
 /**
- * Takes over from Node's listeners, which Node removes from the connection before `upgrade` and `connect`. Without
- * these, a pending response gets no `drain`. The gateway would also not notice a client that disconnects or does not
+ * Replaces Node's listeners, which Node removes from the connection before `upgrade` and `connect`. Without the new
+ * listeners, a pending response gets no `drain`. The gateway would also not notice that the client has disconnected, or
+ * does not read.
  * @param head bytes already received
  * @param onFull called when more than 64 KiB have been received
  * @returns a function that stops buffering and returns the received bytes
@@ -136,7 +140,7 @@ export function bufferWhilePending(
     if (!server.emit('timeout', socket)) socket.destroy()
   }
   socket.on('data', onData).on('end', onEnd).on('drain', onDrain).on('timeout', onTimeout)
-  // Unread bytes would hide the end of the stream after them.
+  // The socket must be read, because unread bytes would hide the end of the stream.
   socket.resume()
   return () => {
     socket.off('data', onData).off('end', onEnd).off('drain', onDrain).off('timeout', onTimeout)

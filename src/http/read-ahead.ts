@@ -17,7 +17,10 @@ export interface ReadAhead {
 /** A body of up to 64 KiB is read completely. */
 const smallBytes = 65_536
 
-/** A chunked body may be a dialogue, in which the client waits for a response before it sends more. */
+/**
+ * How long a chunked body is read ahead. It may be a dialogue, in which the client waits for a response before it sends
+ * more.
+ */
 const chunkedWaitMs = 1_000
 
 export function mayBeSmall(contentLength: number | undefined): boolean {
@@ -25,7 +28,7 @@ export function mayBeSmall(contentLength: number | undefined): boolean {
 }
 
 /**
- * Reads the body to its end. Reads a chunked body for at most one second, and not much more than 64 KiB.
+ * Reads the body to its end. Reading a chunked body stops after one second. It also stops soon after 64 KiB.
  * @throws Refusal, or ClientDisconnected
  */
 export function readAhead(request: IncomingMessage, options: ReadAheadOptions): Promise<ReadAhead> {
@@ -38,7 +41,7 @@ export function readAhead(request: IncomingMessage, options: ReadAheadOptions): 
       body.removeAllListeners('data').pause()
       for (let chunk = body.read(); chunk !== null; chunk = body.read()) chunks.push(chunk)
       body.destroy()
-      // Pauses after the last read, because that read would resume the request.
+      // Pauses the request again after the last read. Without this, the read would leave the request flowing.
       request.pause()
       resolve({ isWhole, chunks })
     }

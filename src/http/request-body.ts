@@ -14,13 +14,13 @@ interface BodyLimits {
   begun?: readonly Buffer[] | undefined
 }
 
-/** A client must send this much per period, so that it does not keep a connection busy for almost nothing. */
+/** The minimum number of bytes per period. A client that sends less would keep a connection busy for almost nothing. */
 const slowestBytes = 1_024
 const periodMs = 30_000
 
 /**
- * A separate stream, because undici destroys the body that it receives. If that were the request, the client's socket
- * would close before the client received a response.
+ * Copies the request body to a separate stream, because undici destroys the stream that it receives. If undici received
+ * the request itself, the client's socket would close before the client received a response.
  */
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
@@ -44,7 +44,7 @@ export class RequestBody extends Readable {
       this.push(chunk)
     }
     this.#idleTimer = setTimeout(() => this.#onIdle(), idleTimeoutMs)
-    // A longer `body_idle` allows longer pauses.
+    // A `body_idle` above 30 s allows longer pauses, so the period is then as long.
     this.#periodTimer = setTimeout(() => this.#onPeriodEnd(), Math.max(periodMs, idleTimeoutMs))
     this.#totalTimer =
       totalTimeoutMs === undefined ? undefined : setTimeout(() => this.#failTooSlow(), totalTimeoutMs)
@@ -68,7 +68,9 @@ export class RequestBody extends Readable {
     this.#request.resume()
   }
 
-  /** Leaves the request usable for the code that sends the response: neither destroyed nor paused forever. */
+  /**
+   * Stops the timers and listeners, but does not destroy the request. The code that sends the response still needs it.
+   */
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     clearTimeout(this.#idleTimer)
     clearTimeout(this.#periodTimer)

@@ -31,7 +31,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
   warnIfOutsideValidity(initialPair)
   let stop = () => {}
 
-  /** Logs a warning. The certificate is used, because no certificate at all would be worse. */
+  /** Logs a warning. The certificate is used anyway, because without a certificate no client could connect. */
   function warnIfOutsideValidity({ cert }: CertificatePair): void {
     const { validFrom, validTo } = new X509Certificate(cert)
     const isOver = Date.parse(validTo) < clock.now()
@@ -70,7 +70,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
 
 interface Unusable {
   readonly error: string
-  /** The files could not be read, so the error does not mean that they are invalid. */
+  /** Whether the files could not be read. The certificate in them may then still be valid. */
   readonly isUnread: boolean
 }
 
@@ -106,7 +106,7 @@ function contextOf({ cert, key }: CertificatePair): SecureContextOptions {
     cert,
     key,
     minVersion: 'TLSv1.2',
-    // Otherwise a client could force repeated handshakes on one connection (CVE-2011-1473).
+    // With renegotiation, a client could force repeated handshakes on one connection (CVE-2011-1473).
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   }
 }

@@ -1,5 +1,5 @@
-// Handles requests with `Upgrade`. A request that may upgrade is dispatched like others. Any other is parsed again as a
-// plain request.
+// Handles requests with `Upgrade`. A request that may upgrade is dispatched with its connection. Every other request
+// with `Upgrade` is parsed again as a plain request.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
@@ -9,9 +9,10 @@ import { attachResponse } from './node-internals.ts'
 import { bufferWhilePending, isUnanswered, whenAnswered } from './pipelining.ts'
 
 /**
- * Installs an `upgrade` listener. With one, Node hands over every request with `Upgrade` and its connection, including
- * HTTP/2's `h2c`. A request that may not upgrade is a plain request (RFC 9110 §7.8), so the parser receives it again
- * without the header. If an earlier request has no response yet, the request is refused and its connection ends.
+ * Installs an `upgrade` listener. With this listener, Node hands over every request with `Upgrade` and its connection,
+ * including HTTP/2's `h2c`. A request that may not upgrade is a plain request (RFC 9110 §7.8), so the parser receives
+ * it again without the header. If an earlier request has no response yet, the request is refused and its connection
+ * ends.
  * @param mayUpgrade whether to emit the request as a `request` event, with a response that `detachSocket` accepts
  * @param ownFields alternating header names and values, for refusals
  */
@@ -23,7 +24,7 @@ export function routeUpgrades(
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', destroySocket)
     if (isUnanswered(socket)) refuseHandedOver(server, socket, head, ownFields)
-    // A client may receive the whole previous response before Node has registered that it was sent.
+    // Waits until the previous response has closed. The client may already have received all of it.
     else
       whenAnswered(server, socket, head, received => {
         if (mayUpgrade(request)) dispatchUpgrade(server, request, socket, received)
@@ -52,7 +53,10 @@ function destroySocket(this: Socket): void {
   this.destroy()
 }
 
-/** Prepares a response as Node does for a plain request, as far as the last response of a connection needs it. */
+/**
+ * Emits the request with a response, as Node does for a plain request. The response is the last of its connection, so
+ * it needs no preparation for later requests.
+ */
 function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const response = attachResponse(request)
   socket.setTimeout(server.timeout)

@@ -32,8 +32,8 @@ export interface AuthenticationDependencies {
 export type Authenticate = (auth: Route['auth']) => Guard<void, Identity>
 
 /**
- * Creates the guard. The user is the stored record, never the claims of the token. The guard is synchronous if token
- * and user are cached.
+ * Creates the guard. It uses the stored record of the user, never the claims of the token. The guard is synchronous if
+ * token and user are cached.
  * @throws Refusal 401 if the credential is missing or invalid
  * @throws StorageError, which becomes a 503, if the user of a bearer token cannot be read
  * @throws Refusal 429 after too many invalid API keys (`bad_keys`)
@@ -89,13 +89,14 @@ function identifyByToken(
     if (sessions === undefined || sessionId === undefined) return identity
     return chain(sessions.isLive(user, sessionId), isLive => {
       if (isLive) return identity
-      // The token counts as invalid. This check comes after the user, so that a deleted user gets `user_not_found`.
+      // The token of an ended session is invalid, but an API key may still be valid. The user is checked before the
+      // session, so that a token of a deleted user gets `user_not_found`.
       return identifyByApiKey(dependencies, readCredentials(authorization, apiKey), client, 'session_ended')
     })
   })
 }
 
-/** @param problem the problem of the access token, for the log if there is also no API key */
+/** @param problem why the access token is missing or invalid; it is logged if there is no API key */
 function identifyByApiKey(
   dependencies: AuthenticationDependencies,
   credentials: Credentials,
@@ -106,7 +107,7 @@ function identifyByApiKey(
     throw new Refusal('token_invalid', { reason: problem, headers: challenge(credentials) })
   }
   const owner = dependencies.users.findOwner(hashApiToken(credentials.apiKey))
-  // Only a cached owner is certain. A read from the store may fail, or may find no owner.
+  // A cached owner is valid, and returned without waiting. A read from the store may fail, or may find no owner.
   if (owner !== undefined && !(owner instanceof Promise)) return identified(dependencies, owner)
   return lookUp(dependencies, owner, credentials, client)
 }

@@ -1,5 +1,5 @@
-// Requires an available target with a free share for the client. It runs before the daily count, so that no use is
-// wasted.
+// Defines a guard that refuses a request if no target is available, or if the client has used up its share of
+// connections. The guard runs before the daily count, so that the refused request costs no use.
 import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { tooManyConnections } from '../../refusals/limits.ts'

@@ -27,7 +27,7 @@ export interface EndpointAdmission {
 
 export type ChainResult<Allowed = Admission> = Allowed | NotAdmitted
 
-/** Never throws. Runs before the body is read. A refused request uses up no daily use, because the count comes last. */
+/** Never throws. Runs before the body is read. A refused request costs no daily use, because uses are counted last. */
 export type GuardChain<Allowed = Admission> = (
   request: GuardedRequest,
 ) => ChainResult<Allowed> | Promise<ChainResult<Allowed>>
@@ -68,12 +68,12 @@ export function compileEndpointGuards(
   { authenticate, decisions }: Pick<Dependencies, 'authenticate' | 'decisions'>,
 ): GuardChain<EndpointAdmission> {
   const authenticated = recorded('authenticate', decisions.authenticate, authenticate('required'))
-  // Only routes have a rate limit.
+  // Only routes have a rate limit, so this guard is left out.
   const limited = andThen<void, Identity, WithinLimit>(authenticated, undefined)
   const plan: Guard<WithinLimit, PlanAllowed> | undefined =
     plans && recorded('plan', decisions.plan, requirePlan(plans))
   const admission: Guard<PlanAllowed, EndpointAdmission> = (_, identity) => {
-    // `required` allows no request without a user.
+    // With `required`, every admitted request has a user.
     return { allowed: true, identity: identity as Identity as AuthenticatedUser }
   }
   return neverThrowing(andThen(andThen(limited, plan), admission))

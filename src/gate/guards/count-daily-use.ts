@@ -13,7 +13,7 @@ import type { Guard, GuardedRequest } from './guard.ts'
 
 declare const useIsStored: unique symbol
 
-/** A request that all guards allow. If its use counts, the use is stored. */
+/** The admission of a request that all guards allow. If the use counts, it is already stored. */
 export interface Admission {
   readonly allowed: true
   readonly identity: Identity
@@ -43,7 +43,7 @@ interface Options {
 /** Synchronous if nothing is counted, or if the user has no uses left today according to the cache. */
 export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)
-  /** @param day a day without uses left; it may have ended, if the count started just before midnight */
+  /** @param day the day without uses left; it has already ended if the count started just before midnight */
   const refusal = (day: string) => {
     const now = clock.now()
     return reached(day < utcDay(now) ? 1 : secondsToMidnight(now))
@@ -54,7 +54,8 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
     user: User,
     identity: Identity,
   ): Promise<Admission | Refusal> {
-    // If the body arrived together with the head, it is parsed after this turn.
+    // A body that arrived together with the head is parsed after this turn. Only then does `isGone` report an invalid
+    // body.
     await undefined
     if (request.isGone()) throw new ClientDisconnected()
     const reserving = request.reserveConnection()
@@ -87,7 +88,7 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
 
   return (request, identity) => {
     if (identity.kind !== 'user' || identity.user.plan !== 'free') return admit(identity, undefined)
-    // The gateway sends the response, so the request does not use the service.
+    // The gateway itself responds to this request, so no use is counted.
     if (request.head.isLastHop) return admit(identity, undefined)
     const today = utcDay(clock.now())
     if (spent.has(identity.user.id, today)) return refusal(today)

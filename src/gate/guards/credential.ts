@@ -25,16 +25,16 @@ export function readCredentials(authorization: string | undefined, apiKey: strin
 }
 
 /**
- * Returns the text after `Bearer ` in its most common spelling, without a syntax check. Use it only to look up a token
- * in the cache, whose tokens passed the check when they were first received.
+ * Returns the text after `Bearer `, without a syntax check. Other spellings of `Bearer` give `undefined`. Use this only
+ * to look up a token in the cache. Cached tokens passed the check when they were first received.
  */
 export function bearerUnchecked(authorization: string): string | undefined {
   return authorization.startsWith('Bearer ') ? authorization.slice(7) : undefined
 }
 
 /**
- * Returns whether a value contains a token or a key that this gateway issued. Neither may leak to an upstream, not even
- * in the header for the other.
+ * Returns whether a value contains an access token or API key of this gateway. Neither may reach an upstream, even if
+ * the client sent it in the wrong header.
  */
 export function carriesGatewayCredential(value: string): boolean {
   return value.split(/[\s,]+/).some(part => isGatewayToken(part) || part.startsWith('peage_'))

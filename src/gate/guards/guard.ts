@@ -13,11 +13,11 @@ export interface GuardedRequest {
   readonly trace: Pick<RequestTrace, 'onGuard' | 'onGuardFailed'> | undefined
   /** Set by the authentication guard. If a later guard refuses the request, the log still contains the user. */
   identity: Identity
-  /** The client has disconnected, or the parser rejected its body. No use is counted then. */
+  /** Returns whether the client has disconnected, or the parser rejected the body. In both cases, no use is counted. */
   isGone(): boolean
   /**
-   * Reserves a connection for the request, because no use may be counted without one. The caller passes the reservation
-   * on or cancels it.
+   * Reserves a connection for the request, because no use may be counted without a connection. The caller must pass the
+   * reservation on or cancel it.
    * @returns a promise if no connection is free
    * @throws Refusal 503 `upstream_unavailable` if no connection becomes free in time
    * @throws Refusal 429 `rate_limited` if the client has used up its share
@@ -28,9 +28,9 @@ export interface GuardedRequest {
 }
 
 /**
- * A guard decides one thing. `In` is the result of the previous guard, and `Out` the result of this guard. Both are
- * brands of the identity, so a chain with a missing or swapped guard does not compile. A guard is synchronous unless it
- * has to wait. It may return a refusal, because throwing one costs as much as all guards together.
+ * A guard makes one decision. `In` is the result of the previous guard, and `Out` the result of this guard. These types
+ * are brands of the identity, so a chain with a missing or swapped guard does not compile. A guard is synchronous
+ * unless it has to wait. It may return a refusal, because a throw costs as much as all guards together.
  * @throws Refusal, ClientDisconnected, or an error of a store; synchronously or as a rejection
  */
 export type Guard<In, Out> = (
@@ -52,7 +52,7 @@ export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undef
   }
 }
 
-/** Returns the same guard, which also counts its decisions and has a span in the request's trace. */
+/** Returns the guard in a form that also counts its decisions and adds a span to the request's trace. */
 export function recorded<In, Out>(
   name: GuardName,
   decisions: GuardCounts,

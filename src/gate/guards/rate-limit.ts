@@ -17,7 +17,7 @@ export type RateLimit = (route: Route) => Guard<Identity, WithinLimit>
 export function createRateLimit(createLimiter: CreateRateLimiter): RateLimit {
   return ({ name, rate_limit }) => {
     if (!rate_limit) return (_, identity) => identity as WithinLimit
-    // The prefix separates these limiters from the limiters of local endpoints, for any name of the route.
+    // Limiters of local endpoints do not have this prefix, so a route's name cannot make the limiters collide.
     const limiter = createLimiter(`route:${name}`, rate_limit)
     const names = { policy: name, key: `routes.${name}.rate_limit` }
     return async (request, identity) => {

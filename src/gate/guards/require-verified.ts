@@ -8,7 +8,7 @@ declare const verified: unique symbol
 
 export type EmailVerified = Identity & { readonly [verified]: true }
 
-/** Refuses anonymous requests as the plan guard does, and unverified users with 403 `email_unverified`. */
+/** Refuses anonymous requests with 401 `unauthenticated`, and unverified users with 403 `email_unverified`. */
 export function requireVerified(): Guard<PlanAllowed, EmailVerified> {
   return (_, identity) => {
     if (identity.kind === 'anonymous') return anonymousRefusal()

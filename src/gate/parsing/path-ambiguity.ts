@@ -1,20 +1,20 @@
 // Finds what a path could mean to servers that decode it again, cut parameters, or remove trailing dots. See
 // docs/security-model.md#paths.
 
-/** Parts of a path that servers interpret differently, as bit flags. */
+/** Bit flags for the parts of a path that servers interpret differently. */
 export const ambiguity = { encoded_slash: 1, semicolon: 2, trailing_dot: 4, double_encoding: 8 } as const
 
 type Allowance = keyof typeof ambiguity | 'double_slash'
 
 export function toFlags(allowed: readonly Allowance[]): number {
-  // Double slashes are never refused. They are merged, or forwarded unchanged.
+  // Double slashes have no flag, because no route refuses them. They are merged, or forwarded unchanged.
   return allowed.reduce((bits, name) => (name === 'double_slash' ? bits : bits | ambiguity[name]), 0)
 }
 
 /**
- * Returns the ambiguities that a route must allow for a segment; 0 if there are none.
+ * Returns the ambiguities that a route must allow for a segment, as flags; 0 if there are none. Returns `undefined` if
+ * no route can allow the segment. An interpretation of it then has a dot segment or a control character.
  * @param segment decoded once
- * @returns `undefined` if no route can allow it, because an interpretation has a dot segment or a control character
  */
 export function ambiguitiesOf(segment: string): number | undefined {
   if (!mayBeAmbiguous.test(segment)) return 0
@@ -35,7 +35,8 @@ export function ambiguitiesOf(segment: string): number | undefined {
 }
 
 /**
- * Returns the segments that laxer servers may see, with one interpretation for each time that they may decode.
+ * Returns the segments that laxer servers may see. Each number of additional decodings gives one list. If the decoded
+ * path contains `?` or `#`, another list ends there.
  * @param segments decoded once and folded, without a dot segment in any interpretation
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {
@@ -51,15 +52,23 @@ export function laxInterpretations(segments: readonly string[]): string[][] {
 }
 
 const mayBeAmbiguous = /[/\\;#?\p{Cc}]|%[0-9a-f]{2}|[. ]$/iu
-// No `allow_in_path` allows these.
+// Characters that no value of `allow_in_path` allows.
 const alwaysRefused = /[\\#?\p{Cc}]| $/u
 const escaped = /%[0-9a-f]{2}/i
-/** `..`, `..;x`, `x/..`, and `...`. A server that removes trailing dots would read `...` as an empty segment. */
+/**
+ * Matches `..`, `..;x`, `x/..`, and `...`. A server that removes trailing dots would read `...` as an empty segment.
+ */
 const dotSegment = /(?:^|[/\\])\s*\.[.\s]*(?:$|[/\\;?#])/
-/** No legitimate path is encoded more often, and each layer needs a pass over the whole path. */
+/**
+ * The maximum number of additional decodings. No legitimate path needs more, and each decoding takes a pass over the
+ * path.
+ */
 const maxDecodings = 4
 
-/** Keeps a stray `%`. Undefined if the result is invalid UTF-8 or has a control character. */
+/**
+ * Decodes once more, and keeps a stray `%`. Returns undefined if the result is invalid UTF-8 or has a control
+ * character.
+ */
 function decodeAgain(text: string): string | undefined {
   if (!escaped.test(text)) return text
   try {
@@ -77,7 +86,7 @@ function segmentsAsLaxServer(text: string): string[] {
     .filter(segment => segment !== '')
 }
 
-/** Removes white space and trailing dots. A regular expression would start again at each of a thousand dots. */
+/** Removes white space and trailing dots. A regular expression would take quadratic time for a thousand dots. */
 function trimmed(segment: string): string {
   let end = segment.length
   while (end > 0 && (segment[end - 1] === '.' || segment[end - 1]?.trim() === '')) end--

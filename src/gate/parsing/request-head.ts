@@ -16,27 +16,33 @@ export interface RequestHead {
   /** The client's address, according to the trusted proxies. */
   readonly client: string
   readonly peerIsTrusted: boolean
-  /** The private peer that forwarded the request and is not trusted. All its clients share one rate limit. */
+  /**
+   * The address of a peer that is private, forwarded the request, and is not trusted. All clients behind this peer
+   * share one rate limit.
+   */
   readonly untrustedForwarder: string | undefined
   /** The Host header, as received; empty if an HTTP/1.0 client sent none. */
   readonly host: string
   /** The value of the header. On a WebSocket route, it may come from a subprotocol instead. */
   authorization: string | undefined
   readonly apiKey: string | undefined
-  /** Two `Authorization` or `X-API-Key` headers, or too many bearer tokens among the WebSocket subprotocols. */
+  /**
+   * Whether there are two `Authorization` or `X-API-Key` headers, or too many bearer tokens among the WebSocket
+   * subprotocols.
+   */
   hasAmbiguousCredentials: boolean
   /** The declared length of the body; undefined if it is chunked or absent. */
   readonly contentLength: number | undefined
   readonly hasBody: boolean
-  /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
+  /** Whether the client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
-  /** `Max-Forwards: 0`, so the gateway itself must respond (RFC 9110 §7.6.2). */
+  /** Whether `Max-Forwards` is 0, so the gateway itself must respond (RFC 9110 §7.6.2). */
   readonly isLastHop: boolean
   /** The parsed target, or the refusal if the request is invalid. */
   readonly target: RequestTarget | Refusal
 }
 
-/** A pure function, so that the same request gives the same head. */
+/** Has no side effects. The same request always gives the same head. */
 export function parseRequestHead(request: IncomingMessage, proxies: TrustedProxies): RequestHead {
   const seen = scanHeaders(request.rawHeaders)
   const address = request.socket.remoteAddress ?? ''
@@ -71,7 +77,10 @@ function targetOf(request: IncomingMessage, seen: RequestHeaders): RequestTarget
   return target
 }
 
-/** Servers may interpret the request differently, so later bytes on its connection cannot be trusted. */
+/**
+ * Returns a refusal that closes the connection. Servers may interpret the request differently, so later bytes on the
+ * connection cannot be trusted.
+ */
 export function malformed(): Refusal {
   return closing('request_invalid')
 }

@@ -12,9 +12,9 @@ export interface RequestHeaders {
   forwardedFor: string
   /** The size of all headers as received, in bytes. */
   bytes: number
-  /** Two `Authorization` or two `X-API-Key` headers. */
+  /** Whether there are two `Authorization` or two `X-API-Key` headers. */
   hasAmbiguousCredentials: boolean
-  /** Two `Host`, `Content-Length` or `Transfer-Encoding` headers. */
+  /** Whether there are two `Host`, `Content-Length` or `Transfer-Encoding` headers. */
   isMalformed: boolean
 }
 
@@ -95,7 +95,7 @@ export function hasValidFraming(request: IncomingMessage, seen: RequestHeaders):
   return !isHttp10 && seen.contentLength === undefined && seen.transferEncoding.toLowerCase() === 'chunked'
 }
 
-/** Accepts only digits, and only numbers that are exact. */
+/** Returns whether the value has only digits and is a number that JavaScript can represent exactly. */
 function isLength(value: string): boolean {
   return /^\d+$/.test(value) && Number.isSafeInteger(Number(value))
 }

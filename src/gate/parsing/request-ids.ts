@@ -1,8 +1,8 @@
-// Creates IDs for requests without one. They are unique across all processes, and cheaper than UUIDs.
+// Creates IDs for requests without an ID. The IDs are unique across all processes, and cheaper than UUIDs.
 
 /** @param randomBytes from `node:crypto`; called once */
 export function createRequestIds(randomBytes: (size: number) => Buffer): () => string {
-  // 96 random bits for the process, then a counter.
+  // The prefix identifies the process by 96 random bits. A counter follows.
   const prefix = randomBytes(12).toString('base64url')
   let count = 0
   return () => {
@@ -11,10 +11,10 @@ export function createRequestIds(randomBytes: (size: number) => Buffer): () => s
   }
 }
 
-/** The client IDs that are accepted, because IDs appear in logs and headers. */
+/** The pattern for request IDs sent by clients. It is strict, because IDs appear in logs and headers. */
 export const safeId = /^[A-Za-z0-9._:~+/=-]{1,128}$/
 
-/** Uses the client's ID if it is safe. */
+/** Creates a function that returns the client's ID if it matches `safeId`, otherwise a new ID. */
 export function createRequestIdFor(
   randomBytes: (size: number) => Buffer,
 ): (given: string | undefined) => string {

@@ -56,18 +56,23 @@ export function normalizeHost(value: string): string {
   return value.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
 }
 
-// The authority ends before the path or query. After an `@`, another authority would follow (RFC 9110 §4.2.4).
+// The authority ends before the path or query. It must not contain `@`, because the text before `@` is not part of the
+// host (RFC 9110 §4.2.4).
 const absoluteForm = /^https?:\/\/([^/?#@]+)((?:[/?].*)?)$/i
 const hostSyntax = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
 // A raw `#` is not allowed in a target (RFC 9112 §3.2), because only some servers cut the target there.
 const forbiddenInQuery = /[^!"$-~\x80-\xff]/
-// Paths that need the full rules: with escapes, unusual characters, empty segments, or segments that end in a dot.
+// Matches paths that need the full rules. These contain escapes, unusual characters, empty segments, or segments that
+// end in a dot.
 const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
 const forbiddenRaw = /[^\u0021-\u007e]|[\\#]/
 
 type ParsedPath = Omit<RequestTarget, 'authority' | 'query'>
 
-/** Most paths repeat. The cache is limited, because a hostile client can send an unlimited number of new paths. */
+/**
+ * A cache, because most paths repeat. Its size is limited, because a hostile client can send an unlimited number of new
+ * paths.
+ */
 const pathCache = new Map<string, ParsedPath>()
 const maxCachedPaths = 2_000
 const maxCachedPathLength = 200

@@ -1,7 +1,7 @@
 // Parses a client's WebSocket handshake (RFC 6455 §4.2.1), and the bearer token that browsers send in it.
 import type { IncomingMessage } from 'node:http'
 
-/** `upgrade` is true if Node's parser handed over the connection. The types of Node do not declare it. */
+/** `upgrade` is true if Node's parser handed over the connection. Node's types do not declare this property. */
 type ReceivedRequest = IncomingMessage & { readonly upgrade?: boolean | null }
 
 /** Returns whether the request has `Upgrade: websocket`, even if its handshake is invalid. */
@@ -12,20 +12,23 @@ export function asksForWebSocket(request: IncomingMessage): boolean {
   )
 }
 
-/** A body makes a handshake invalid, because only one side would read the body as frames. */
+/**
+ * Returns whether the handshake is valid. A body makes it invalid, because one side would read the body as WebSocket
+ * frames.
+ */
 export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedRequest): boolean {
   const options = listOf((headers.connection ?? '').toLowerCase())
   return (
     method === 'GET' &&
     httpVersion === '1.1' &&
     options.includes('upgrade') &&
-    // Node's parser also reads Connection, but differently. If it finds no upgrade, it continues to parse HTTP.
+    // Node's parser also reads `Connection`, but differently. If it finds no upgrade, it continues to parse HTTP.
     upgrade === true &&
     headers['transfer-encoding'] === undefined &&
     (headers['content-length'] ?? '0') === '0' &&
     headers.expect === undefined &&
     headers['sec-websocket-version'] === '13' &&
-    // Sixteen bytes in base64, and only one header. Node joins two headers with a comma.
+    // The key must be 16 bytes in base64. Two key headers do not match, because Node joins them with a comma.
     /^[A-Za-z0-9+/]{21}[AQgw]==$/.test(headers['sec-websocket-key'] ?? '')
   )
 }
@@ -42,7 +45,7 @@ export function parseOfferedProtocols(value: string | undefined): OfferedProtoco
   const others: string[] = []
   for (const protocol of listOf(value ?? '')) {
     if (protocol.startsWith(bearerPrefix)) bearers.push(protocol.slice(bearerPrefix.length))
-    // A misspelt entry is not a credential but may still contain a secret, so it is dropped.
+    // A misspelled `peage.bearer` entry is not a credential but may contain a secret, so it is not forwarded.
     else if (!protocol.toLowerCase().includes(bearerPrefix)) others.push(protocol)
   }
   return { bearers, others }

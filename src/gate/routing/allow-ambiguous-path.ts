@@ -12,7 +12,7 @@ interface Options {
   isSameService(one: string, other: string): boolean
 }
 
-/** @param route the match when ambiguous characters count as ordinary characters */
+/** @param route the route that matches if ambiguous characters count as ordinary characters */
 export type AllowAmbiguous = (route: Route, method: string, host: string, target: RequestTarget) => boolean
 
 /**

@@ -9,7 +9,7 @@ type CorsConfig = NonNullable<RouteConfig['cors']>
 /** Response headers by lower-case name. */
 export type CorsHeaders = Readonly<Record<string, string>>
 
-/** The request of a browser before a cross-origin request that a plain page could not send. */
+/** A preflight: the request that a browser sends before a cross-origin request to check whether it is allowed. */
 export interface Preflight {
   /** The method of the request that would follow. */
   readonly method: string
@@ -50,7 +50,7 @@ export function readPreflight({ method, headers }: IncomingMessage): Preflight |
   return { method: requested, headers: headers['access-control-request-headers'], origin: headers.origin }
 }
 
-/** Only the gateway may set these headers. Browsers accept none if the upstream sets them too. */
+/** Response headers that only the gateway may set. If the upstream set them too, browsers would accept none of them. */
 export const replacedHeaders: ReadonlySet<string> = new Set(
   ['origin', 'credentials', 'methods', 'headers', 'private-network']
     .map(subject => `access-control-allow-${subject}`)
@@ -59,7 +59,7 @@ export const replacedHeaders: ReadonlySet<string> = new Set(
 
 const exposedHeaders = ['X-Peage-Error', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy']
 
-/** The only header for a refused origin. It makes caches store responses by origin. */
+/** The only CORS header for a refused origin. With it, caches store a separate response for each origin. */
 const onlyVary: CorsHeaders = { vary: 'Origin' }
 
 function createCorsPolicy(config: CorsConfig): CorsPolicy {
@@ -97,7 +97,7 @@ function allowance(origin: string, { credentials }: CorsConfig): CorsHeaders {
   }
 }
 
-/** Returns a list, because `*` would be a literal method name for a request with credentials. */
+/** Returns the usual methods and `method`. With credentials, browsers would read `*` as the name of a method. */
 function everyMethod(method: string): Iterable<string> {
   return new Set(METHODS.includes(method) ? [...usualMethods, method] : usualMethods)
 }

@@ -121,7 +121,8 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
     host: string,
     route: GuardedRoute,
   ): RoutingDecision {
-    // If the authority and Host differ, one may be forged. Only a route that lists its hosts accepts this.
+    // If the authority and `Host` differ, one may be forged. The request is then served only by a route that lists its
+    // hosts.
     const isContradicted = target.authority !== undefined && normalizeHost(head.host) !== host
     if (isContradicted && route.hosts.length === 0) return refuse(request, malformed(), route)
     const isWebSocket = route.websocket && asksForWebSocket(request)
@@ -129,7 +130,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
       if (!isHandshake(request)) return refuse(request, malformed(), route, true)
       takeBearer(request, head)
     }
-    // The gateway and the upstream might use different credentials, so even a route without guards refuses.
+    // The gateway and the upstream might use different credentials, so even a route without guards refuses the request.
     if (head.hasAmbiguousCredentials) {
       return refuse(request, new Refusal('credentials_ambiguous'), route, isWebSocket)
     }

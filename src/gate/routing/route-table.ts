@@ -5,8 +5,8 @@ import type { Route } from './route.ts'
 export type Match<R extends Route> =
   | { readonly kind: 'route'; readonly route: R }
   /**
-   * The most specific routes for path and host do not allow the method. Less specific routes are not tried. `route` is
-   * one of the most specific.
+   * Routes match the path and host, but the most specific of them do not allow the method. Less specific routes are not
+   * tried. `route` is one of the most specific.
    */
   | { readonly kind: 'method'; readonly allow: string; readonly route: R }
   | { readonly kind: 'none'; readonly route?: undefined }

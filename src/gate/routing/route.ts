@@ -42,12 +42,12 @@ export function compileRoute(config: RouteConfig): Route {
       : sent,
     strippedPrefix:
       strip === 0 ? () => undefined : target => `/${target.rawSegments.slice(0, strip).join('/')}`,
-    // Last, because V8 takes 5 µs for each property after the spread of a structured clone.
+    // The spread is last. V8 takes 5 µs for each property that follows the spread of a structured clone.
     ...config,
   }
 }
 
-/** Listed for clients if a route accepts every method. */
+/** The methods that clients see if a route accepts every method. */
 export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 function withHead(methods: readonly string[]): Set<string> {
@@ -60,7 +60,7 @@ function cutFront(count: number): (target: RequestTarget) => string {
   return target => `/${tail(target, count)}`
 }
 
-/** Returns the path after its first `from` segments and the next slash, as the client sent it. */
+/** Returns the part of the path after its first `from` segments and the next slash, as the client sent it. */
 function tail({ path }: RequestTarget, from: number): string {
   let at = 0
   for (let count = 0; count < from; count++) {
@@ -86,7 +86,8 @@ function compileRewrite(rewrite: string, pattern: PathPattern): (target: Request
       const position = part.startsWith(':') ? positions.get(part.slice(1)) : undefined
       return position === undefined ? part : (target.rawSegments[position] as string)
     })
-    // Nothing follows the prefix, so this adds no slash that the client did not send.
+    // The rewrite has no text after the prefix. Without this, the path would end in a slash that the client did not
+    // send.
     if (filled.length > 1 && filled.at(-1) === '' && parts.at(-1) === '*' && !target.path.endsWith('/'))
       filled.pop()
     return `/${filled.join('/')}`
@@ -103,7 +104,10 @@ interface HeaderRules {
 interface RequestHeaderRules {
   /** Alternating names and values. */
   readonly set: readonly string[]
-  /** Canonical names, including the names in `set`, because some upstreams treat an alias as the same header. */
+  /**
+   * The canonical names of the headers to remove, including the names in `set`. Some upstreams treat an alias as the
+   * same header.
+   */
   readonly remove: ReadonlySet<string>
 }
 
