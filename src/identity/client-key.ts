@@ -2,7 +2,7 @@
 import { rateLimitKey } from '../http/client-address.ts'
 import type { Identity } from './identity.ts'
 
-/** A user's id, or an anonymous client's address. Addresses contain a dot or a colon, so the two cannot be confused. */
+/** A user's id, or an anonymous client's address. An address contains a dot or a colon, so it cannot equal an id. */
 export type ClientKey = number | string
 
 /** @param address the client's address; limits count an IPv6 address by its /64 */

@@ -1,5 +1,5 @@
-// Seals secrets with `auth.key_secret` that are in plain text or sealed with `auth.key_secret_old`. Gateways may run at
-// the same time.
+// Seals stored secrets with `auth.key_secret`, if they are in plain text or sealed with `auth.key_secret_old`. Gateways
+// may run at the same time.
 import type { SealedColumn } from './sealed-column-store.ts'
 import { isSealed, type Sealer } from './sealer.ts'
 
@@ -12,7 +12,7 @@ export interface Resealed {
 }
 
 /**
- * Reads a row again if another process changes it at the same time, and never overwrites that change. Idempotent.
+ * Never overwrites a change that another process makes at the same time, but reads the row again. Can be repeated.
  * @throws StorageError; rows resealed so far stay resealed
  */
 export async function reseal(columns: readonly SealedColumn[], sealer: Sealer): Promise<Resealed> {

@@ -11,13 +11,16 @@ import {
 import type { Config } from '../config/sections/schema.ts'
 
 export interface Sealer {
-  /** @param context the owner of the secret; it can be opened only with the same context */
+  /** @param context the owner of the secret; the sealed text can be opened only with the same context */
   seal(plain: string, context: string): string
-  /** Undefined if the text was altered, or sealed with another secret or for another context. */
+  /** Returns undefined if the text was altered, or sealed with another secret or for another context. */
   open(sealed: string, context: string): string | undefined
-  /** Whether the text is sealed with the current secret, not with the old one. */
+  /** Returns whether the text is sealed with the current secret, not with the old secret. */
   isCurrent(sealed: string, context: string): boolean
-  /** Returns keys of 32 bytes for one purpose: from the current secret, followed by the old secret if there is one. */
+  /**
+   * Returns keys of 32 bytes for one purpose. The first key is derived from the current secret. If there is an old
+   * secret, a second key is derived from it.
+   */
   keysFor(purpose: string): readonly Buffer[]
 }
 
@@ -33,7 +36,10 @@ export function isSealed(stored: string): boolean {
   return stored.startsWith(prefix)
 }
 
-/** Derives a key from each secret once, which takes about 50 ms. @param old a secret that only opens; empty for none */
+/**
+ * Derives a key from each secret once, which takes about 50 ms.
+ * @param old the previous secret, which only opens texts; empty if there is none
+ */
 export async function createSealer(secret: string, old = ''): Promise<Sealer> {
   const key = await deriveKey(secret)
   const oldKey = old === '' ? undefined : await deriveKey(old)
@@ -65,7 +71,7 @@ function unseal(key: Buffer, sealed: string, context: string): string | undefine
   }
 }
 
-// The prefix contains a version, for another cipher or key derivation. No JSON starts with it.
+// No JSON starts with this prefix. Its version allows another cipher or key derivation later.
 const prefix = 'sealed.v1.'
 const ivBytes = 12
 const tagBytes = 16

@@ -17,7 +17,7 @@ export type NewMail =
 
 export interface MailQueue {
   /**
-   * Stores one mail, independent of the configuration. If the address is not one mailbox of RFC 5321, nothing is
+   * Stores one mail, even if no mail server is configured. If the address is not one mailbox of RFC 5321, nothing is
    * stored. Call `wake` after the transaction is committed.
    * @throws StorageError
    */

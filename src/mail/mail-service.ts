@@ -1,5 +1,4 @@
-// Sets up the sending of mails, once per host: the settings, which a reload replaces, the worker, the log and the
-// pruner.
+// Creates the parts that send mails, once per host: settings, worker, log and pruner. A reload replaces the settings.
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { isSameValue } from '../config/same-value.ts'
@@ -19,7 +18,7 @@ import type { SmtpFailure, SmtpStep } from './sending/smtp-failure.ts'
 
 export interface MailService {
   readonly mails: Pick<MailStore, 'list'>
-  /** @param graceMs time for running attempts */
+  /** @param graceMs how long running attempts may continue */
   stop(graceMs: number): Promise<void>
 }
 
@@ -90,8 +89,7 @@ export function createMailService(
 }
 
 /**
- * Reads the templates. `check` has already read the files, and later problems with them must not prevent the sending of
- * codes.
+ * Reads the templates. If they have become unreadable since `check`, only logs this, because codes must still be sent.
  */
 function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templates {
   if (folder === undefined) return noTemplates
@@ -103,7 +101,10 @@ function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templat
   }
 }
 
-/** The steps before the conversation is about a mail. Later replies may quote the mail. */
+/**
+ * The steps before the gateway sends a mail's data. Only their replies are logged, because later replies may quote the
+ * mail.
+ */
 const stepsBeforeMail: ReadonlySet<SmtpStep> = new Set([
   'name',
   'connect',

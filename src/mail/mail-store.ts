@@ -56,7 +56,10 @@ export interface MailStore extends AttemptStore<'sent'> {
   lease(request: { limit: number; now: Date; leaseUntil: Date }): Promise<LeasedMail[]>
   /** Returns the mails, newest first. */
   list(filter: LogFilter<MailStatus>): Promise<Mail[]>
-  /** Examines the oldest `limit` mails, and deletes those that were created before `before`. Returns how many. */
+  /**
+   * Examines the oldest `limit` mails, and deletes those that were created before `before`. Returns the number of
+   * deleted mails.
+   */
   prune(before: Date, limit: number): Promise<number>
 }
 
@@ -91,7 +94,7 @@ export function createMailStore(database: Database): MailStore {
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
-    // Ordered by ID, which increases with age. An index on the age would cost one more write per mail.
+    // Ordered by ID, because older mails have lower IDs. An index on `created_at` would cost one more write per mail.
     prune: (before, limit) =>
       countRows(
         database,

@@ -40,7 +40,10 @@ interface Dependencies {
   onFailure(mail: LeasedMail, failure: SmtpFailure): void
 }
 
-/** Higher than the number of connections, so that no connection waits for the next poll. */
+/**
+ * The maximum number of leased mails. It is higher than the number of connections, so that no connection waits for the
+ * next poll.
+ */
 const maxLeased = 64
 
 /**
@@ -50,10 +53,16 @@ const maxLeased = 64
 export const attemptMs = 60_000
 const leaseMs = 75_000
 
-/** Delays after the first attempt, the second and so on. `expires_at` ends the retries after one day at the latest. */
+/**
+ * Delays after the first attempt, after the second, and so on. `expires_at` ends the retries after one day at the
+ * latest.
+ */
 const retryDelaysMs = ['30s', '2m', '10m', '1h', ...Array<string>(6).fill('4h')].map(parseDuration)
 
-/** Delays between attempts to store an outcome. They end before the lease of an attempt that was not slow. */
+/**
+ * Delays between attempts to store an outcome. Together they are shorter than the rest of the lease, unless the attempt
+ * was slow.
+ */
 const recordRetriesMs = [100, 1_000, 3_000, 10_000]
 
 export function startMailWorker(dependencies: Dependencies): OutboxWorker {

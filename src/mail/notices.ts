@@ -18,7 +18,7 @@ export function createNoticeRecorder(
     if (settings()?.notices !== true) return
     for (const change of changes) {
       const notice = noticeOf(change)
-      // An inactive user counts as unknown.
+      // An inactive user receives no notices, because the account counts as unknown.
       if (notice === undefined || change.user.is_active === 0) continue
       await mails.add(tx, { ...notice, userId: change.user.id })
     }

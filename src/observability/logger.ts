@@ -46,7 +46,10 @@ let latestText = ''
 let secondMs = 0
 let secondText = ''
 
-/** RFC 3339 in UTC. The text is cached, because most lines share the second of the previous line. */
+/**
+ * Returns the current time as RFC 3339 in UTC. The text is cached, because most lines share the second of the previous
+ * line.
+ */
 function now(): string {
   const nowMs = Date.now()
   if (nowMs === latestMs) return latestText

@@ -22,7 +22,7 @@ export async function openLog(
     log.warn({ lines }, 'log lines lost'),
   )
   process.once('exit', buffer.flush)
-  // The reader of the log may close it, and the gateway must continue.
+  // The reader of the log may close the pipe. The gateway must then continue.
   stdout.on('error', () => {})
   const output = stdout.isTTY ? stdout : buffer
   const log = await createLogger(settings, output, worker === undefined ? null : { worker })
@@ -43,8 +43,8 @@ interface LogBuffer {
 }
 
 /**
- * How long a line may wait. A killed process loses the lines of this time. With 20 ms, the write delayed 1 % of the
- * requests of a process with few requests, and their p99 was a seventh longer.
+ * How long a line may wait. A killed process loses the lines of this time. With 20 ms, writes delayed 1 % of the
+ * requests of a process with few requests, so its p99 was a seventh longer.
  */
 const maxWaitMs = 100
 
@@ -73,14 +73,14 @@ function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): L
     if (lostLines === 0) return
     const lines = lostLines
     lostLines = 0
-    // Called outside of the write, because the line that is being written must come first.
+    // Called outside of the write, because the line that is being written must be first.
     queueMicrotask(() => onLost(lines))
   }
   const flush = () => {
     clearTimeout(timer)
     timer = undefined
     if (bufferedBytes === 0) return
-    // A copy, because the output may still use it when the next line comes.
+    // Copies the bytes, because the output may still use them when the next line overwrites the buffer.
     const batch = Buffer.from(buffer.subarray(0, bufferedBytes))
     bufferedBytes = 0
     send(batch)
@@ -112,7 +112,7 @@ function createWholeLineWriter(output: Writable): ByteOutput {
   let queuedBytes = 0
   let isFull = false
 
-  // Writes a piece only if no other piece is buffered, because the stream would combine the two.
+  // Writes a piece only if no other piece is buffered, because the stream would combine the pieces.
   function send(): void {
     const pieces = queue
     queue = []

@@ -44,7 +44,9 @@ export interface OperationOfOperators extends BaseOperation {
 
 export interface DescribedResponse {
   readonly description: string
-  /** Members that it does not describe are never sent. Undefined without JSON body. */
+  /**
+   * The schema of the JSON body; undefined without JSON body. Members that the schema does not describe are never sent.
+   */
   readonly body?: Schema
   /** The media type of a body that is not JSON. */
   readonly mediaType?: string

@@ -17,7 +17,9 @@ export interface AttemptOutcome<Done extends string> {
 }
 
 export interface AttemptStore<Done extends string> {
-  /** Changes nothing if the lease has expired and another replica has the row, or if the row is already finished. */
+  /**
+   * Changes nothing if the lease has expired and another replica has leased the row, or if the row is already finished.
+   */
   recordAttempt(lease: Lease, outcome: AttemptOutcome<Done>, now: Date): Promise<void>
   /** Releases a row whose attempt sent nothing, as if it had never been leased. */
   release(lease: Lease, now: Date): Promise<void>

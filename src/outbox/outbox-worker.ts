@@ -1,5 +1,5 @@
-// Sends the messages in an outbox table. It leases due rows, attempts each, and polls or is woken. Every replica has
-// one worker per table.
+// Sends the messages in an outbox table. Leases due rows, and attempts each of them. Polls regularly, and when a caller
+// wakes it. Every replica has one worker per table.
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -28,11 +28,14 @@ interface OutboxWork<Leased> {
    * outcome cannot be stored.
    */
   attempt(leased: Leased, stopping: AbortSignal): Promise<void>
-  /** Called once when the store begins to fail. Rows that are leased are leased again after their lease expires. */
+  /** Called once when the store begins to fail. A leased row is leased again after its lease expires. */
   onError(error: unknown): void
 }
 
-/** The poll interval, and the minimum time between polls even if woken. Attempts that end together cause one poll. */
+/**
+ * The poll interval, and the minimum time between polls. The minimum also applies if the worker is woken, so that
+ * attempts that end together cause one poll.
+ */
 const pollIntervalMs = 1_000
 const minPollGapMs = 50
 
@@ -111,7 +114,7 @@ export function startOutboxWorker<Leased>({
       isStopped = true
       clearTimeout(timer)
       const abortTimer = setTimeout(() => stopping.abort(), graceMs)
-      // A running poll may still lease rows.
+      // Waits for a running poll first, because the poll may still lease rows.
       await currentPoll
       await Promise.all(running)
       clearTimeout(abortTimer)

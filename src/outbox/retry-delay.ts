@@ -2,7 +2,7 @@
 
 /**
  * Varies each delay at random by 10 %, so that attempts that failed together are not retried together.
- * @param delaysMs after the first attempt, the second and so on
+ * @param delaysMs the delays after the first attempt, after the second, and so on
  * @param attempts number of attempts so far
  * @param random from 0 to 1
  * @param atLeastMs the delay that the receiver requested; used if it is longer

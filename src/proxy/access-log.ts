@@ -29,7 +29,7 @@ interface LoggedRequest {
   /** The target of the last attempt, and the time until its response head or the end of the attempt. */
   readonly upstreamTarget: string | undefined
   readonly upstreamDurationMs: number
-  /** Since the arrival of the request. */
+  /** Milliseconds since the arrival of the request. */
   readonly durationMs: number
 }
 

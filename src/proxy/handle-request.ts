@@ -19,7 +19,7 @@ export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpo
   else context.refuse(routing.refusal)
 }
 
-/** Forwards without Fastify between the socket and the upstream. */
+/** Forwards the request, without Fastify between the socket and the upstream. */
 function serveRoute(context: RequestContext, routing: ToRoute): void {
   if (!context.head.hasBody && !routing.isWebSocket) readBodyless(context.request)
   const result = routing.route.guards(context)

@@ -44,17 +44,20 @@ interface Dependencies {
   onError(error: unknown): void
 }
 
-/** The interval of re-authorization. A stream must end within one second, and closing it also takes time. */
+/**
+ * The interval of re-authorization. A stream must end within one second, and closing it takes time. So the interval is
+ * below one second.
+ */
 const checkIntervalMs = 400
 
-/** If no check succeeds for this time, users are no longer admitted. */
+/** If no check succeeds for this time, the streams of users end. */
 const maxUncheckedMs = 30_000
 
 export function createOpenStreams({ users, sessions, feed, clock, now, onError }: Dependencies): OpenStreams {
   const open = new Set<OpenStream>()
   /** The streams of users, with the identity that opened each. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
-  /** The streams that end with a session, by the changes that may end it, as text of the database trigger. */
+  /** Maps each database notification to the streams that it may end. Contains only streams that end with a session. */
   const byChange = new Map<string, Set<OpenStream>>()
   const notified = new Set<OpenStream>()
   let timer: NodeJS.Timeout | undefined
@@ -115,7 +118,10 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
     scheduleCheck(Math.max(0, checkIntervalMs - (now() - startedMs)))
   }
 
-  /** Also handles streams that are notified during the check. The next regular check repeats a failed check. */
+  /**
+   * Also covers streams for which a change is notified while the check runs. If the check fails, the next regular check
+   * covers these streams.
+   */
   async function checkNotified(): Promise<void> {
     if (isCheckingNotified || isStopped) return
     isCheckingNotified = true
@@ -148,7 +154,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
   return {
     add(stream) {
       open.add(stream)
-      // Deferred, so that the response head is sent first.
+      // Ends the stream later, so that the response head is sent first.
       if (isEnding) setImmediate(() => open.has(stream) && end(stream, 'stopping'))
       const { identity } = stream
       if (identity.kind === 'user') {
@@ -158,7 +164,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
         for (const change of changesOf(stream)) {
           byChange.set(change, (byChange.get(change) ?? new Set()).add(stream))
         }
-        // The session may have ended after the guards passed.
+        // The session may have ended after the guards passed, so it is checked now.
         if (sessionOf(stream) !== undefined) notify([stream])
       }
       return () => forget(stream)
@@ -193,7 +199,10 @@ function changesOf(stream: OpenStream): string[] {
     : [`session ${session.userId} ${session.sessionId}`, `user ${session.userId}`]
 }
 
-/** Returns what the guards would decide now, without token expiry. The token was valid when the stream opened. */
+/**
+ * Returns whether the guards would admit the user now. The token's expiry does not count, because the token was valid
+ * when the stream opened.
+ */
 function isAdmitted(
   identity: AuthenticatedUser,
   { plans, verified }: AdmittedBy,

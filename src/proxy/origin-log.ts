@@ -1,4 +1,5 @@
-// Logs the origins of pages that `cors` does not list, because a browser shows its reason only in its own console.
+// Logs the origins of pages that `cors` does not list. A browser shows the reason for a blocked request only in its own
+// console.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
@@ -49,7 +50,7 @@ export function createOriginLog({ logger, clock }: Options): LogOrigin {
     if (origin === undefined || !logger.isLevelEnabled('info')) return
     const { cors } = routing
     if (cors?.['access-control-allow-origin'] !== undefined) return
-    // Without `cors`, the service decides about the requests that it receives.
+    // Without `cors`, the upstream decides about the origin of a forwarded request, so nothing is logged.
     if (cors === undefined && (decision === undefined || decision === 'forwarded')) return
     const isWebSocket = 'isWebSocket' in routing && routing.isWebSocket
     if (isWebSocket || !isCrossOrigin(origin, headers, host) || !isDue(origin)) return

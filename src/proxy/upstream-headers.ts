@@ -23,9 +23,10 @@ export interface ReceivedRequest {
 }
 
 /**
+ * Host is first, then `traceparent` if the trace is propagated. These values are placeholders, which `forward`
+ * replaces.
  * @param assertion the signed identity, on routes with `identity_assertion`
- * @returns alternating names and values, as undici and node:http accept them; Host is first, then `traceparent` if the
- *   trace is propagated, and `forward` sets both values
+ * @returns alternating names and values, as undici and node:http accept them
  */
 export function buildUpstreamHeaders(
   received: ReceivedRequest,
@@ -67,7 +68,10 @@ export function buildUpstreamHeaders(
   return trace === undefined ? remaining : without(trace.isContinued ? ofParent : ofTrace, remaining, ours)
 }
 
-/** A third-party service does not need the trace, so a route can remove or set `traceparent`. */
+/**
+ * Returns whether the upstream receives the trace. A route can remove or set `traceparent`, because a third-party
+ * service does not need the trace.
+ */
 export function propagatesTrace({ requestRules }: Route): boolean {
   return requestRules?.remove.has('traceparent') !== true
 }
@@ -155,7 +159,7 @@ function collectProxied(
   }
 }
 
-/** Added before the client's headers, because some servers keep only the first thousand headers. */
+/** Adds the identity before the client's headers, because some servers keep only the first thousand headers. */
 function addIdentity(fields: string[], route: Route, identity: Identity, assertion?: string): void {
   if (identity.kind !== 'user') return
   fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
@@ -206,7 +210,10 @@ function connectionOptions(request: IncomingMessage): Set<string> | undefined {
   )
 }
 
-/** Header values are ASCII here. An email may contain other characters, so it is percent-encoded as in a mailto URI. */
+/**
+ * Encodes an email for a header. It may contain characters other than ASCII, so it is percent-encoded as in a mailto
+ * URI.
+ */
 function fieldSafe(text: string): string {
   return text.replace(/[^\x21-\x24\x26-\x7e]/gu, character => encodeURIComponent(character))
 }

@@ -3,7 +3,7 @@
 export interface CatalogEntry {
   readonly status: number
   readonly error: string
-  /** The log's `reason`, for codes that have only one. */
+  /** The `reason` in the log, for codes with only one possible reason. */
   readonly reason?: string
 }
 
@@ -60,7 +60,7 @@ export function dailyLimitSentence(limit: number): string {
 
 export type RefusalCode = keyof typeof catalog
 
-/** The codes whose refusals need a `reason` when they are created, because they have several. */
+/** The codes with several possible reasons. Their refusals need a `reason` when they are created. */
 export type CodeWithReasons = {
   [Code in RefusalCode]: (typeof catalog)[Code] extends { status: 401 | 403 | 429 }
     ? (typeof catalog)[Code] extends { reason: string }

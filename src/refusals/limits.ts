@@ -51,7 +51,9 @@ export function tooManyConnections({ limit, key }: ConnectionLimit): Refusal {
   })
 }
 
-/** Returns the headers with the client's state under the limit. Allowed requests get them too. */
+/**
+ * Returns the headers with the client's state under the limit. Responses to allowed requests have these headers too.
+ */
 export function rateLimitHeaders(
   policy: string,
   { limit, windowMs, remaining, resetSeconds }: RateLimitState,

@@ -1,5 +1,5 @@
-// An expected refusal. It may be thrown anywhere and is sent in one place (http/error-handlers.ts). Any other thrown
-// error is unexpected.
+// Defines expected refusals. A refusal may be thrown anywhere and is sent in one place (http/error-handlers.ts). Any
+// other thrown error is unexpected.
 import { type CatalogEntry, type CodeWithReasons, catalog, type RefusalCode } from './catalog.ts'
 
 interface Details {
@@ -42,14 +42,14 @@ export class Refusal extends Error {
     this.#details = details
   }
 
-  /** The reason why the request got 401, 403 or 429. Undefined for any other status. */
+  /** The reason for a 401, 403 or 429; undefined for any other status. */
   get reason(): string | undefined {
     if (!statusesWithReason.has(this.status)) return undefined
     const entry: CatalogEntry = catalog[this.code]
     return this.#details.reason ?? entry.reason
   }
 
-  /** Built once per refusal, because some refusals are reused. */
+  /** Built once per refusal, because some refusals are sent several times. */
   get response(): RefusalResponse {
     this.#response ??= responseOf(this.code, this.#details)
     return this.#response
@@ -70,7 +70,9 @@ function responseOf(code: RefusalCode, { headers = {}, body }: Details): Refusal
   return { fields: fields.flat(), body: bytes.toString('latin1') }
 }
 
-/** Creates a 503 with `Retry-After: 1`, if storage or another dependency of the response is not available. */
+/**
+ * Creates a 503 with `Retry-After: 1`, for a response that needs storage or another dependency which is not available.
+ */
 export function serviceUnavailable(cause?: unknown): Refusal {
   return new Refusal('service_unavailable', { headers: { 'retry-after': '1' }, cause })
 }

@@ -1,5 +1,5 @@
-// Builds JSON Schemas that the compiler derives types from. A library for this would take longer to load than a
-// configuration takes to check, and every command and every start would wait for it.
+// Builds JSON Schemas from which the compiler derives types. A library for this would take longer to load than a
+// configuration takes to check. Every command and every start would wait for it.
 
 declare const written: unique symbol
 declare const decoded: unique symbol
@@ -121,7 +121,7 @@ export const Type = {
     return { ...keywords, [decoder]: value => parse(String(value)) }
   },
 
-  /** Converts the value that `schema` decodes to another value. */
+  /** Converts the decoded value of `schema` to another value. */
   Convert<Was, Inner, Value>(
     schema: Schema<Was, Inner>,
     convert: (value: Inner) => Value,

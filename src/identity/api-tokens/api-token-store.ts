@@ -13,14 +13,14 @@ export interface ApiTokenStore {
   findActive(tokenHash: string): Promise<ActiveApiToken | undefined>
   isActive(apiTokenId: number, tx?: Queryable): Promise<boolean>
   /**
-   * Records the time of a use, except if a later time is recorded. A recorded time that is more than a minute later
-   * came from a wrong clock and is replaced.
+   * Records the time of a use, unless a later time is recorded. A recorded time that is more than a minute later came
+   * from a wrong clock, so it is replaced.
    */
   recordUse(apiTokenId: number, usedAt: Date): Promise<void>
   /**
    * Stores a user's new API token and revokes the previous one, in one transaction. Concurrent calls all succeed, and
    * the token of the last call is active. Returns `user_gone`, without a change, if the user was deleted or deactivated
-   * in the meantime. Otherwise the token would become usable when the account is reactivated. Does not check the plan,
+   * in the meantime. A token stored then would become usable when the account is reactivated. Does not check the plan,
    * because a token stays valid through plan changes.
    * @param now stored as `created_at`
    * @param precondition runs after the user is locked; if it throws, nothing is changed
@@ -64,7 +64,7 @@ export function createApiTokenStore(database: Database, perUser: CoalescingQueue
     // The user is locked first, in a separate statement. A single statement could wait for another replica's commit
     // without seeing the token stored there. The unique index would then refuse a second active token. FOR NO KEY
     // UPDATE is the weakest lock that excludes itself, so logins and refreshes (KEY SHARE) continue. A deletion also
-    // locks the user before the tokens, so the two cannot deadlock.
+    // locks the user before the tokens, so it cannot deadlock with this transaction.
     replace: (userId, tokenHash, now, precondition) =>
       perUser.run(userId, () =>
         database.transaction(async tx => {

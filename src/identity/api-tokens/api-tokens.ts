@@ -38,7 +38,7 @@ function isSpace(code: number): boolean {
 
 const base62Digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Skips bytes from the last whole multiple of 62 on, because their remainders would favor `0` to `7`. */
+/** Skips bytes of 248 and above. With them, the remainders would favor the digits `0` to `7`. */
 function randomBase62(length: number, randomBytes: RandomBytes): string {
   const unbiasedLimit = 256 - (256 % base62Digits.length)
   let text = ''

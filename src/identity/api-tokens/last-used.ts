@@ -3,7 +3,10 @@ import type { Clock } from '../../clock.ts'
 import type { ApiTokenStore } from './api-token-store.ts'
 
 export interface LastUsed {
-  /** Never fails. The first use is written at once, the last use of the following second at its end. */
+  /**
+   * Never fails. Writes the first use at once. If more uses follow within a second, writes the last of them after that
+   * second.
+   */
   record(apiTokenId: number): void
   /** Writes pending uses. Resolves when every write has ended, even if some failed. */
   flush(): Promise<void>

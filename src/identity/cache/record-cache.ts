@@ -5,8 +5,8 @@ import type { ChangeFeed } from '../../storage/change-feed.ts'
 
 interface RecordCache<K, V extends object> {
   /**
-   * Returns a cached record synchronously. While the feed is fresh, concurrent callers of one key share one read.
-   * Otherwise the reads of one key run one at a time.
+   * Returns a cached record synchronously. While the feed is fresh, concurrent callers of one key share one read. While
+   * the feed is lost, the reads of one key run one after another.
    * @throws errors of `read`, synchronously or in the promise
    */
   get(key: K): V | undefined | Promise<V | undefined>
@@ -18,8 +18,8 @@ interface Options<K, V> {
   feed: Pick<ChangeFeed, 'isFresh'>
   maxRecords: number
   /**
-   * The number of keys without a record that are cached. They have their own limit, because a client can invent any
-   * number of keys. Must be 0 if the database does not notify insertions.
+   * The maximum number of cached keys without a record. These keys have their own limit, because a client can invent
+   * any number of keys. Must be 0 if the database does not notify insertions.
    */
   maxAbsent: number
   results: CacheResults
@@ -41,7 +41,8 @@ export function createRecordCache<K extends {}, V extends object>({
   function load(key: K): Promise<V | undefined> {
     const running: Promise<V | undefined> = read(key).then(
       value => {
-        // A change was notified during the read and removed it, so the value may be older than the change.
+        // A change was notified during the read and removed the read from `inFlight`. The value may be older than the
+        // change, so it is not cached.
         if (inFlight.get(key) !== running) return value
         inFlight.delete(key)
         if (!feed.isFresh()) return value

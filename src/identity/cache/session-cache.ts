@@ -14,7 +14,7 @@ export interface ActiveSession {
 
 export interface SessionCache {
   /**
-   * Whether a session of a user is active. Synchronous if the session is cached.
+   * Returns whether a session of a user is active. Synchronous if the session is cached.
    * @param user a user whose epoch is as recent as the change feed
    * @throws StorageError, synchronously or in the promise
    */
@@ -24,7 +24,7 @@ export interface SessionCache {
 
 interface Dependencies {
   read(userId: number, sessionId: string): Promise<ActiveSession | undefined>
-  /** Whether a session was ended in this process but the store does not have the change yet. */
+  /** Returns whether a session was ended in this process but the store does not have the change yet. */
   isEnding(sessionId: string): boolean
   feed: ChangeFeed
   clock: Clock
@@ -32,7 +32,10 @@ interface Dependencies {
   results: CacheResults
 }
 
-/** Ended sessions can be cached, because a session that becomes active again is notified too. */
+/**
+ * The maximum number of cached sessions that have ended. They can be cached, because the database also notifies a
+ * session that becomes active again.
+ */
 const maxEnded = 1_000
 
 export function createSessionCache({
@@ -63,10 +66,11 @@ export function createSessionCache({
       if (isEnding(sessionId)) return false
       const key = `${id} ${sessionId}`
       return chain(sessions.get(key), session => {
-        // A session with a later epoch is newer than the cached user.
+        // A session with a lower epoch than the user has ended. With a higher epoch, the session is newer than the
+        // cached user.
         if (session === undefined || session.epoch < epoch) return false
         if (clock.now() < session.expiresAt.getTime()) return true
-        // Rotations are not notified, so a later record may have replaced the cached one.
+        // A rotation extends the session but is not notified, so the store may have a later record than the cache.
         sessions.forget(key)
         return chain(sessions.get(key), successor => successor !== undefined && successor.epoch >= epoch)
       })

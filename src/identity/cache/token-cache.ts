@@ -19,7 +19,10 @@ interface Dependencies {
   tokens: Pick<Tokens, 'verifyAccess'>
   keys: Pick<SigningKeys, 'getLoaded'>
   clock: Clock
-  /** A token has at most 4 KiB. When the cache is full, it removes the least recently used token. */
+  /**
+   * The maximum number of tokens, each with at most 4 KiB. When the cache is full, it removes the least recently used
+   * token.
+   */
   maxTokens: number
 }
 
@@ -29,7 +32,7 @@ export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencie
   /** Running verifications. Their number is limited by the number of requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | TokenProblem>>()
 
-  /** Returns the problem that a verified token has developed since its verification. */
+  /** Returns why a verified token is no longer valid; undefined if it still is. */
   const problemOf = ({ expiresAtMs, kid }: VerifiedToken): TokenProblem | undefined => {
     if (clock.now() >= expiresAtMs) return 'expired'
     return keys.getLoaded(kid) === undefined ? 'key_unknown' : undefined

@@ -25,7 +25,10 @@ interface Dependencies {
   users: Pick<UserStore, 'findWithEpoch'>
   apiTokens: Pick<ApiTokenStore, 'findActive'>
   feed: ChangeFeed
-  /** The limit for users and for API tokens. When the cache is full, it removes the least recently used entry. */
+  /**
+   * The maximum number of users, and also of API tokens. When the cache is full, it removes the least recently used
+   * entry.
+   */
   maxUsers: number
   results: CacheResults
 }

@@ -10,10 +10,10 @@ export interface KeyInfo {
   readonly alg: SigningAlgorithm
   readonly state: 'signs' | 'will_sign' | 'verifies'
   readonly createdAt: Date
-  /** The time when it starts or started to sign. `null` if it has only verified so far. */
+  /** The time when the key starts or started to sign. `null` for a key that only verifies. */
   readonly signsFrom: Date | null
   readonly signsAssertions: boolean
-  /** The time from which no signature of the key is valid. `null` if no key succeeds it. */
+  /** The time from which no signature of the key is valid. `null` if no other key is to sign after this key. */
   readonly retirableFrom: Date | null
 }
 
@@ -24,7 +24,10 @@ export interface KeyAdministration {
   generate(alg: SigningAlgorithm): Promise<string>
   /** Creates a key, or takes a stored key, and schedules it to sign after every replica has loaded it. */
   rotate(to: { alg: SigningAlgorithm } | { kid: string }): Promise<KeyRotation | 'unknown' | 'signs'>
-  /** Deletes a key, which invalidates its signatures. Without `force`, only if none of them is still valid. */
+  /**
+   * Deletes a key, so its signatures become invalid. Without `force`, deletes it only if none of its signatures is
+   * still valid.
+   */
   retire(kid: string, options: { force: boolean }): Promise<Retirement>
 }
 

@@ -15,7 +15,7 @@ export interface KeyRing {
   jwks(): { keys: PublicJwk[] }
 }
 
-/** The first key signs. @throws KeyError if empty */
+/** The first key signs. @throws KeyError if there is no key */
 export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   const [first] = keys
   if (first === undefined) throw new KeyError('auth.keys is empty: add at least one key file')
@@ -26,7 +26,7 @@ export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   )
 }
 
-/** @param decrypted the latest to sign first; at least one signs now */
+/** @param decrypted in the order of the store, the latest to sign first; at least one key signs now */
 export function keyRingFromStore(decrypted: readonly DecryptedKey[], clock: Clock): KeyRing {
   // Converts times from the database's clock to this process's clock, so that a replica with a wrong clock does not
   // sign too early.

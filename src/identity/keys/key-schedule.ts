@@ -1,15 +1,15 @@
 // Computes when each stored key signs, and when none of its signatures is valid any more.
 
 export interface KeyTimes {
-  /** All times are in milliseconds. This is the time when the key was stored, and therefore published. */
+  /** The time when the key was stored, and therefore published. All times are in milliseconds. */
   readonly createdAt: number
   /** `null` if the key has only verified so far. */
   readonly signsFrom: number | null
 }
 
 /**
- * The delay between storing a key and signing with it. After it, no replica uses a read of the store that began before
- * the key was stored. A read takes at most 1.5 s, and its result is used for another second.
+ * The delay between storing a key and signing with it. After this delay, every replica uses a read of the store that
+ * includes the key. A read takes at most 1.5 s, and its result is used for another second.
  */
 export const propagationDelayMs = 5_000
 
@@ -29,7 +29,10 @@ export function signerAt<K extends KeyTimes>(keys: readonly K[], now: number): K
   return latest(keys, now, 0)
 }
 
-/** Upstreams verify assertions with a JWKS that may be `jwksMaxAgeSeconds` old. */
+/**
+ * Returns the key that signs assertions. Upstreams verify with a JWKS that may be `jwksMaxAgeSeconds` old, so a new key
+ * signs assertions later than other tokens.
+ */
 export function assertionSignerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, publicationDelayMs) ?? signerAt(keys, now)
 }
@@ -42,13 +45,13 @@ function latest<K extends KeyTimes>(keys: readonly K[], now: number, minAgeMs: n
 }
 
 export interface Lifetimes {
-  /** The lifetime of the tokens that live longest. */
+  /** The longest lifetime of any token. */
   readonly maxTokenTtlMs: number
   readonly usesAssertions: boolean
 }
 
 /**
- * Returns the time from which no signature of the key is valid. `undefined` while no key succeeds it.
+ * Returns the time from which no signature of the key is valid. `undefined` if no other key is to sign after this key.
  * @param keys all keys, with or without this key
  */
 export function retirableFrom(

@@ -26,7 +26,7 @@ export interface KeyStore {
   addSigning(kid: string, privateJwk: string, delayMs: number): Promise<void>
   /** Schedules a key to sign after `delayMs`. @returns whether the key exists */
   letSign(kid: string, delayMs: number): Promise<boolean>
-  /** Deletes a key, except if its `signs_from` is no longer `signsFrom`. @returns whether it was deleted */
+  /** Deletes a key if its `signs_from` still equals `signsFrom`. @returns whether it was deleted */
   remove(kid: string, signsFrom: Date | null): Promise<boolean>
   /** Replaces a key's text if it still equals `from`. @returns whether it was replaced */
   replaceText(kid: string, from: string, to: string): Promise<boolean>
@@ -52,7 +52,8 @@ export function createKeyStore(database: Database): KeyStore {
     addFirst: (kid, privateJwk) =>
       database.transaction(async tx => {
         await tx.query('lock table signing_keys in share row exclusive mode')
-        // `now()` is the start of this transaction. The previous holder of the lock may have started later.
+        // `now()` is the start of this transaction. The previous holder of the lock may have stored a key that signs
+        // from a later time, so the condition uses `clock_timestamp()`.
         await tx.query(
           `insert into signing_keys (kid, private_jwk, signs_from)
            select $1, $2, now() where not exists (select from signing_keys where signs_from <= clock_timestamp())`,
@@ -83,7 +84,7 @@ export function createKeyStore(database: Database): KeyStore {
     },
 
     async remove(kid, signsFrom) {
-      // A Date has milliseconds, but a timestamp has microseconds.
+      // A timestamp has microseconds, but a `Date` only milliseconds, so the comparison uses milliseconds.
       const rows = await database.query(
         `delete from signing_keys
           where kid = $1 and date_trunc('milliseconds', signs_from) is not distinct from $2 returning kid`,

@@ -11,10 +11,14 @@ import { readStoredKeys } from './stored-keys.ts'
 export interface SigningKeys extends KeyRing {
   /**
    * Finds a key by its `kid`. For an unknown `kid`, the stored keys are read again, at most once a second.
-   * @throws StorageError if they cannot be read, because the token may be valid
+   * @throws StorageError if the stored keys cannot be read; the token may be valid, so it must not be reported as
+   *   invalid
    */
   find(kid: string): Promise<SigningKey | undefined>
-  /** Files are not read again, because a configuration reload creates a new set. @throws StorageError, KeyError */
+  /**
+   * Reads the stored keys again. Key files are not read, because a configuration reload creates a new set.
+   * @throws StorageError, KeyError
+   */
   reload(): Promise<void>
 }
 
@@ -75,8 +79,9 @@ export async function openSigningKeys({
     }
   }
 
-  // Invented key ids must not cost one query each. The last result is used for a second, even if it is a failure. While
-  // the store is down, no token can be declared invalid.
+  // Reads the stored keys at most once a second, because clients can invent key ids. Until then, callers get the last
+  // result. If the last read failed, this throws, because a token must not be reported as invalid while the store is
+  // down.
   async function refresh(): Promise<void> {
     const ageMs = lastRead === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastRead.at
     if (reading === undefined && ageMs >= 0 && ageMs < minReadIntervalMs) {

@@ -5,7 +5,10 @@ import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Tokens } from './tokens.ts'
 
 export interface Assertions {
-  /** The token is valid for at least another 30 s. @param upstream its name, which is the audience */
+  /**
+   * The token is valid for at least another 30 s.
+   * @param upstream the name of the upstream, which becomes the audience
+   */
   tokenFor(user: { id: number; plan: Plan }, upstream: string): Promise<string>
 }
 

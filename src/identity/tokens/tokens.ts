@@ -7,7 +7,7 @@ import { assertionTtlMs } from '../keys/key-schedule.ts'
 import type { SigningKey } from '../keys/signing-key.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 
-/** The contents of a valid token. All other data about its user is in the record. */
+/** The contents of a valid token. All other data about the user is read from the stored record. */
 export interface VerifiedToken {
   userId: number
   /** The signing key. If the key is removed, the token is invalid. */
@@ -32,14 +32,17 @@ export type TokenProblem =
 /** The session that a token is issued in. */
 export interface TokenSession {
   readonly id: string
-  /** Milliseconds since the epoch. Tokens of the session expire by then. `Infinity` without `auth.session_max`. */
+  /**
+   * Milliseconds since the epoch. Tokens of the session expire at this time or earlier. `Infinity` without
+   * `auth.session_max`.
+   */
   readonly endsAtMs: number
 }
 
 export interface Tokens {
   /** @param session the token contains its id and expires when it ends, or earlier */
   issueAccess(user: { id: number; email: string; plan: Plan }, session: TokenSession): Promise<string>
-  /** `expiresAt` is for the record: now plus the lifetime, to the millisecond. */
+  /** `expiresAt` is stored with the session. It has milliseconds, while the expiry in the token has whole seconds. */
   issueRefresh(userId: number, session: TokenSession): Promise<{ token: string; expiresAt: Date }>
   /**
    * Issues a token that the upstream verifies and that has the upstream as its audience. Because of its `typ`, it
@@ -59,7 +62,7 @@ interface Options {
   clock: Clock
   issuer: string
   audience: string
-  /** Both lifetimes are rounded up to whole seconds. The end of the session is still the limit. */
+  /** Rounded up to whole seconds, like `refreshTokenTtlMs`. Even then, no token outlives its session. */
   accessTokenTtlMs: number
   refreshTokenTtlMs: number
 }
@@ -160,7 +163,9 @@ function problemOf(error: unknown): TokenProblem {
   return error.claim === 'aud' ? 'audience' : 'malformed'
 }
 
-/** Whether a text looks like a token of the gateway, valid or not. These tokens must not be sent to an upstream. */
+/**
+ * Returns whether a text looks like a token of the gateway, valid or not. These tokens must not be sent to an upstream.
+ */
 export function isGatewayToken(token: string): boolean {
   const [header = ''] = token.split('.', 1)
   // Shorter texts contain no header with a `typ` of the gateway. Without this check, a header full of commas would cost
@@ -190,7 +195,7 @@ interface DecodedToken {
 }
 
 /**
- * Parses a token in the only form that an issuer writes. Refuses everything that has two interpretations: other base64
+ * Parses a token, but only in the form that the gateway writes. Other forms can have two interpretations: other base64
  * for the same bytes, and duplicate members. Also refuses header members that name a key or change how the token is
  * read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
  */

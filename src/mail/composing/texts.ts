@@ -123,7 +123,7 @@ function inEnglish(minutes: string): string {
   return `${count} ${unit}${count > 1 ? 's' : ''}`
 }
 
-/** Rounds down from two hours and from two days on, because the rest does not matter. */
+/** From two hours on, rounds down to whole hours. From two days on, rounds down to whole days. */
 function largestUnit(minutes: number): { count: number; unit: 'minute' | 'hour' | 'day' } {
   if (minutes >= 2 * 24 * 60) return { count: Math.floor(minutes / 24 / 60), unit: 'day' }
   if (minutes >= 2 * 60) return { count: Math.floor(minutes / 60), unit: 'hour' }

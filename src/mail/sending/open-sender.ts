@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { SmtpServer } from '../../config/formats/mail.ts'
 import type { MailSender } from './mail-sender.ts'
 
-/** A mail that waits longer for a free connection goes back to the queue, with most of its lease left. */
+/** The maximum wait for a free connection. After that, the mail goes back to the queue, with most of its lease left. */
 const maxWaitMs = 20_000
 
 export function openMailSender(smtp: SmtpServer | 'log', logger: Logger): MailSender {

@@ -1,6 +1,6 @@
 // Describes why a mail was not sent: the step, the server's reply, and whether a retry can help.
 
-/** In the order of the conversation. `connection` means that the connection ended or stalled at any step. */
+/** The steps in the order of the conversation. `connection` means that the connection ended or stalled at any step. */
 export type SmtpStep =
   | 'name'
   | 'connect'

@@ -81,7 +81,7 @@ export function createSmtpSender(server: SmtpServer, waitMs: number): MailSender
   }
 }
 
-/** Built from objects, so that no text is parsed as a header. */
+/** Builds the message from objects, so that no text is parsed as a header. */
 function buildMessage({ from, to, subject, text, html, messageId, date }: OutgoingMail): Promise<Buffer> {
   const composer = new MailComposer({
     from: { name: from.name, address: from.address },

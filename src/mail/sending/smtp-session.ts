@@ -46,7 +46,7 @@ export async function openSession(server: SmtpServer, signal: AbortSignal): Prom
   let isReady = false
   let lost: unknown
   let isClosed = false
-  /** Rejects the running step. Every error of the connection calls it. */
+  /** Rejects the running step. Every error of the connection calls this function. */
   let rejectRunning: ((error: unknown) => void) | undefined
   connection.on('error', error => {
     lost = error

@@ -8,7 +8,7 @@ export interface GuardCounts {
   error: number
 }
 
-/** By the names of the guards in `peage explain`. */
+/** The decisions by guard, with the names that `peage explain` uses. */
 export type GuardDecisions = Readonly<
   Record<
     'authenticate' | 'rate_limit' | 'plan' | 'verified' | 'max_body' | 'target' | 'free_daily',
@@ -30,9 +30,12 @@ export interface DeliveryOutcomes {
   failed: number
 }
 
-/** Counts attempts at mails when they end, by kind. */
+/** Counts attempts to send mails when they end, by kind of mail. */
 export interface MailOutcomes {
-  /** Exposes all outcomes of these kinds from now on, even with the value 0. The first failure is then an increase. */
+  /**
+   * Exposes all outcomes of these kinds from now on, even with the value 0. So Prometheus sees the first failure as an
+   * increase.
+   */
   expose(kinds: readonly string[]): void
   count(kind: string, outcome: 'sent' | 'retried' | 'failed'): void
 }
@@ -48,7 +51,7 @@ export interface Counters {
   readonly identityCache: CacheResults
   readonly deliveries: DeliveryOutcomes
   readonly mails: MailOutcomes
-  /** Attempts at events for the service. */
+  /** Attempts to send events to `events.url`. */
   readonly events: DeliveryOutcomes
   /** Uses that were counted only in Postgres, because Redis failed. */
   dailyUsageFallbacks: number
@@ -57,7 +60,7 @@ export interface Counters {
   /** @param outcome `success`, an error code, or `client_gone` */
   countAuth(endpoint: string, outcome: string): void
   countReload(outcome: ReloadResult): void
-  /** Call this when the last reload is active in every process. The reload stays counted as a failure. */
+  /** Call this when the last reload is active in every process. In the totals, the reload still counts as a failure. */
   completeReload(): void
   lastReload(): ReloadResult
   readonly families: readonly Family[]
@@ -130,7 +133,7 @@ export function createCounters(): Counters {
         'Requests with X-Forwarded-For from a private address that is not in server.trusted_proxies.',
         () => unlabeledSample(counters.untrustedForwarders),
       ),
-      // Every worker performs each reload, so a sum would count it once per worker.
+      // Every worker performs each reload, so a sum would count a reload once per worker.
       family(
         {
           name: 'peage_config_reloads_total',

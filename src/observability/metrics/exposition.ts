@@ -12,7 +12,9 @@ export interface Exposition {
   gather(part?: MetricsPart): Promise<readonly FamilyJson[]>
 }
 
-/** `own` selects only the gateway's metrics. Reading the event-loop delays of the process resets them. */
+/**
+ * `own` selects only the gateway's metrics. `all` also reads the event-loop delays of the process, which resets them.
+ */
 export type MetricsPart = 'all' | 'own'
 
 export function createExposition(families: readonly Family[]): Exposition {
@@ -25,7 +27,7 @@ export function createExposition(families: readonly Family[]): Exposition {
   }
 }
 
-/** Each metric is merged by its aggregator. @param gathered the metrics of each process */
+/** Merges each metric with its aggregator. @param gathered the metrics of each process */
 export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {
   return AggregatorRegistry.aggregate(gathered as object[]).metrics()
 }
@@ -49,13 +51,13 @@ function processMetrics(): Registry {
   if (processRegistry !== undefined) return processRegistry
   processRegistry = new Registry()
   collectDefaultMetrics({ register: processRegistry })
-  // A kind without instances has no series, so series would appear and disappear. Each scrape would also list every
-  // instance.
+  // Removes these metrics. A kind without instances has no series, so series would appear and disappear. Each scrape
+  // would also list every instance.
   for (const kind of ['handles', 'requests', 'resources']) {
     processRegistry.removeSingleMetric(`nodejs_active_${kind}`)
     processRegistry.removeSingleMetric(`nodejs_active_${kind}_total`)
   }
-  // Otherwise a series would appear only with the first collection of its kind.
+  // Sets each kind to zero. Without this, a series would appear only after the first garbage collection of its kind.
   const collections = processRegistry.getSingleMetric('nodejs_gc_duration_seconds') as Histogram<'kind'>
   for (const kind of ['major', 'minor', 'incremental', 'weakcb']) collections.zero({ kind })
   return processRegistry

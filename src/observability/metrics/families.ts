@@ -1,9 +1,9 @@
-// A metric family has a name, a help text, and values that are read at each scrape.
+// Defines metric families. A family has a name, a help text, and values that are read at each scrape.
 
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
-  /** Set if it differs from the family's name, because the parts of a histogram have other names. */
+  /** Set if it differs from the family's name, for example for the parts of a histogram. */
   readonly metricName?: string
 }
 

@@ -2,7 +2,7 @@
 import { byLabel, type Family, gauge, unlabeledSample } from './families.ts'
 
 export interface PoolState {
-  /** All open connections. `idle` counts the unused ones among them. */
+  /** Open connections, including idle connections. */
   readonly total: number
   readonly idle: number
   /** The number of statements that wait for a connection. */
@@ -33,7 +33,10 @@ interface TargetState {
 }
 
 export interface Gauges {
-  /** Also reads this gateway, until the returned function is called. A previous gateway may still have streams. */
+  /**
+   * Adds the values of this gateway, until the returned function is called. A previous gateway may still have open
+   * streams, so there can be several.
+   */
   register(gateway: GatewayGauges): () => void
   readonly families: readonly Family[]
 }
@@ -97,7 +100,7 @@ function poolGauges(state: () => PoolState): Family[] {
   ]
 }
 
-/** Merges targets with the same name into one time series, which is healthy if any of them is. */
+/** Merges targets with the same name into one time series, which is healthy if any of these targets is healthy. */
 function uniqueTargets(targets: readonly TargetState[]): TargetState[] {
   const byName = new Map<string, TargetState>()
   for (const state of targets) {

@@ -31,7 +31,10 @@ const noRoute = 'none'
 /** The status of requests whose client left before a response. nginx uses the same number. */
 const clientGone = 499
 
-/** Not measured, because the durations of open WebSockets would hide the durations of their route's requests. */
+/**
+ * The status of a WebSocket. Its duration is not measured, because it would hide the durations of the route's other
+ * requests.
+ */
 const switchingProtocols = 101
 
 export function createRequestCounts(): RequestCounts {
@@ -91,7 +94,10 @@ function samplesOf(route: string, { byMethod }: RouteCounts): Sample[] {
   )
 }
 
-/** A client may send any other method, but metric labels and span names must be few. */
+/**
+ * The methods that appear in metric labels and span names. A client may send any other method, but labels and names
+ * must be few.
+ */
 export const knownMethods: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',

@@ -9,7 +9,7 @@ export interface CounterTotals {
   readonly refused: Readonly<Record<string, number>>
   /** Cumulative, by upper bound in seconds, in ascending order. The last bound is infinite. */
   readonly durations: ReadonlyMap<number, number>
-  /** Lookups of identities that were found in memory. */
+  /** Lookups of users, keys and sessions that the cache contained. */
   readonly hits: number
   readonly lookups: number
 }

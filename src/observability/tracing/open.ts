@@ -24,7 +24,7 @@ type Env = Readonly<Record<string, string | undefined>>
 interface TracingSettings {
   /** The URL for traces, without parts that may be secret. */
   readonly endpoint: string
-  /** Settings that work, but differently from their value. */
+  /** A sentence for each setting that works, but differently from its value. */
   readonly warnings: readonly string[]
 }
 
@@ -118,7 +118,10 @@ function isValidAttributes(attributes = ''): boolean {
 const ratios = ['traceidratio', 'parentbased_traceidratio']
 const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbased_always_off', ...ratios]
 
-/** After an error, the SDK would sample every request, which the operator does not want. */
+/**
+ * Returns the problems of the sampler's settings. If they are invalid, the SDK samples every request, which the
+ * operator does not want.
+ */
 function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {
   if (sampler === undefined) return []
   if (!samplers.includes(sampler)) {

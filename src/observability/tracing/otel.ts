@@ -28,7 +28,8 @@ const maxCloseMs = 2_000
 
 export function createTracing({ logger, version }: Options): Tracing {
   const { tracer, shutdown } = createExport(logger, version)
-  // Storage queries pass through caches and shared lookups that have no reference to a request.
+  // Finds the request of a storage query. Queries pass through caches and shared lookups that have no reference to a
+  // request.
   const activeRequest = new AsyncLocalStorage<RecordedRequest>()
   return {
     begin: createBeginRequest(tracer, activeRequest),
@@ -110,12 +111,12 @@ function exportFailureReason(error: (Error & { code?: unknown }) | undefined): s
   return parts.length === 0 ? 'the collector did not confirm the spans' : parts.join(' ')
 }
 
-/** The environment has priority. */
+/** Describes this process in its traces. Attributes from the environment have priority. */
 function resourceOf(version: string) {
   const own = resourceFromAttributes({
     'service.name': 'peage',
     'service.version': version,
-    // Unique for each process, so that workers and replicas can be distinguished.
+    // A unique ID for each process, so that workers and replicas can be distinguished.
     'service.instance.id': randomUUID(),
     'process.pid': process.pid,
   })

@@ -53,7 +53,7 @@ function* headerFindings(get: Get): Generator<Finding> {
   }
 }
 
-/** Headers of the connection, or of the body, whose framing the exporter controls. */
+/** Headers that the exporter sets itself, because it controls the connection and the framing of the body. */
 const ownFields = ['connection', 'content-length', 'expect', 'trailer', 'transfer-encoding', 'upgrade']
 
 /** Checks one entry. The message never repeats the entry, because a name may be part of a secret with a comma. */
@@ -87,7 +87,7 @@ function entryError(entry: string): string | undefined {
   return undefined
 }
 
-/** Node runs a longer timer immediately. */
+/** The longest timer that Node supports. Node would run a longer timer immediately. */
 const maxTimerMs = 2 ** 31 - 1
 
 const numbers: readonly { name: string; least: number; most: number }[] = [

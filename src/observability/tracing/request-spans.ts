@@ -144,7 +144,7 @@ export class RecordedRequest implements RequestTrace {
   }
 }
 
-/** A trace that is not sampled records nothing, and passes that decision on to the upstream. */
+/** Returns a trace that records nothing, because it is not sampled. The upstream also receives this decision. */
 function unsampledTrace(span: Span, isContinued: boolean): RequestTrace {
   const context = span.spanContext()
   const traceparent = writeParent(context)

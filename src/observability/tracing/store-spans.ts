@@ -4,7 +4,10 @@ import { type Attributes, type Context, SpanKind, SpanStatusCode, type Tracer } 
 import { errorType } from './span-fields.ts'
 import type { StoreSpans } from './tracing.ts'
 
-/** @param currentParent returns the request that a query is made for; other queries have no span */
+/**
+ * @param currentParent returns the parent for a query's span; undefined if the query is not for a request and has no
+ *   span
+ */
 export function createStoreSpans(tracer: Tracer, currentParent: () => Context | undefined): StoreSpans {
   function inSpanOfRequest<T>(attributes: () => Attributes, run: () => Promise<T>): Promise<T> {
     const parent = currentParent()

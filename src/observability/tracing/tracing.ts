@@ -28,12 +28,12 @@ export interface RequestTrace {
   readonly isContinued: boolean
   /** Assigns the storage queries of `work`, and of everything that it starts, to this request. */
   run(work: () => void): void
-  /** The previous guard has allowed the request. The next guard has this name; undefined after the last. */
+  /** Call this when a guard begins. @param name the name of the guard; undefined after the last guard */
   onGuard(name: string | undefined): void
-  /** The current guard has not allowed the request. */
+  /** Call this when the current guard has not allowed the request. */
   onGuardFailed(decision: GuardFailure, thrown: unknown): void
   /**
-   * The request leaves the gateway, so later storage queries do not belong to it.
+   * Call this when the request leaves the gateway. Later storage queries do not belong to the request.
    * @param propagates whether the upstream receives `traceparent`
    */
   forwardTo(upstream: string, propagates: boolean): UpstreamTrace
@@ -61,7 +61,7 @@ export interface Attempt {
   readonly origin: string
   /** Path and query. The query is not recorded. */
   readonly path: string
-  /** How often the request was sent previously. */
+  /** How many times the request was sent before this attempt. */
   readonly resendCount: number
 }
 
