@@ -99,7 +99,7 @@ export async function startAdminListener(
   app.addHook('onClose', async () => stopSampling())
   const drain = createDrain(app)
   try {
-    // A copy, because Fastify modifies it.
+    // Copies the address, because Fastify modifies it.
     await app.listen({ ...startConfig.admin.listen })
   } catch (error) {
     await drain.run(0)
@@ -123,7 +123,7 @@ interface AdminSettings {
   isAllowedAddress: IsAllowedAddress
   seenByBrowser: SeenByBrowser
   isConsoleOn: boolean
-  /** With its own limit of `auth.hashing`, so that operators do not wait behind logins. */
+  /** Has its own limit (`auth.hashing`), so that operators do not wait behind logins. */
   hashPassword: Passwords['hash']
   warnings: string[]
 }

@@ -15,7 +15,8 @@ export interface Drain {
 /** Create the drain before the server listens, because it tracks every connection from the start. */
 export function createDrain(app: FastifyInstance): Drain {
   const server = app.server as Server
-  // Node does not count a connection without a request as idle, and would wait for it until the time limit.
+  // Node does not count a connection without a request as idle. Node would wait for this connection until the time
+  // limit.
   const unusedSockets = new Set<Socket>()
   const sockets = new Set<Socket>()
   const track = (socket: Socket) => {
@@ -55,13 +56,17 @@ export function createDrain(app: FastifyInstance): Drain {
   server.on('upgrade', trackUpgraded).on('connect', trackUpgraded)
 
   let accepted = 0
-  /** From `performance.now()`. Well before connections are closed, so that the last accepted connections close too. */
+  /**
+   * The time (`performance.now()`) until which the hook below accepts waiting connections. It is well before all
+   * connections are closed, so that the last accepted connections can finish.
+   */
   let acceptUntilMs = 0
   server.on('connection', () => {
     accepted += 1
   })
-  // The listener closes right after this, and the kernel resets connections that still wait to be accepted. The event
-  // loop accepts one connection per turn, and may not check again within a turn.
+  // Accepts the connections that are already waiting. The listener closes right after this, and the kernel resets the
+  // rest. The event loop accepts one connection per turn, and a single turn without a connection does not prove that
+  // none waits.
   app.addHook('preClose', async () => {
     for (let turnsWithout = 0; turnsWithout < 2 && performance.now() < acceptUntilMs; ) {
       const before = accepted
@@ -96,7 +101,9 @@ export function createDrain(app: FastifyInstance): Drain {
   }
 }
 
-/** A new connection may have its request on the way, for example over a long distance. */
+/**
+ * How long a connection without a request stays open. Its request may be on the way, for example over a long distance.
+ */
 const unusedGraceMs = 1_000
 
 function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {

@@ -40,7 +40,10 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   let isRequestedAgain = false
   let retry: NodeJS.Timeout | undefined
 
-  /** Retries later, because the configuration may be valid. The machine could not read it or open what it needs. */
+  /**
+   * Retries later. The machine could not read the configuration, or could not open something that it needs, so the
+   * configuration may be valid.
+   */
   function tryAgainLater(reason: string): void {
     if (retry === undefined) logger.warn({ reason }, unread)
     retry = setTimeout(now, retryMs).unref()
@@ -103,7 +106,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
       const failure = machineFailure(error)
       if (failure !== undefined) return tryAgainLater(failure)
       retry = undefined
-      // The file is valid, and the error message may contain values of the file.
+      // Operators get a fixed text here. The file is valid, but the message of the error may contain values of the
+      // file.
       const text = 'the gateway cannot apply this configuration; the log contains the reason'
       refuse([`error: ${error instanceof Error ? error.message : error}`], [{ ...start, path: '', text }])
     }

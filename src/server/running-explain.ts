@@ -13,8 +13,9 @@ export function createRunningExplain(active: () => ListedConfig, clock: Clock): 
   let last: Promise<unknown> = Promise.resolve()
 
   async function run(question: ExplainQuestion): Promise<object> {
-    // Created at the first call, because most gateways are never asked to explain. A reload may end before the
-    // explanation does, and its listing has other secrets at other places. So both values are read together.
+    // The explanation is created at the first call, because most gateways never explain a request. `config` and
+    // `listing` are read together. A reload may end before the explanation does, and the listing of the new
+    // configuration has other secrets at other places.
     const { config, listing } = active()
     if (explain === undefined || config !== explained) explain = await createExplain(config, clock)
     explained = config

@@ -64,7 +64,7 @@ export async function serveInProcess(
     await gateway.close()
   }
   try {
-    // A copy, because Fastify modifies it.
+    // Copies the address, because Fastify modifies it.
     await app.listen({ ...gatewayProcess.startConfig.server.listen })
   } catch (error) {
     await close()

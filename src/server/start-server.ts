@@ -32,7 +32,7 @@ interface Options {
   tracing?: Tracing | undefined
   /** Replaceable, so that a test can inspect the stores. */
   open?: typeof openStorage
-  /** The source of the configuration, if changes of the configuration are reloaded. */
+  /** The source of the configuration; undefined if changes are not reloaded. */
   reloadSource?: ReloadSource | undefined
 }
 
@@ -92,7 +92,7 @@ async function stop(running: Running): Promise<void> {
   await within(timeoutMs, () => stopInOrder(running, timeoutMs))
 }
 
-/** For a failed start, because its stores may not respond. */
+/** The time limit for closing everything after a failed start, because the stores may not respond. */
 const undoTimeoutMs = 5_000
 
 /** Resolves when `work` has resolved, or after `timeoutMs`. */
@@ -115,8 +115,8 @@ async function stopInOrder(
   const sent = background.endSending(timeoutMs * 0.5)
   await dataPlane.drain(timeoutMs)
   await sent
-  // Closed before the data plane, because requests of operators use it. They get only a part of the time, and the rest
-  // is for the stores.
+  // The admin listener closes before the data plane, because requests of operators use the data plane. These requests
+  // get only a part of the time, and the rest is for the stores.
   await Promise.all([background.close(), admin.close(Math.max(0, end - performance.now()) * 0.8)])
   await dataPlane.close()
   await gatewayProcess.storage.close()

@@ -1,9 +1,8 @@
-// Tracks the record changes that this process was notified of, and until when it has missed none. The rules are in
-// docs/how-it-works.md#cached-users-and-the-change-feed.
+// Tracks the record changes of which this process was notified, and whether it may have missed some.
 import { randomUUID } from 'node:crypto'
 import type { Queryable } from './database.ts'
 
-/** Receives the notifications of Postgres, and when some of them may be missed. */
+/** Receives the notifications of Postgres. Also called when some of them may have been missed. */
 export interface NotificationHandlers {
   onNotification(channel: string, payload: string): void
   /** The connection is lost. Notifications after the last received one may be missed. */
@@ -23,8 +22,8 @@ export type Listen = (channels: readonly string[], handlers: NotificationHandler
 
 export interface ChangeFeed {
   /**
-   * Returns whether every change that was committed until `maxHeartbeatAgeMs` ago has been notified. Check it on every
-   * use of a cache. While it is false, no cached record may be used.
+   * Returns whether this process was notified of every change that was committed until `maxHeartbeatAgeMs` ago. Check
+   * this at every use of a cache. While it is false, no cached record may be used.
    */
   isFresh(): boolean
   /**
@@ -34,9 +33,9 @@ export interface ChangeFeed {
    */
   subscribe(listener: (change: string) => void, onGap: () => void): () => void
   /**
-   * Resolves when this process was notified of every change committed so far. A change then takes effect immediately in
-   * the process that made it. Takes one second at most. After that, the feed is not fresh, and no cached record is
-   * used.
+   * Resolves when this process was notified of every change committed so far. After a change, the process that made it
+   * waits for this, so the change takes effect there immediately. Takes at most one second. If the notifications do not
+   * arrive in time, the feed is no longer fresh, so no cached record is used.
    */
   catchUp(): Promise<void>
   close(): Promise<void>
@@ -59,7 +58,7 @@ const anyPayload = 'all'
 
 const heartbeatIntervalMs = 500
 
-/** How long a heartbeat proves freshness. Together with the read of a record, a change takes effect within 5 s. */
+/** How long a heartbeat proves freshness. Together with the time to read a record, a change takes effect within 5 s. */
 const maxHeartbeatAgeMs = 3_000
 
 /** The maximum time until a change takes effect in the process that made it. */
@@ -75,7 +74,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
   let isListening = false
   let isSending = false
   let isClosed = false
-  /** When the oldest heartbeat since the last received one was sent or attempted. */
+  /** When the oldest unanswered heartbeat was sent, or when the gateway tried to send it. */
   let unansweredSince: number | undefined
   let freshUntil = Number.NEGATIVE_INFINITY
   let lastState: 'trusted' | 'lost' = 'trusted'
@@ -125,9 +124,11 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     const heartbeat = pendingHeartbeats.get(sequence)
     if (heartbeat === undefined) return
     unansweredSince = undefined
-    // Drops changes that were missed while the feed was not fresh from the caches, before the feed is fresh again.
+    // Changes may have been missed while the feed was not fresh. So the caches are dropped before the feed is fresh
+    // again.
     if (!isFresh()) notifyGap()
-    // Earlier heartbeats may still arrive, but everything committed before them has been notified.
+    // Earlier heartbeats may not have arrived yet. Everything committed before them has still been notified, so they
+    // need not be awaited.
     for (const [earlier, { onHeard }] of [...pendingHeartbeats]) {
       if (earlier > sequence) break
       pendingHeartbeats.delete(earlier)
@@ -137,7 +138,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     if (isFresh()) reportState('trusted')
   }
 
-  /** @returns whether the heartbeat was sent; if that is unknown, the heartbeat is not awaited */
+  /** @returns whether the heartbeat was certainly sent; if not, it is not awaited */
   async function send(onHeard: () => void): Promise<boolean> {
     heartbeatCount += 1
     const sequence = heartbeatCount

@@ -14,7 +14,7 @@ const indexes: Readonly<Record<string, string>> = {
   mails_failed: "mails (id) where status = 'failed'",
 }
 
-/** Builds the missing indexes. No other process may write. */
+/** Builds the missing indexes. Call this only while no other process writes. */
 export async function buildIndexes(client: IndexClient): Promise<void> {
   for (const [name, definition] of Object.entries(indexes))
     await client.query(`create index if not exists ${name} on ${definition}`)

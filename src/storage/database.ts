@@ -26,9 +26,9 @@ export interface Queryable {
 export interface Database extends Queryable {
   readonly kind: 'postgres' | 'embedded'
   /**
-   * Runs `work` in one transaction. Commits when it resolves, and rolls back when it throws. Inside, use only the given
-   * `tx`. On the embedded database, any other query would wait forever.
-   * @param options.timeoutMs for each statement, if the default of one second is too short
+   * Runs `work` in one transaction. Commits when `work` resolves, and rolls back when it throws. Inside, use only the
+   * given `tx`. On the embedded database, any other query would wait forever.
+   * @param options.timeoutMs the timeout of each statement, if the default of one second is too short
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs: number }): Promise<T>
   close(): Promise<void>

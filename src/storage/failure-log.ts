@@ -20,7 +20,7 @@ interface Dependencies {
  * the last line. Any other error is a bug, so each one is logged with its stack.
  */
 export function createFailureLog({ logger, clock }: Dependencies): FailureLog {
-  /** By text and SQLSTATE, so that an outage does not hide a faulty statement. */
+  /** Counts failures by text and SQLSTATE, so that an outage does not hide a faulty statement. */
   const throttle = createLogThrottle(clock)
   return (text, error, fields) => {
     if (!(error instanceof StorageError || error instanceof ScriptError)) {

@@ -89,9 +89,9 @@ async function applyPending(
         if (sql === 'COMMIT;') onApplied(noted)
         return result
       } catch (error) {
-        // The runner reduces the driver's error to a text without the SQLSTATE. This keeps the original.
+        // The runner reduces the driver's error to a text without the SQLSTATE, so the original error is kept here.
         failure ??= error
-        // The runner leaves the transaction open, and its lock could not be released in it.
+        // The runner leaves the failed transaction open, and could not release its lock inside it.
         await client.query('rollback').catch(() => {})
         throw error
       }

@@ -77,7 +77,7 @@ export async function openStorage(
   try {
     return await withRedis(storage, opened, dependencies)
   } catch (error) {
-    // An open database would keep the folder locked and the process running.
+    // If the database stayed open, it would keep the folder locked and the process running.
     await opened.database.close()
     throw error
   }
@@ -165,7 +165,7 @@ async function openProductionDatabase(
         return database.close()
       },
     },
-    // If the listener has another address, it may be down while Postgres is up.
+    // A listener with another address may be down while Postgres is up, so it does not report the state of Postgres.
     listen: postgresListener(postgres_listen || url, postgres_listen === '' ? state : undefined),
   }
 }

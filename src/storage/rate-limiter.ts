@@ -56,7 +56,7 @@ export const limitNames: Readonly<Record<RateLimiterName, LimitNames>> = {
   bad_keys: { policy: 'bad_keys', key: 'auth.rate_limits.bad_keys' },
 }
 
-/** @param name part of the keys in Redis, so that replicas share the limit and different limits do not */
+/** @param name part of the keys in Redis; replicas share a limit by its name, and different limits stay separate */
 export function createRateLimiter(
   name: string,
   limit: Limit | null,
@@ -110,7 +110,7 @@ function shortKey(key: string): string {
   return key.length <= 64 ? key : `#${hash('sha256', key, 'base64url')}`
 }
 
-/** A refused call is not counted, because its count would outlast the refunds. */
+/** A refused call is not counted. If it were, the refunds of allowed calls would not make room again. */
 const CONSUME = defineScript(
   'take_place',
   `

@@ -33,9 +33,9 @@ export function failureOf(error: Error, wasConnected: boolean): Failure | undefi
 }
 
 /**
- * Returns what a failure means for the health of the target. A client must not be able to take a target out of service.
- * For example, a service may close the connection when a body stops, or may repeat the client's bytes in an invalid
- * response.
+ * Returns what a failure means for the health of the target. A failure that a client can cause is `inconclusive`, so
+ * that no client can take a target out of service. For example, a target may close the connection when the client's
+ * body stops. A target may also repeat the client's bytes in an invalid response.
  * @param body streamed to the target, if any
  */
 export function resultOf(
@@ -94,11 +94,12 @@ export function isRetryable(
   error: Error,
 ): boolean {
   if (body === null ? hasBody && failure === 'silent' : !body.isUnread) return false
-  // Nothing was sent, so every method can be retried. A retry on the same endpoint would fail again.
+  // Nothing was sent, so every method can be retried. The same endpoint would fail again, so another endpoint is
+  // needed.
   if (failure === 'unreachable') return upstream.hasAlternatives()
   // A timeout is not retried, because the client has already waited long enough.
   return idempotentMethods.has(request.method ?? '') && !isTimeout(error)
 }
 
-/** Sending these twice has the effect of sending them once (RFC 9110 §9.2.2). */
+/** The methods for which a second request has no additional effect (RFC 9110 §9.2.2). */
 const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])

@@ -36,7 +36,7 @@ export interface ForwardOptions {
   readonly responseHeaderRules: ResponseHeaderRules | undefined
   /** Receives a function that ends an endless response. @returns a function to call when it has ended */
   onEventStream(end: () => void): () => void
-  /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
+  /** Whether the client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
   /** Set if the client requests a WebSocket. The gateway then requests one from the upstream. */
   readonly webSocket?: WebSocketHandshake | undefined

@@ -67,14 +67,16 @@ async function readSmallBody(options: ForwardOptions): Promise<ReadAhead> {
   return readAhead(request, { contentLength, maxBytes: maxBodyBytes, idleTimeoutMs: bodyIdleTimeoutMs })
 }
 
-/** A request that is already counted waits as long as for a response, because a refusal would waste the use. */
+/**
+ * A request that is already counted may wait for a connection as long as for a response. A refusal would waste the use.
+ */
 function waitOfCounted({ responseTimeoutMs }: ForwardOptions): Wait {
   return { ms: responseTimeoutMs, refusal: 'upstream_timeout' }
 }
 
 /**
  * Sends the request to one endpoint, within the span of this attempt.
- * @param resendCount how often the request was sent previously
+ * @param resendCount how many times the request was sent before
  * @param read the part of the body that was read before the connection was taken
  */
 function sendOnce(
@@ -104,7 +106,7 @@ function sendOnce(
       options,
       endpoint,
       body: stream,
-      // The client received its `100 Continue` before the read.
+      // If the body was read in advance, the client has already received `100 Continue`.
       sendsContinue: options.expectsContinue && read === undefined,
       mayRetry: resendCount < upstream.retries,
       span,
@@ -126,8 +128,8 @@ function streamOf(
 }
 
 /**
- * Returns the body that was read, if it is whole. A chunked body stays chunked: undici declares the length of a buffer,
- * but not of a stream.
+ * Returns the body that was read, if it is whole. A chunked body becomes a stream, so that it stays chunked. undici
+ * declares the length of a buffer, but not of a stream.
  */
 function wholeBody({ contentLength }: ForwardOptions, read: ReadAhead | undefined): Buffer | Readable | null {
   if (read === undefined) return null

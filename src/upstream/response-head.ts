@@ -48,7 +48,7 @@ export function relayHeaders(
     if (lower === 'x-request-id') hasRequestId = true
   }
   let relayed = connectionOptions === undefined ? fields : without(connectionOptions, fields)
-  // Otherwise clients would wait for a body that does not follow (RFC 9110 §8.6).
+  // With this header, clients would wait for a body that does not follow (RFC 9110 §8.6).
   if (status === 204 || status < 200) relayed = without(lengthOnly, relayed)
   if (trailerFields !== undefined && isChunked && canSendTrailers) relayed.push(...trailerFields)
   if (rules !== undefined) relayed.push(...rules.set)
@@ -70,8 +70,8 @@ export function relayTrailers(
 }
 
 /**
- * undici decodes only `chunked`, and only once (RFC 9112 §6.1). It does not decode `identity`, which RFC 7230 removed,
- * or `chunked` followed by a tab.
+ * Returns whether undici can decode the transfer coding. undici decodes only `chunked`, and only once (RFC 9112 §6.1).
+ * It does not decode `identity`, which RFC 7230 removed, or `chunked` followed by a tab.
  */
 function isOnlyChunked(value: string): boolean {
   return value === 'chunked' || /^chunked *$/i.test(value)
@@ -103,7 +103,7 @@ function without(names: ReadonlySet<string>, fields: string[]): string[] {
   return others
 }
 
-/** Keeps every byte, because Node writes latin1. */
+/** Decodes as latin1. Node also writes latin1, so every byte stays the same. */
 function text(bytes: Buffer | string | undefined): string {
   return typeof bytes === 'string' ? bytes : (bytes as Buffer).toString('latin1')
 }
@@ -135,7 +135,10 @@ const droppedNames = new Set([
   'alternate-protocol',
 ])
 
-/** An event stream does not end by itself. @param fields response headers, alternating names and values */
+/**
+ * Returns whether the response is an event stream, which does not end by itself.
+ * @param fields response headers, alternating names and values
+ */
 export function isEventStream(fields: readonly string[]): boolean {
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i]?.toLowerCase() === 'content-type') return /^text\/event-stream\b/i.test(fields[i + 1] ?? '')

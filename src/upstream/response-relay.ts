@@ -122,7 +122,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     try {
       response.writeHead(status, reasonPhrase(status, statusText), fields)
     } catch (error) {
-      // Otherwise the invalid phrase would also break the refusal.
+      // The invalid reason phrase would also break the refusal.
       response.statusMessage = ''
       throw error
     }
@@ -282,7 +282,8 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#leave(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome), next)
     if (outcome instanceof Error) observer.onRefused(outcome)
     else {
-      // If the response ended before the request body, the rest of that body precedes the client's next request.
+      // If the response ended before the request body, the rest of that body must be read before the client's next
+      // request.
       if (outcome === 'complete') lingeringClose(request, response, false)
       observer.onEnd(outcome)
     }

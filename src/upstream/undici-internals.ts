@@ -26,9 +26,10 @@ export function correctUndici(
 
 /**
  * Hides the error code ECONNRESET from the listeners that `addListeners` adds. undici treats a reset as the end of a
- * response. A response cut off by a reset would look complete, and a paused one would end the process.
+ * response. A response that a reset cuts off would look complete. If that response were paused, undici would end the
+ * process.
  *
- * Can go when undici does not treat a reset as an end. https://github.com/nodejs/undici/pull/784
+ * Remove this when undici does not treat a reset as an end. https://github.com/nodejs/undici/pull/784
  */
 function aroundErrors(socket: Socket, addListeners: () => void): void {
   let code: string | undefined
@@ -58,15 +59,15 @@ interface Parser {
  * Corrects undici's response parser to follow RFC 9110 and 9112. Call this once for each connection that undici has
  * taken over.
  *
- * - undici fails on an unexpected `100`, which RFC 9110 §15.2 requires to ignore. undici ignores a 101 without an
- *   upgrade, and llhttp reports the upgrade of every real 101. So a `100` is passed on as a 101. Can go when undici
- *   ignores a `100`. https://github.com/nodejs/undici/issues/197
+ * - RFC 9110 §15.2 requires that an unexpected `100` is ignored, but undici fails on it. undici ignores a 101 without
+ *   an upgrade, and llhttp reports the upgrade of every real 101. So a `100` is passed on as a 101. Remove this when
+ *   undici ignores a `100`. https://github.com/nodejs/undici/issues/197
  * - llhttp applies connection-specific headers in trailers or in an informational response to the response itself
- *   (RFC 9110 §6.5.1). It then rejects the next response on the connection. undici uses the response head, and
- *   closes the connection if the head requires that. Can go when llhttp also uses the head.
+ *   (RFC 9110 §6.5.1). llhttp then rejects the next response on the connection. undici uses the response head, and
+ *   closes the connection if the head requires that. Remove this when llhttp also uses the head.
  *   https://github.com/nodejs/llhttp/pull/94
  * - An HTTP/1.0 response has no transfer coding. If it has the header, its framing is doubtful and the connection
- *   must be closed (RFC 9112 §6.1). Can go when llhttp does so. https://github.com/nodejs/llhttp/issues/354
+ *   must be closed (RFC 9112 §6.1). Remove this when llhttp closes it. https://github.com/nodejs/llhttp/issues/354
  */
 function correctParser(socket: Socket): void {
   const parser = parserOf(socket)

@@ -96,7 +96,9 @@ export function createDailyCounter({
     })
   }
 
-  /** If the record has a use left, the record wins over Redis. */
+  /**
+   * Decides a use after Redis reported that none is left. If the record in Postgres has a use left, the record decides.
+   */
   async function decideFull(use: Use): Promise<UseResult> {
     const { userId, day } = use
     const record = await reads.read(userId)
@@ -115,7 +117,8 @@ export function createDailyCounter({
       if (hint === 'full') await correctHint(userId, day, used)
       return { counted, used }
     }
-    // A use of an earlier day than the record's is refused too, so the count is raised to the limit.
+    // A use is also refused if the record already has a later day. Its count is then low, so the limit is reported
+    // instead.
     const usedToday = Math.max(used, dailyLimit)
     if (hint !== 'unknown') await correctHint(userId, day, usedToday)
     return { counted, used: usedToday, reason: 'spent', day }
@@ -123,7 +126,7 @@ export function createDailyCounter({
 
   const batches = {
     ...batchBounds,
-    // Around midnight, two days occur.
+    // Around midnight, uses of two days arrive.
     areAlike: (first: Use, later: Use) => first.day === later.day,
   }
   const decide = createBatches<Use, UseResult>({ ...batches, run: decideTogether })
@@ -145,7 +148,10 @@ function usedOn({ daily_usage, last_usage_date }: UsageRecord, day: string): num
   return last_usage_date === day ? daily_usage : 0
 }
 
-/** Shares one read per user. Otherwise a user without uses who keeps trying would take all connections of the pool. */
+/**
+ * Shares one read per user. Without this, a user without remaining uses could occupy all connections of the pool by
+ * trying again.
+ */
 function createSingleFlight(store: UsageStore) {
   const inFlight = new Map<number, ReturnType<UsageStore['read']>>()
   return {

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
 export interface ExhaustedUsers {
-  /** Whether the record showed no uses left on that day. @param day `YYYY-MM-DD` */
+  /** Returns whether the record showed no uses left on that day. @param day `YYYY-MM-DD` */
   has(userId: number, day: string): boolean
   /** Call it before the record is read. The callback caches a refusal, except if a record changed during the read. */
   beginRead(): (userId: number, day: string) => void

@@ -10,7 +10,10 @@ export interface UsageHint {
    * @throws ScriptError within 150 ms
    */
   reserve(userIds: UserIds, day: string, limit: number): Promise<readonly ('room' | 'full' | Error)[]>
-  /** Sets the count to the value of the record. @throws ScriptError within 150 ms */
+  /**
+   * Sets the count to the value stored in Postgres.
+   * @throws ScriptError if Redis fails or does not respond within 150 ms
+   */
   set(userId: number, day: string, used: number): Promise<void>
 }
 
@@ -29,7 +32,7 @@ export function createUsageHint(keyValue: ScriptRunner): UsageHint {
   }
 }
 
-/** A key of another type fails by itself, and a value that is not a number counts as full. */
+/** A key of the wrong Redis type fails separately, without the others. A value that is not a number counts as full. */
 const RESERVE = defineScript(
   'reserve_uses',
   `

@@ -101,7 +101,9 @@ function createWaitingUsers(database: Database) {
 
 interface CountedRow {
   readonly id: number
-  /** The uses of the day before this statement, plus the uses that `nextCount` has already handed out. */
+  /**
+   * The uses that were counted on this day before the statement, plus the uses that `nextCount` has handed out since.
+   */
   used: number
   readonly used_after: number
 }
@@ -156,7 +158,7 @@ select id, used, coalesce(daily_usage, used) as used_after
 from locked left join counted using (id)`)
 
 const COUNT_UNLOCKED = countStatement('skip locked')
-/** For one user at a time. */
+/** Waits for a locked row, so it is called for one user at a time. */
 const COUNT_WAITING = countStatement('')
 
 /** Returns no row if it counted nothing. Without arrays, a single use takes little longer than a plain update. */

@@ -19,7 +19,7 @@ export type UserChange =
 /** Stores the events and notices of changes in the transaction of the changes. */
 export type RecordUserChanges = (tx: Queryable, changes: readonly UserChange[]) => Promise<void>
 
-/** Ignores the password, and a plan that was set to its old value. */
+/** Returns the changes from the record `before` to the record `user`. A changed password is not among them. */
 export function changesBetween(before: User, user: User): UserChange[] {
   const changes: UserChange[] = []
   if (before.email !== user.email)

@@ -79,7 +79,10 @@ function searchUsers(
   return `select * from ((${byEmail}) union (${byId})) u order by ${emailBytes} limit ${bound}`
 }
 
-/** The smallest text that is greater, by UTF-8 bytes, than all texts with the prefix. Undefined if there is none. */
+/**
+ * Returns the smallest text that is greater, by UTF-8 bytes, than all texts with the prefix; undefined if there is
+ * none.
+ */
 function successorOf(prefix: string): string | undefined {
   const points = Array.from(prefix, character => character.codePointAt(0) ?? 0)
   for (let last = points.pop(); last !== undefined; last = points.pop()) {

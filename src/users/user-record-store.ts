@@ -23,8 +23,8 @@ export const userColumns =
   'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at, u.email_verified_at'
 
 /**
- * Stores a user and the subscription, both with the same plan. Waits for a concurrent registration of the same email,
- * as a unique violation would.
+ * Stores a user and the subscription, both with the same plan. If the same email is being registered at the same time,
+ * waits until that registration ends.
  * @param start values that differ from plan `free` and an unverified email
  * @returns undefined if the email is in use
  */
@@ -49,7 +49,10 @@ export async function insertUser(
   return user
 }
 
-/** Locks until the transaction ends. Logins and rotations only share the key, so they are not blocked. */
+/**
+ * Locks the user until the transaction ends. Logins and rotations are not blocked, because they only need a shared lock
+ * of the key.
+ */
 export async function lockUser(tx: Queryable, id: number): Promise<User | undefined> {
   const [user] = await tx.query<User>(
     `select ${userColumns} from users u where u.id = $1 for no key update`,
@@ -60,7 +63,7 @@ export async function lockUser(tx: Queryable, id: number): Promise<User | undefi
 
 /**
  * Changes the given fields. A new plan is also stored in the subscription.
- * @throws StorageError for which `isEmailTaken` is true if an active or inactive user has the email
+ * @throws StorageError if another user, active or inactive, has the email; `isEmailTaken` is then true
  */
 export async function updateUser(
   queryable: Queryable,
@@ -109,12 +112,15 @@ export async function changeOfUser(
   })
 }
 
-/** Whether a change failed because another account has the email (a unique violation). */
+/** Returns whether a change failed because another account has the email (a unique violation). */
 export function isEmailTaken(error: unknown): boolean {
   return error instanceof StorageError && error.code === '23505'
 }
 
-/** A call that waits for a user's row lock occupies a connection. In this queue only one call per user waits. */
+/**
+ * Creates a queue in which only one call per user waits for the user's row lock, because a waiting call occupies a
+ * connection.
+ */
 export function createUserQueue(): CoalescingQueue<number> {
   return createCoalescingQueue(isStorageError)
 }

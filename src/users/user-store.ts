@@ -16,7 +16,10 @@ interface PasswordRecord {
   id: number
   is_active: 0 | 1
   password_hash: string
-  /** Read in the same statement as the hash, because a password change ends sessions opened with the old password. */
+  /**
+   * Read in the same statement as the hash. If the password changes during a login, the new session has the old epoch,
+   * so it is not active.
+   */
   session_epoch: number
 }
 
@@ -72,8 +75,8 @@ export interface UserStore {
 
 /**
  * Every method throws StorageError when the store fails.
- * @param recordChanges called in the transaction of a change, with the user locked; the records of one user
- *   are therefore in commit order. Without it, most changes are one statement.
+ * @param recordChanges called in the transaction of a change, with the user locked, so the changes of one user are
+ *   recorded in the order of their commits. Without `recordChanges`, most changes are one statement.
  */
 export function createUserStore(database: Database, recordChanges?: RecordUserChanges): UserStore {
   function change<T>(work: (queryable: Queryable) => Promise<T>, hasMore: boolean): Promise<T> {
@@ -203,7 +206,7 @@ export async function endSessions(tx: Queryable, userId: number): Promise<boolea
 
 /**
  * Marks the refresh tokens that the raised epoch invalidated. Records that a rotation has locked are skipped without
- * waiting. Their epoch is outdated, and their successors copy that epoch.
+ * waiting. These records and their successors have the old epoch, so they are invalid even without the mark.
  */
 async function revokeRefreshTokens(tx: Queryable, userId: number): Promise<void> {
   await tx.query(

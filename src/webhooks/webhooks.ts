@@ -27,7 +27,7 @@ export interface Webhooks {
    * @throws StorageError
    */
   register(userId: number, url: unknown, precondition: TransactionStep): Promise<RegisteredWebhook>
-  /** Does nothing if there is none. @throws StorageError */
+  /** Does nothing if the user has no webhook. @throws StorageError */
   remove(userId: number): Promise<void>
 }
 

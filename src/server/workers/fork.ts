@@ -26,9 +26,9 @@ export interface ExitStatus {
 export type Fork = () => WorkerProcess
 
 /**
- * glibc keeps freed memory for each thread, after blocks of the same size were freed. This was 19 MiB for every thread
- * that hashed a password. With this setting, blocks above this number of bytes return to the system. It is read only at
- * the start of a process.
+ * The threshold in bytes above which freed blocks return to the system at once. By default, glibc raises its threshold
+ * and keeps freed memory for each thread. This was 19 MiB for every thread that hashed a password. The setting is read
+ * only at the start of a process.
  */
 const allocation = { MALLOC_MMAP_THRESHOLD_: '1048576' }
 
@@ -52,7 +52,8 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
       return failedFork(Promise.resolve(reasonOf(error)))
     }
     const { pid } = worker.process
-    // An `error` event follows. Without a pid, a signal would go to the process group of this process.
+    // The fork failed, and an `error` event follows. Without a pid, a signal would go to the process group of this
+    // process.
     if (pid === undefined) {
       return failedFork(new Promise(resolve => worker.once('error', error => resolve(reasonOf(error)))))
     }
@@ -67,7 +68,7 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
         resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) }),
       )
     })
-    // The process exists, so an error concerns a single message.
+    // The process exists, so an error concerns a single message and is ignored.
     worker.on('error', () => {})
     void ended.then(channel.close)
     return {

@@ -1,5 +1,5 @@
-// Merges the metrics of workers, including exited workers. Prometheus would treat a falling counter as a reset and
-// overcount.
+// Merges the metrics of workers, including exited workers. Without the exited workers, counters would fall. Prometheus
+// would treat this as a reset and count too much.
 import { mergedCounters } from '../../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 

@@ -79,7 +79,10 @@ export async function serveByWorkers({ startConfig, config, logger }: GatewayPro
   }
 }
 
-/** Includes replacements that started in between with the active configuration. @returns the first failure */
+/**
+ * Prepares every worker, including replacements that started in between with the active configuration.
+ * @returns the first failure
+ */
 async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promise<PrepareReply | undefined> {
   const prepared = new Map<WorkerSlot, number | undefined>()
   const unprepared = () => slots.filter(slot => slot.pid() !== undefined && slot.pid() !== prepared.get(slot))
@@ -92,7 +95,10 @@ async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promi
   return undefined
 }
 
-/** Replaces a worker that does not activate the configuration in time. Otherwise it would use the old one forever. */
+/**
+ * Activates the prepared configuration in a worker. If the worker does not do this in time, it would use the old
+ * configuration forever, so it is replaced.
+ */
 async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Promise<void> } | undefined> {
   const pid = slot.pid()
   const hasActivated = await slot.call('finish', prepareTimeoutMs, 'commit')

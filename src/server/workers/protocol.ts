@@ -10,8 +10,8 @@ export type WorkerApi = {
   /** Serves clients with this configuration. Replies when the worker listens, or with the reason of a failure. */
   serve(config: Config): Promise<{ address: string } | { error: string }>
   /**
-   * Builds another configuration, without using it for requests yet. If it fails, replies with the reason, and with the
-   * code of a machine failure.
+   * Builds another configuration, without using it for requests yet. If it fails, replies with the reason. If the
+   * machine caused the failure, the reply also has the error code.
    */
   prepare(config: Config): Promise<PrepareReply>
   /** Activates the prepared configuration, or discards it. */
@@ -31,7 +31,7 @@ export interface PrepareReply {
 }
 
 export type PrimaryApi = {
-  /** Sent once, when the worker accepts calls. Earlier calls to it are lost. */
+  /** Sent once, when the worker accepts calls. Earlier calls to the worker are lost. */
   hello(): Promise<void>
   /** Replies `true` when every worker has received every change that is already committed. */
   changes_visible(): Promise<true>

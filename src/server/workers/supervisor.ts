@@ -108,7 +108,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     },
     async end(time) {
       isEnding = true
-      // Slightly less time, so that the worker exits by itself before it is killed.
+      // The worker gets slightly less time, so that it exits by itself before it is killed.
       if (isServing) void worker?.channel.call('drain', undefined, time * 0.95)
       else worker?.kill()
       const late = setTimeout(() => worker?.kill(), time)

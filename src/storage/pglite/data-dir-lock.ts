@@ -24,8 +24,8 @@ const TAKEOVER_TIMEOUT_MS = 5_000
 
 /**
  * Acquires `<dir>/peage.lock`. If the process of an existing lock has ended, its lock is taken over. A process is
- * identified by its pid and start time. A reused pid (process 1 of every container) then does not lock the folder
- * forever.
+ * identified by pid and start time, because pids are reused. For example, every container has a process 1. With the pid
+ * only, an old lock could lock the folder forever.
  * @returns `release` releases the folder; a second call has no effect
  * @throws DataDirLocked if the process of the lock is running
  */

@@ -80,11 +80,14 @@ function unwritable(dir: string, error: unknown): Error {
 
 interface Opened {
   pglite: PGlite
-  /** The migrations that the prepared folder contains, at the first start. */
+  /** The migrations that the prepared folder already contained; empty if it was not used. */
   prepared: readonly string[]
 }
 
-/** Created under another name, because a killed first start must not leave half a database. */
+/**
+ * Opens the database in its folder. A new database is created under another name and then renamed, because a killed
+ * first start must not leave half a database.
+ */
 async function openFolder(dir: string): Promise<Opened> {
   const folder = join(dir, 'postgres')
   if (existsSync(folder)) {
@@ -110,7 +113,7 @@ function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite
     ...options,
     relaxedDurability: false,
     pgliteWasmModule: pgliteModule(),
-    // The size of a log file in MB, instead of 16.
+    // The size of a log file in MB. The default is 16.
     initDbStartParams: ['--wal-segsize=1'],
     startParams: [...PGlite.defaultStartParams, ...SETTINGS],
     parsers: { [types.INT8]: Number, [types.DATE]: value => value },
@@ -168,7 +171,7 @@ function queryable(runner: Pick<PGlite, 'query'>): Queryable {
   }
 }
 
-/** Inside one process, no notification is lost. */
+/** Listens without reconnecting, because no notification is lost inside one process. */
 function listenerOf(pglite: PGlite): Listen {
   return (channels, { onNotification, onLost, onListening }) => {
     const listening = Promise.all(

@@ -5,7 +5,7 @@ import { Client, Pool, type PoolConfig, type QueryConfig } from 'pg'
  * Limits the time of one statement. pg also reads `query_timeout` of a statement, but documents only the option of the
  * pool.
  *
- * Can go when pg documents it. https://github.com/brianc/node-postgres/pull/2655
+ * Remove this when pg documents `query_timeout` of a statement. https://github.com/brianc/node-postgres/pull/2655
  */
 export function withTimeout<Statement extends QueryConfig>(
   statement: Statement,
@@ -18,10 +18,10 @@ const MAX_OPENING = 2
 
 /**
  * Creates a pool that opens at most two connections at once. A server starts a process for each connection. After a
- * restart, it cannot start all of them in time. Every attempt would time out, be repeated, and delay the others again.
- * pg reads `options.max` before it opens a connection, so the limit is zero while two connections are opening.
+ * restart, it cannot start all of them in time. Every attempt would time out, be repeated, and delay the other attempts
+ * again. pg reads `options.max` before it opens a connection, so the limit is zero while two connections are opening.
  *
- * Can go when pg limits the connections that it opens at once. https://github.com/brianc/node-postgres/issues/3081
+ * Remove this when pg limits the connections that it opens at once. https://github.com/brianc/node-postgres/issues/3081
  * @param config `max` is the maximum number of connections
  */
 export function createPool(config: PoolConfig & { max: number }): Pool {
@@ -42,11 +42,13 @@ export function createPool(config: PoolConfig & { max: number }): Pool {
   }
 
   const pool = new Pool({ ...config, Client: CountedClient })
-  // A request to a full pool waits in its queue, which also gets released connections.
+  // A request to a full pool waits in the pool's queue. Connections that are released also go to this queue.
   Object.defineProperty(pool.options, 'max', { get: () => (opening < MAX_OPENING ? config.max : 0) })
   pool.on('connect', openNext)
 
-  /** Opens one more connection for the requests in the queue. Its release gives it to the first of them. */
+  /**
+   * Opens one more connection for the requests in the queue. When it is released, the first of these requests gets it.
+   */
   function openNext(): void {
     if (pool.waitingCount === 0 || pool.totalCount >= config.max) return
     pool.connect().then(

@@ -30,7 +30,7 @@ export function postgresListener(url: string, state?: PostgresState): Listen {
           stream: () => socket,
         })
       } catch {
-        // A certificate file in the address is unreadable now.
+        // The address names a certificate file that cannot be read now.
         handlers.onLost()
         scheduleReconnect()
         return

@@ -4,7 +4,10 @@ import { type Prepared, type Queryable, StorageError, textOf } from '../database
 import { toStorageError } from '../driver-error.ts'
 import { withTimeout } from './pg-internals.ts'
 
-/** Together with the connection timeout, a request gets its response within 2 s while storage is down. */
+/**
+ * The time limit of a statement. Together with the connection timeout, a request takes at most 2 s while storage is
+ * down.
+ */
 export const STATEMENT_TIMEOUT_MS = 1_000
 
 /** SQLSTATEs for a prepared statement that is missing, a duplicate, or older than a migration of its types. */
@@ -23,7 +26,8 @@ export function createQuery(pool: Pool): Queryable['query'] {
     try {
       return await run(sql)
     } catch (error) {
-      // A transaction pooler provides another connection each time. The failed statement has changed nothing.
+      // Behind a transaction pooler, each statement may use another connection, so the prepared statement may be
+      // missing. The failed statement has changed nothing, so it is sent again unprepared.
       if (!(error instanceof StorageError && UNPREPARED_STATES.has(error.code ?? ''))) throw error
       mayPrepare = false
       return run(sql.text)

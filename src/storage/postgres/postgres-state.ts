@@ -13,10 +13,10 @@ interface Options {
   now(): number
 }
 
-/** A single lost connection is replaced within this time. */
+/** How long failures must last until Postgres counts as down. A single lost connection is replaced within this time. */
 const confirmMs = 1_000
 
-/** Reports Postgres as down if nothing has succeeded for one second and the connection is what fails. */
+/** Reports Postgres as down if connections fail and no query has succeeded for one second. */
 export function createPostgresState({ log, now }: Options): PostgresState {
   let succeededAtMs = Number.NEGATIVE_INFINITY
   let failingSinceMs: number | undefined

@@ -28,7 +28,7 @@ export async function warmUp(pool: Pool, maxConnections: number): Promise<Warmup
   let tries = 2 * maxConnections
   let lateReason = ''
 
-  /** Keeps each connection until the last is open. Otherwise the pool would return the same one again. */
+  /** Keeps each connection until the last is open. Without this, the pool would return the same connection again. */
   async function openNext(): Promise<string | undefined> {
     if (pool.totalCount >= maxConnections) return undefined
     if (performance.now() > deadline) return `not finished within ${WARMUP_TIMEOUT_MS / 1_000} s${lateReason}`

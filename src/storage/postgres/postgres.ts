@@ -36,13 +36,19 @@ export interface PostgresDatabase extends Database {
   migrate(log?: MigrationLog): Promise<string[]>
 }
 
-/** For a pool slot or a new connection. With the statement, it limits a request to 2 s while storage is down. */
+/**
+ * Time limit for a free or new connection. Together with the limit of the statement, a request takes at most 2 s while
+ * storage is down.
+ */
 const CONNECT_TIMEOUT_MS = 500
-/** The server times out earlier, if it responds at all. Its error shows that it is up, and what it waited for. */
+/**
+ * How much earlier the server ends a statement by itself. The server's error proves that it is up, and shows what it
+ * waited for.
+ */
 const SERVER_LEAD_MS = 100
-/** For the first statement of a new connection, between connecting and the query. */
+/** Time limit of the setup statement on a new connection, after connecting and before the first query. */
 const VERIFY_TIMEOUT_MS = 400
-/** Connections stay open for a minute after a start or a burst of requests. */
+/** How long unused connections stay open after a start or a burst of requests. */
 const IDLE_TIMEOUT_MS = 60_000
 const STANDBY = 'database: the server is a standby and does not accept writes'
 const FAILED_TRANSACTION = '25P02'

@@ -9,8 +9,8 @@ export type RedisAddress = string | { cluster: string[] } | { sentinels: string[
 const connectTimeoutMs = 1_000
 
 /**
- * Queues nothing without a connection, and sends nothing twice. There is no `commandTimeout`, because a Cluster tries a
- * command several times, and a deadline must include all attempts.
+ * Without a connection, a command fails at once and is not queued. No command is sent twice. There is no
+ * `commandTimeout`, because a Cluster tries a command several times, and a deadline must include all attempts.
  */
 const failFast = {
   connectTimeout: connectTimeoutMs,
@@ -55,9 +55,9 @@ export function connectRedis(
 }
 
 /**
- * Reconnects when a server has become a replica. After a failover, the address leads to another server, but the former
- * primary keeps the connection open and refuses every script. It may also be the only server, so the gateway does not
- * reconnect at each refusal.
+ * Reconnects when a server has become a replica. After a failover, the address leads to another server. The former
+ * primary keeps the connection open and refuses every script. If the replica is the only server, reconnecting does not
+ * help, so the gateway does not reconnect at each refusal.
  */
 function leaveReplicas(onReplica: (reason: string) => void): (error: Error) => boolean {
   let leftAt = Number.NEGATIVE_INFINITY

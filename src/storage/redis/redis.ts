@@ -13,16 +13,17 @@ export interface RedisHooks {
 
 /** The maximum time that a guard waits for Redis, so that no request hangs. */
 const COMMAND_TIMEOUT_MS = 150
-/** The part of that time for which scripts wait for a slow pipeline. */
+/** How long a script waits for a slow pipeline before it is sent. This is a part of the 150 ms. */
 const MAX_PIPELINE_WAIT_MS = 5
-/** Limits one write to Redis. In a longer pipeline, a script does not cost less. */
+/** Limits the size of one write to Redis. In a longer pipeline, a script does not cost less. */
 const MAX_SCRIPTS_IN_PIPELINE = 100
 /** The interval between checks of a server that is down. */
 const CHECK_INTERVAL_MS = 500
 
 /**
- * Uses every command of the gateway's scripts, on a key with their prefix. A server may reply to PING and still refuse
- * scripts. For example, the user may lack the right, the server may be a replica, or its memory may be full.
+ * Checks whether Redis runs scripts, with every command that the gateway's scripts use. A server may reply to PING and
+ * still refuse scripts. For example, the user may lack the right, the server may be a replica, or its memory may be
+ * full.
  */
 const CHECK = defineScript(
   'check_redis',
@@ -38,9 +39,9 @@ return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}
 const CHECK_KEY = 'peage:limit:check'
 
 /**
- * Connects in the background and retries forever. If a server is down at the start, it is used when it is up. After a
- * command without a response, or a failed check, only occasional checks are sent until one succeeds. During that time,
- * no request waits the 150 ms.
+ * Connects in the background and retries forever. If a server is down at the start, it is used when it is up. If a
+ * command gets no response or a check fails, only occasional checks are sent until one succeeds. Until then, requests
+ * do not wait the 150 ms.
  */
 export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
   /** Whether the last check of this connection succeeded, and nothing has timed out since. */

@@ -35,8 +35,8 @@ export interface Waiter {
 
 /**
  * The client of a request that waits for a connection, and later for its upstream. The relay and the tunnel implement
- * `Waiter`, so a request that does not queue needs no function for it. V8 would keep that function, and its request, in
- * memory until the next full collection.
+ * `Waiter` themselves, so a request that does not queue needs no additional function. V8 would keep this function, and
+ * its request, in memory until the next full collection.
  */
 export interface WaitingClient {
   waiter: Waiter | undefined
@@ -64,7 +64,10 @@ export class EndpointRetired extends Error {
 
 type Settings = Pick<UpstreamConfig, 'connections' | 'connections_per_client' | 'connection_age' | 'timeouts'>
 
-/** By default a quarter of `connections`, or all of them below four, because a quarter would be zero. */
+/**
+ * By default a quarter of `connections`. If `connections` is below four, all of them, because a quarter would round
+ * down to zero.
+ */
 export function connectionsPerClient({
   connections,
   connections_per_client,
@@ -85,7 +88,7 @@ export function connectionLimitOf(name: string, config: UpstreamConfig): Connect
  */
 export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   let settings = initial
-  // All connections share it, because it caches TLS sessions.
+  // All connections share one connector, because it caches TLS sessions.
   let connect = createConnector(dial, settings.timeouts.connect)
   const connections = new Set<PooledConnection>()
   /** A stack, so that the most recently used connection is reused first. */
@@ -156,7 +159,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
     hasFree: () => free.length > 0 || hasRoom(),
     admits(client) {
       const most = connectionsPerClient(settings)
-      // If the share equals all connections, it is no separate limit, and the client waits like others.
+      // If a client may take all connections, its share is no separate limit. The client then waits like other clients.
       return most >= settings.connections || (counts.get(client) ?? 0) < most
     },
     reserve,

@@ -39,7 +39,7 @@ export class PooledConnection implements Connection {
   #socket: Socket | undefined
   /** The client whose share includes this connection; undefined while the connection is free. */
   holder: ClientKey | undefined
-  /** Whether the last attempt to open it failed. */
+  /** Whether the last attempt to open the connection failed. */
   hasFailed = false
   /** When the socket was opened, from `performance.now()`. */
   #openedAtMs = Number.POSITIVE_INFINITY
@@ -85,12 +85,13 @@ export class PooledConnection implements Connection {
         this.#socket = socket
         this.#openedAtMs = performance.now()
         // If the upstream closes while a part of the response is paused, undici 7 ends the process. So the response is
-        // resumed first. Can go with undici 8. https://github.com/nodejs/undici/issues/5360
+        // resumed first. Remove this workaround after the upgrade to undici 8.
+        // https://github.com/nodejs/undici/issues/5360
         socket.on('end', () => {
           if (socket === this.#socket) this.#inFlight?.onUpstreamEnd()
         })
       }),
-      // One request per connection. Otherwise a badly framed response could reach another client.
+      // Sends one request at a time. With several requests, a badly framed response could reach another client.
       pipelining: 1,
     })
     client.on('drain', () => this.#free())

@@ -7,8 +7,8 @@ import type { Target } from './target.ts'
 import { createWeightedRoundRobin } from './weighted-round-robin.ts'
 
 /**
- * Picks an endpoint. The guards check availability earlier, when a refusal does not waste a use. If no available
- * endpoint is left now, an unavailable one is picked.
+ * Picks an endpoint. The guards check availability earlier, when a refusal does not waste a use. If no endpoint is
+ * available any more, an unavailable endpoint is picked.
  * @param key the hash of the user, who keeps the same endpoint while it is available; undefined to take turns
  * @param tried endpoints on which this request has failed; they are avoided if possible
  * @param client endpoints where this client may take one more connection are preferred

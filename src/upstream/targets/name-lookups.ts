@@ -24,7 +24,10 @@ export interface LookupEvents {
   onAddresses(addresses: readonly string[]): void
   /** Called once when lookups begin to fail. Called with `undefined` when a lookup succeeds again. */
   onState(problem: string | undefined): void
-  /** Extra addresses are not used. Called once until the number is below the limit again. */
+  /**
+   * Called once when a name has too many addresses; the extra addresses are not used. Called again only if the number
+   * was below the limit in between.
+   */
   onTooMany(count: number): void
 }
 
@@ -38,7 +41,10 @@ const systemLookUp: LookUp = (name, family) =>
   promisify(lookup)(name, { all: true, family, order: 'verbatim' })
 
 export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
-  /** By name, the last lookup in the queue. Several watchers of one name take turns. */
+  /**
+   * Maps each name to the lookup at the end of its queue. If several watchers have the same name, their lookups run one
+   * after another.
+   */
   const underWay = new Map<string, Promise<unknown>>()
 
   async function inTurn<T>(name: string, look: () => Promise<T>): Promise<T> {
@@ -144,8 +150,8 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
 }
 
 /**
- * Returns IPv6 addresses only if there is no IPv4 address: usually both belong to the same machine. If one lookup
- * fails, the addresses stay unchanged.
+ * Returns IPv6 addresses only if there is no IPv4 address, because usually both belong to the same machine. If one
+ * lookup fails, the addresses stay unchanged.
  */
 async function addressesOf(
   name: string,

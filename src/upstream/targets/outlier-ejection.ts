@@ -10,7 +10,7 @@ export interface OutlierEjection {
   readmit(): void
 }
 
-/** How long a target is avoided the first time, and at most. The time doubles with each failed probe. */
+/** The minimum and maximum time for which an endpoint is avoided. The time doubles with each failed probe. */
 const initialEjectionMs = 1_000
 const maxEjectionMs = 30_000
 

@@ -1,4 +1,5 @@
-// Implements rendezvous hashing. A user keeps a choice while it exists. A new choice takes only its own share of users.
+// Implements rendezvous hashing. A user keeps the same choice while the choice exists. A new choice takes over only its
+// own share of users.
 
 /** Returns a 32-bit hash of the text (FNV-1a). It is the same in every process and replica. */
 export function hashText(text: string): number {
@@ -25,7 +26,10 @@ function mix(hash: number): number {
   return mixed ^ (mixed >>> 16)
 }
 
-/** The highest score wins. Over all keys, each name wins in proportion to its positive weight. */
+/**
+ * Returns the score of a name for a key. The name with the highest score is chosen. Over all keys, each name is chosen
+ * in proportion to its weight, which must be positive.
+ */
 export function score(key: number, name: number, weight: number): number {
   return weight / -Math.log(uniform(key, name))
 }

@@ -9,7 +9,7 @@ interface Options {
 }
 
 const intervalMs = 1_000
-/** Keeps the state of a target while a process does not reply for a moment. */
+/** How long the state of a target is kept without a report, because a process may not reply for a moment. */
 const forgetAfterMs = 60_000
 
 /** @returns a function that stops the log */

@@ -45,7 +45,7 @@ export function openTarget({ target, config: initial, lookups, events }: Options
   let config = initial
   let endpoints: readonly OpenEndpoint[] = []
   const retired = new Set<OpenEndpoint>()
-  /** From `performance.now()`. An address that is found after this time was added after the start. */
+  /** The end of the start, from `performance.now()`. An address that is found later was added after the start. */
   let startedAtMs = performance.now() + resolveWaitMs
   const open = (address: string | undefined) => {
     const initialHealth = performance.now() < startedAtMs ? 'passing' : 'unchecked'

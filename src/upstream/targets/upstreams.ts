@@ -15,7 +15,7 @@ import type { TargetStatus } from './target-status.ts'
 export interface Upstream {
   /** Returns whether a request that failed on one endpoint may find another. */
   hasAlternatives(): boolean
-  /** How often a request is sent again, if that is safe. */
+  /** How many times a request may be sent again, if that is safe. */
   readonly retries: number
   /** Milliseconds until the response head, and between two chunks of its body. */
   readonly timeouts: { readonly response: number; readonly idle: number }
@@ -34,7 +34,7 @@ export interface Upstream {
   readonly pickEndpoint: PickEndpoint
 }
 
-/** @param name contains everything that the connections of the target depend on */
+/** @param name contains every setting on which the connections of the target depend */
 export type ReuseTarget = (name: string, open: () => OpenTarget) => OpenTarget
 
 export interface Upstreams {
@@ -97,7 +97,7 @@ export function createUpstreams(
   }
 }
 
-/** The file was readable when the configuration was validated. */
+/** The file of `tls.ca` cannot be read. It was readable when the configuration was validated. */
 export class CertificateAuthorityError extends Error {
   override readonly name = 'CertificateAuthorityError'
 }

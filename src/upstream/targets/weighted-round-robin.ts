@@ -1,6 +1,7 @@
-// Implements weighted round-robin. The shares are exact over any run as long as the reduced sum of the weights.
+// Implements weighted round-robin. In any sequence of turns whose length is the reduced sum of the weights, the shares
+// are exact.
 
-/** How many sets of candidates are kept. More occur only if many targets fail in turn. */
+/** The maximum number of sets of candidates that are kept. More sets occur only if many targets fail in turn. */
 const maxSets = 64
 
 export interface WeightedRoundRobin {

@@ -62,8 +62,8 @@ class OpenTunnel implements Tunnel {
   close(code: CloseCode): void {
     if (this.#isClosing) return
     this.#isClosing = true
-    // The upstream is closed after the client's last frame is complete. Otherwise the upstream might not complete that
-    // frame.
+    // The upstream gets its Close frame after its current frame for the client is complete. After a Close frame, the
+    // upstream might not complete that frame.
     this.#toClient.closeWith(closeFrame(code, false), () =>
       this.#toUpstream.closeWith(closeFrame(1001, true), () => {}),
     )
@@ -99,7 +99,10 @@ class OpenTunnel implements Tunnel {
     this.#timers.push(setTimeout(work, delayMs))
   }
 
-  /** Everything that the side sent before an orderly end is still delivered. Replies to it are discarded. */
+  /**
+   * Ends the other side's connection when one side has closed. After an orderly end, everything that the closed side
+   * sent is still delivered. Replies to it are discarded.
+   */
   #onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
     if (!to.isOver) socket.destroy()
     if (socket.destroyed) {

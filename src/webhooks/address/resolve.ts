@@ -18,8 +18,8 @@ export interface DestinationRules {
 }
 
 /**
- * Finds the addresses of the host. A single non-public address makes the host forbidden. Otherwise its name server
- * could choose which address the gateway connects to.
+ * Finds the addresses of the host. A single non-public address makes the host forbidden. Without this rule, the host's
+ * name server could choose which address the gateway connects to.
  * @param url as returned by `parseWebhookUrl`
  */
 export async function findDestination(
@@ -73,7 +73,10 @@ export function createResolver(options: ResolverOptions): Resolve {
   }
 }
 
-/** Runs one lookup per name at a time. Otherwise a name whose lookup hangs would occupy all threads of the pool. */
+/**
+ * Runs one lookup per name at a time. Without this limit, a name whose lookup hangs would occupy all threads of the
+ * pool.
+ */
 function createSystemLookup(): (name: string) => Promise<string[]> {
   const running = new Map<string, Promise<string[]>>()
   return name => {

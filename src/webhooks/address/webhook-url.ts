@@ -10,7 +10,7 @@ const maxUrlCharacters = 2_048
 /** The WHATWG parser repairs `https:x`, `https:\\x`, `https:///x` and `h%6fst`. A valid URL must need no repair. */
 const authorityPattern = /^https:\/\/([^/?#\\@%]+)(?=[/?#]|$)/i
 
-/** The parser removes or percent-encodes these, so the stored URL would differ from the requested URL. */
+/** The parser removes or percent-encodes these characters, so the stored URL would differ from the requested URL. */
 const alteredByParser = /[\s\p{Cc}\\]/u
 
 /**
@@ -53,7 +53,7 @@ function isWithinMaxLength(raw: string): boolean {
   )
 }
 
-/** Checked before parsing, because the parser removes the last dot. IDNA has three more dots than ASCII. */
+/** Checked before parsing, because the parser removes the last dot. IDNA accepts three more characters as a dot. */
 function endsInDot(authority: string): boolean {
   return /[.\u3002\uff0e\uff61](?::[0-9]*)?$/.test(authority)
 }

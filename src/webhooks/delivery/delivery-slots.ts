@@ -35,7 +35,10 @@ export interface SlotLimits {
   perReceiver: number
 }
 
-/** The oldest is dropped first, and uses a normal slot when it hangs again. */
+/**
+ * The maximum number of receivers that are remembered as slow. The oldest is dropped first. If it hangs again, that
+ * delivery uses a normal slot.
+ */
 const maxSlowReceivers = 10_000
 
 export function createDeliverySlots(limits: SlotLimits): DeliverySlots {

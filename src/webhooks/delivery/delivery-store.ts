@@ -46,7 +46,10 @@ export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   retryNow(id: number, now: Date, inTransaction: (userId: number) => TransactionStep): Promise<RetryOutcome>
   /** Returns the deliveries, newest first. */
   list(filter: LogFilter<DeliveryStatus>): Promise<Delivery[]>
-  /** Examines the oldest `limit` finished deliveries, and deletes those created before `before`. Returns how many. */
+  /**
+   * Examines the oldest `limit` finished deliveries, and deletes those created before `before`.
+   * @returns the number of deleted deliveries
+   */
   prune(before: Date, limit: number): Promise<number>
 }
 
@@ -58,7 +61,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
 
     recordLast: (delivery, outcome, now) =>
       database.transaction(async tx => {
-        // Locks the user before the delivery, like a registration, so that the two cannot deadlock.
+        // Locks the user before the delivery. A registration has the same order, so a deadlock is impossible.
         await lockUser(tx, delivery.user_id)
         await createAttemptStore(tx, 'webhook_deliveries').recordAttempt(delivery, outcome, now)
         await removeWebhook(tx, delivery.user_id, now, delivery.registration)
@@ -86,7 +89,8 @@ export function createDeliveryStore(database: Database): DeliveryStore {
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
-    // Ordered by ID, which increases with age. An index on the age would cost one more write per delivery.
+    // Ordered by ID, because older deliveries have lower IDs. An index on `created_at` would cost one more write per
+    // delivery.
     prune: (before, limit) =>
       countRows(
         database,

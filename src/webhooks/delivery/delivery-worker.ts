@@ -33,7 +33,10 @@ const slotLimits: SlotLimits = { normal: 32, slow: 128, perReceiver: 4 }
 /** A receiver that has not responded after this time is slow. */
 const slowAfterMs = 1_000
 
-/** How much longer a lease is than the attempt. After that, another replica sends what a dead replica had leased. */
+/**
+ * How much longer a lease is than the attempt. When the lease ends, another replica sends the delivery of a dead
+ * replica.
+ */
 const leaseMarginMs = 15_000
 
 /** A leased delivery, with the settings at the time of the lease. */

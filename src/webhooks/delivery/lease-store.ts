@@ -16,7 +16,7 @@ export interface LeasedDelivery {
   secret: string
   secret_before: string | null
   registration: number
-  /** An operator requested this single attempt of a failed delivery. */
+  /** Whether this is the last attempt, because an operator requested a single attempt of a failed delivery. */
   is_last: boolean
 }
 
@@ -44,8 +44,8 @@ export interface LeaseStore {
 }
 
 /**
- * How many due deliveries are examined, the longest due first. If these are not enough, how many receivers are
- * examined.
+ * The number of due deliveries that are examined, the longest due first. If these are not enough, `walkReceivers`
+ * receivers are examined.
  */
 const headDeliveries = 64
 const walkReceivers = 500

@@ -45,7 +45,7 @@ interface Dependencies {
 /** Maximum number of running attempts. All go to one service, and each is for a different user. */
 const maxRunning = 32
 
-/** How much longer a lease is than the attempt, as with alerts. */
+/** How much longer a lease is than the attempt, as for alerts. */
 const leaseMarginMs = 15_000
 
 /** A leased event, with the settings at the time of the lease. */

@@ -38,7 +38,7 @@ export interface EventStore extends Pick<AttemptStore<'delivered'>, 'release'> {
   ): Promise<void>
   /** Deletes up to `limit` events that were finished before `before`. @returns how many were deleted */
   prune(before: Date, limit: number): Promise<number>
-  /** For a gateway that sends no events. Deletes pending events of users without an event since `before`. */
+  /** Deletes pending events of users without an event since `before`. Call this only if the gateway sends no events. */
   pruneUnsent(before: Date, limit: number): Promise<number>
 }
 
@@ -105,9 +105,9 @@ export function createEventStore(database: Database): EventStore {
 }
 
 /**
- * Waits until a running change of the user is committed, and makes the next change wait. A change locks its user's row
- * before it stores its events. Otherwise a new event could miss the end of the previous event, and would never become
- * due. If the user was deleted, there is no row, and no event can follow.
+ * Locks the user's row. This waits until a running change of the user is committed, and makes the next change wait.
+ * Every change locks the row before it stores events. Without the lock, a new event could miss the end of the previous
+ * event, and would never become due. If the user was deleted, there is no row, and no event can follow.
  * @returns whether the user exists
  */
 async function lockUser(tx: Queryable, userId: number): Promise<boolean> {

@@ -11,14 +11,14 @@ interface ConnectOptions {
   readonly host: string
   readonly isTls: boolean
   readonly allowPrivate: boolean
-  /** For all addresses together. `signal` enforces it. */
+  /** The time limit for all addresses together, which `signal` enforces. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
   /** In PEM format. Trusted instead of the system's CAs. */
   readonly ca?: string | undefined
 }
 
-/** Limits hosts with many addresses, so that a webhook cannot make the gateway probe a hundred addresses. */
+/** Limits hosts with many addresses. A webhook must not make the gateway connect to a hundred addresses. */
 const maxAddressesTried = 4
 
 /**
@@ -71,7 +71,7 @@ async function startTls(socket: Socket, { host, ca, signal }: ConnectOptions): P
       // An IP address is matched against the certificate, and must not be sent as SNI (RFC 6066 §3).
       ...(isIP(host) === 0 ? { servername: host } : { host }),
       ALPNProtocols: ['http/1.1'],
-      // Explicit, because otherwise NODE_TLS_REJECT_UNAUTHORIZED would decide.
+      // Without this option, NODE_TLS_REJECT_UNAUTHORIZED would decide.
       rejectUnauthorized: true,
       ...(ca !== undefined && { ca }),
     }),

@@ -32,7 +32,7 @@ export function outcomeOf(
   }
 }
 
-/** They total about three days, as Standard Webhooks recommends. */
+/** The delays add up to about three days, as Standard Webhooks recommends. */
 export const retryDelaysMs = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map(parseDuration)
 
 /** A receiver may postpone a delivery, but not forever. */

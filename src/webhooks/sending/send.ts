@@ -34,7 +34,10 @@ export type SendOutcome =
 /** Never rejects, and leaves no connection open. */
 export type Send = (request: SendRequest) => Promise<SendOutcome>
 
-/** Only the status counts, but some receivers undo their work if the connection closes too early. */
+/**
+ * Limits for the response. Only its status counts, but some receivers undo their work if the connection closes too
+ * early.
+ */
 const maxResponseHeadBytes = 16 * 1024
 const maxResponseBodyBytes = 64 * 1024
 
@@ -117,7 +120,10 @@ async function post(
   }
 }
 
-/** An interrupted body changes nothing. If the body does not end in time, the result is `timeout`. */
+/**
+ * Reads the rest of the response. The outcome stays the same if the connection breaks. If the body does not end in
+ * time, the outcome is `timeout`.
+ */
 async function drainResponse(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
   let readBytes = 0
   try {
@@ -142,7 +148,10 @@ function isInvalidResponse(error: unknown): boolean {
   return kinds.some(kind => error instanceof kind)
 }
 
-/** Node 20 leaks the sources of `AbortSignal.any`, and may collect `timeout` signals too early. */
+/**
+ * Creates a signal with a deadline. On Node 20, `AbortSignal.any` leaks its sources, and `AbortSignal.timeout` signals
+ * may be collected too early.
+ */
 function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined) {
   const controller = new AbortController()
   const abort = () => controller.abort(new SendFailure('aborted', 'the gateway stopped the attempt'))
