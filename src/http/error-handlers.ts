@@ -39,7 +39,7 @@ export function installErrorHandlers(
   })
 }
 
-/** For Fastify's `frameworkErrors`. Fastify calls it for a URL that its router cannot parse. */
+/** Sends the refusal for a URL that Fastify's router cannot parse. Fastify calls this as `frameworkErrors`. */
 export function sendFastifyRefusal(reply: FastifyReply, thrown: unknown, onRefusal: OnRefusal): void {
   reply.hijack()
   sendRefusal(reply.raw, thrown, onRefusal)
@@ -59,7 +59,10 @@ export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal
   endDeferred(response.writeHead(refusal.status, STATUS_CODES[refusal.status], allFields), body)
 }
 
-/** For Fastify's `clientErrorHandler`. @param ownFields alternating header names and values */
+/**
+ * Handles an error of a connection or of its HTTP parser. Fastify calls this as `clientErrorHandler`.
+ * @param ownFields alternating header names and values
+ */
 export function onClientError(
   error: Error & { code?: string },
   socket: Duplex,
@@ -78,8 +81,7 @@ export function onClientError(
 }
 
 /**
- * Refuses after the responses to earlier requests. Without the wait, the client would read the refusal as one of these
- * responses.
+ * Sends a refusal after the responses to earlier requests. An earlier refusal would be read as one of these responses.
  */
 function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {
   const pending = pendingResponse(socket)

@@ -5,13 +5,13 @@ import type { Socket } from 'node:net'
 import { type SecureContextOptions, Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 
-/** 16 KiB. The gate also checks this limit, because Node does not count separators. */
+/** The maximum size of the headers, 16 KiB. The gate also checks this limit, because Node does not count separators. */
 export const maxHeaderBytes = 16_384
 
 interface HttpServerOptions {
-  /** `server.timeouts`, milliseconds. */
+  /** `server.timeouts`, in milliseconds. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
-  /** Undefined for plain HTTP. */
+  /** The certificate; undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
   /** Returns whether every request of the connection has its response. */
   isIdle(socket: Socket): boolean

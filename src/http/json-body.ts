@@ -14,7 +14,7 @@ interface JsonBodyOptions {
   sendContinue: (() => void) | undefined
 }
 
-/** 64 KiB. */
+/** The maximum size of the body, 64 KiB. */
 const maxBytes = 65_536
 
 /**

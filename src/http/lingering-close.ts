@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { dropFurtherWrites, onLastResponse } from './node-internals.ts'
 
-/** Limits for the rest of a request body after the response: time and size. The rest is read and discarded. */
+/** Time and size limits for the rest of a request body that arrives after the response. The rest is discarded. */
 const maxLingerMs = 5_000
 const maxLingerBytes = 16 * 1024 * 1024
 

@@ -147,7 +147,7 @@ interface Handle {
 /** Workers that can accept connections now. */
 const listening = new Set<Worker>()
 
-/** Enough time to read all messages that a dead process has sent. */
+/** How long to wait after a worker has died. In this time, all messages that it sent are read. */
 const drainDelayMs = 100
 
 /**

@@ -58,7 +58,7 @@ export function responseClosed({ req: request }: ServerResponse): void {
   })
 }
 
-/** Tracks the responses of a server whose requests do not pass `whenWritable`. */
+/** Tracks the responses of a server that does not pass its requests to `whenWritable`. */
 export function trackResponses(server: Server): void {
   server.prependListener('request', (_request, response) => {
     responseOpened(response)

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { RequestBody } from './request-body.ts'
 
 interface ReadAheadOptions {
-  /** Undefined for a chunked body. */
+  /** The declared length of the body; undefined for a chunked body. */
   contentLength: number | undefined
   maxBytes: number | undefined
   idleTimeoutMs: number
@@ -28,7 +28,7 @@ export function mayBeSmall(contentLength: number | undefined): boolean {
 }
 
 /**
- * Reads the body to its end. Reading a chunked body stops after one second. It also stops soon after 64 KiB.
+ * Reads the body to its end. A chunked body is read for at most one second, and reading stops soon after 64 KiB.
  * @throws Refusal, or ClientDisconnected
  */
 export function readAhead(request: IncomingMessage, options: ReadAheadOptions): Promise<ReadAhead> {

@@ -44,7 +44,7 @@ export class RequestBody extends Readable {
       this.push(chunk)
     }
     this.#idleTimer = setTimeout(() => this.#onIdle(), idleTimeoutMs)
-    // A `body_idle` above 30 s allows longer pauses, so the period is then as long.
+    // With a `body_idle` above 30 s, the client may pause longer, so the period is as long as `body_idle`.
     this.#periodTimer = setTimeout(() => this.#onPeriodEnd(), Math.max(periodMs, idleTimeoutMs))
     this.#totalTimer =
       totalTimeoutMs === undefined ? undefined : setTimeout(() => this.#failTooSlow(), totalTimeoutMs)
@@ -100,7 +100,7 @@ export class RequestBody extends Readable {
   }
 
   #onIdle(): void {
-    // A paused request waits for the upstream, not for the client.
+    // A paused request waits for the upstream, not for the client, so the idle time begins again.
     if (this.#request.isPaused()) this.#idleTimer.refresh()
     else this.#failTooSlow()
   }

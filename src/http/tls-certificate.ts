@@ -31,7 +31,10 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
   warnIfOutsideValidity(initialPair)
   let stop = () => {}
 
-  /** Logs a warning. The certificate is used anyway, because without a certificate no client could connect. */
+  /**
+   * Logs a warning if the certificate has expired or is not valid yet. The certificate is used anyway, because without
+   * a certificate no client could connect.
+   */
   function warnIfOutsideValidity({ cert }: CertificatePair): void {
     const { validFrom, validTo } = new X509Certificate(cert)
     const isOver = Date.parse(validTo) < clock.now()
@@ -70,7 +73,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
 
 interface Unusable {
   readonly error: string
-  /** Whether the files could not be read. The certificate in them may then still be valid. */
+  /** Whether the files could not be read. If so, the certificate in them may still be valid. */
   readonly isUnread: boolean
 }
 

@@ -7,7 +7,7 @@ export interface Resealed {
   readonly resealed: number
   /** Rows that were already sealed with `auth.key_secret`. */
   readonly already: number
-  /** The keys of rows that neither secret opens. These rows stay unchanged. */
+  /** The keys of the rows that cannot be opened with either secret. These rows stay unchanged. */
   readonly unreadable: readonly string[]
 }
 

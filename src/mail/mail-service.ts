@@ -89,7 +89,8 @@ export function createMailService(
 }
 
 /**
- * Reads the templates. If they have become unreadable since `check`, only logs this, because codes must still be sent.
+ * Reads the templates. A file may have become unreadable since the configuration was checked. The built-in texts are
+ * then used, because codes must still be sent.
  */
 function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templates {
   if (folder === undefined) return noTemplates
@@ -102,8 +103,8 @@ function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templat
 }
 
 /**
- * The steps before the gateway sends a mail's data. Only their replies are logged, because later replies may quote the
- * mail.
+ * The steps before the gateway sends a mail's data. Later replies of the server may quote the mail, so they are not
+ * logged.
  */
 const stepsBeforeMail: ReadonlySet<SmtpStep> = new Set([
   'name',

@@ -37,7 +37,7 @@ export interface LeasedMail extends Lease {
   created_at: Date
 }
 
-/** As returned to operators. */
+/** A mail, as operators see it. */
 export interface Mail {
   id: number
   user_id: number

@@ -9,7 +9,7 @@ interface BaseOperation {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** `:id` is a parameter. */
   readonly path: string
-  /** Unique, in camel case. */
+  /** The unique `operationId`, in camel case. */
   readonly id: string
   readonly summary: string
   readonly description?: string
@@ -17,9 +17,9 @@ interface BaseOperation {
   readonly query?: ObjectSchema
   /** On the client listener the whole body is optional. A body that is not a JSON object counts as `{}`. */
   readonly body?: ObjectSchema
-  /** By status code. */
+  /** The responses by status code. */
   readonly responses: Readonly<Record<number, DescribedResponse>>
-  /** By status code, without the refusals that any request may get (`commonRefusals`). */
+  /** The refusals by status code, without the refusals that any request may get (`commonRefusals`). */
   readonly refusals: Refusals
 }
 

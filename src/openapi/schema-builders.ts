@@ -7,7 +7,7 @@ export function record<Of extends Properties>(properties: Of, options: Omit<Keyw
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
 
-/** Builds an object that may have other members. They are ignored. */
+/** Builds an object that may have other members, which are ignored. */
 export function openRecord<Of extends Properties>(properties: Of) {
   return record(properties, { additionalProperties: true })
 }

@@ -28,7 +28,7 @@ export interface AttemptStore<Done extends string> {
 export interface LogFilter<Status extends string> {
   userId?: number | undefined
   status?: Status | undefined
-  /** Only rows older than the row with this ID. */
+  /** Selects only rows older than the row with this ID. */
   before?: number | undefined
   limit: number
 }

@@ -61,15 +61,17 @@ export function createAccessLog(
   }
 }
 
-/** Truncated, because a client's Host may be as long as the header limit allows. */
+/** Truncates the host, because a client's Host may be as long as the header limit allows. */
 function hostText(host: string): string {
   return host === '' ? '' : `,"host":${quoted(host.length > longestHost ? host.slice(0, longestHost) : host)}`
 }
 
-/** In characters. Enough for a DNS name with its port. */
+/** The maximum number of characters. It is enough for a DNS name with its port. */
 const longestHost = 260
 
-/** Needs no escaping. A target is the origin of a URL, without user info and without characters that JSON escapes. */
+/**
+ * The target needs no escaping. It is the origin of a URL, without user info and without characters that JSON escapes.
+ */
 function upstreamText({ upstreamTarget, upstreamDurationMs }: LoggedRequest): string {
   return upstreamTarget === undefined
     ? ''

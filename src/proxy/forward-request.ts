@@ -132,7 +132,8 @@ function responseRulesFor(
 ): ResponseHeaderRules | undefined {
   if (fields === undefined) return route.responseRules
   const { set, remove } = isCors ? withoutCors(route) : (route.responseRules ?? noRules)
-  // Appended after the upstream's headers of the same name, because `Vary` and `RateLimit` are lists (RFC 9110 §5.3).
+  // These headers follow the upstream's headers of the same name, because `Vary` and `RateLimit` are lists (RFC 9110
+  // §5.3).
   return { set: [...set, ...Object.entries(fields).flat()], remove }
 }
 
@@ -140,7 +141,7 @@ const noRules: ResponseHeaderRules = { set: [], remove: new Set() }
 
 const withoutCorsOf = new WeakMap<Route, ResponseHeaderRules>()
 
-/** Computed once per route, because the rules are the same for every request. */
+/** Computes the rules once per route, because they are the same for every request. */
 function withoutCors(route: Route): ResponseHeaderRules {
   let rules = withoutCorsOf.get(route)
   if (rules === undefined) {

@@ -89,7 +89,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.requestId = requestId
     this.startedAt = startedAt
     this.trace = trace
-    // Copied, because Fastify overwrites the `url` of the requests that it serves.
+    // The URL is copied, because Fastify overwrites the `url` of the requests that it serves.
     this.url = request.url ?? ''
     this.headers = routing.cors
   }

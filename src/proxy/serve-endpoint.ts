@@ -1,4 +1,4 @@
-// Serves the local endpoints. Fastify reads and responds to the request. The guards, body and response come from the
+// Serves the local endpoints through one handler of Fastify. The guards, the body and the response come from the
 // gateway.
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance } from 'fastify'
@@ -44,15 +44,15 @@ export function createServeEndpoint(serve: RequestListener): ServeEndpoint {
   }
 }
 
-/** Fastify's only path, because the gate has already found the endpoint. */
+/** The only path that is registered in Fastify, because the gate has already found the endpoint. */
 export const servedPath = '/'
 
 export function registerEndpoints(app: FastifyInstance): void {
-  // Declared as methods without a body, because Fastify would reject unknown media types. The endpoints read bodies
-  // themselves.
+  // The methods are declared without a body, because Fastify would reject unknown media types. The endpoints read
+  // bodies themselves.
   for (const method of ['POST', 'DELETE'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
-  // Fastify adds HEAD.
+  // Fastify adds HEAD to GET.
   app.route({
     method: ['GET', 'POST', 'DELETE'],
     url: servedPath,

@@ -9,9 +9,9 @@ interface Details {
   body?: Readonly<Record<string, unknown>>
   /** Response headers in addition to the headers of every refusal. */
   headers?: Readonly<Record<string, string>>
-  /** For the log. The client never sees it. */
+  /** The cause of the refusal, for the log only. The client never sees it. */
   cause?: unknown
-  /** For the log. A fixed word or a configuration key, never a text from the request. */
+  /** The reason in the log. A fixed word or a configuration key, never a text from the request. */
   reason?: string
 }
 

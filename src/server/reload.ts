@@ -41,8 +41,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   let retry: NodeJS.Timeout | undefined
 
   /**
-   * Retries later. The machine could not read the configuration, or could not open something that it needs, so the
-   * configuration may be valid.
+   * Retries later. The machine could not read the configuration, or could not open something that the configuration
+   * needs. The configuration may still be valid.
    */
   function tryAgainLater(reason: string): void {
     if (retry === undefined) logger.warn({ reason }, unread)
@@ -59,7 +59,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   async function apply({ config: written, lines, warnings, listing, digest }: ReadConfig): Promise<void> {
     const { config, restartRequired } = keepImmutable(current.get(), written)
     const changes = diffConfigs(current.get(), config)
-    // Comparing and building 10,000 routes each take a tenth of a second, so requests get a turn in between.
+    // Requests get a turn in between, because comparing and building 10,000 routes each take a tenth of a second.
     await setImmediate()
     const prepared = await dataPlane.prepare(config)
     if (isOver) {

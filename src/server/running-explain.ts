@@ -1,4 +1,4 @@
-// Explains requests with the active configuration, one at a time, and hides its secrets.
+// Explains requests with the active configuration, one at a time, and hides the secrets of the configuration.
 import type { AdminDependencies, ExplainQuestion } from '../admin/api/admin-endpoint.ts'
 import type { ListedConfig } from '../admin/configuration-record.ts'
 import type { Clock } from '../clock.ts'
@@ -13,9 +13,9 @@ export function createRunningExplain(active: () => ListedConfig, clock: Clock): 
   let last: Promise<unknown> = Promise.resolve()
 
   async function run(question: ExplainQuestion): Promise<object> {
-    // The explanation is created at the first call, because most gateways never explain a request. `config` and
-    // `listing` are read together. A reload may end before the explanation does, and the listing of the new
-    // configuration has other secrets at other places.
+    // The explainer is created at the first call, because most gateways never explain a request. `config` and `listing`
+    // are read together. A reload may end before the explanation does, and the new listing has other secrets at other
+    // places.
     const { config, listing } = active()
     if (explain === undefined || config !== explained) explain = await createExplain(config, clock)
     explained = config

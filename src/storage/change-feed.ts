@@ -47,7 +47,7 @@ interface Dependencies {
   database: Queryable
   /** A monotonic clock, for example `performance.now()`. */
   now(): number
-  /** Called when the feed is lost, and when it is back. */
+  /** Called when the feed is lost, and when it works again. */
   onState(state: 'trusted' | 'lost'): void
 }
 
@@ -127,8 +127,8 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     // Changes may have been missed while the feed was not fresh. So the caches are dropped before the feed is fresh
     // again.
     if (!isFresh()) notifyGap()
-    // Earlier heartbeats may not have arrived yet. Everything committed before them has still been notified, so they
-    // need not be awaited.
+    // Everything committed before an earlier heartbeat has also been notified. So earlier heartbeats that have not
+    // arrived count as received.
     for (const [earlier, { onHeard }] of [...pendingHeartbeats]) {
       if (earlier > sequence) break
       pendingHeartbeats.delete(earlier)
@@ -138,7 +138,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     if (isFresh()) reportState('trusted')
   }
 
-  /** @returns whether the heartbeat was certainly sent; if not, it is not awaited */
+  /** @returns whether the heartbeat was certainly sent; otherwise no caller waits for it */
   async function send(onHeard: () => void): Promise<boolean> {
     heartbeatCount += 1
     const sequence = heartbeatCount

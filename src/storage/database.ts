@@ -4,7 +4,9 @@ import { hash } from 'node:crypto'
 /** A statement that each connection prepares once, for queries that nearly every request makes. */
 export interface Prepared {
   readonly text: string
-  /** Derived from the text, because two versions of the program may share a server connection of a pooler. */
+  /**
+   * The name is derived from the text, because two versions of the program may share a server connection of a pooler.
+   */
   readonly name: string
 }
 

@@ -40,7 +40,10 @@ function sqlState(code: unknown): string | undefined {
   return typeof code === 'string' && /^(?!E[A-Z]{4}$)[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
-/** An error for several addresses (`localhost`) has an empty message, and only its code describes it. */
+/**
+ * Adds the code to the text. An error for several addresses (`localhost`) has an empty message, and only its code
+ * describes it.
+ */
 function withSystemCode(text: string, code: unknown): string {
   return typeof code === 'string' && !text.includes(code) ? `${text} (${code})` : text
 }

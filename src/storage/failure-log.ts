@@ -17,7 +17,7 @@ interface Dependencies {
 
 /**
  * Creates the log. A store failure is logged with its reason, without a stack, and with the number of failures since
- * the last line. Any other error is a bug, so each one is logged with its stack.
+ * the last line. Any other error is a bug, so every such line has a stack.
  */
 export function createFailureLog({ logger, clock }: Dependencies): FailureLog {
   /** Counts failures by text and SQLSTATE, so that an outage does not hide a faulty statement. */

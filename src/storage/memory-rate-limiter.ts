@@ -12,7 +12,7 @@ interface Window {
   endsAtMs: number
 }
 
-/** Maximum number of keys per limiter. Above it, the oldest window is dropped. About 20 MB when full. */
+/** Maximum number of keys per limiter, about 20 MB. If there are more keys, the oldest window is dropped. */
 const MAX_KEYS = 100_000
 
 /** @param maxKeys for tests */
@@ -21,7 +21,8 @@ export function createMemoryRateLimiter(
   clock: Clock,
   maxKeys = MAX_KEYS,
 ): MemoryRateLimiter {
-  // In the order of creation. This is also the order of expiry, because all windows of a limiter have the same length.
+  // The windows in the order of creation. This is also the order of expiry, because all windows of a limiter have the
+  // same length.
   const windows = new Map<string, Window>()
 
   function current(key: string): Window {

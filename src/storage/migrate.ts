@@ -18,7 +18,7 @@ interface MigrationClient {
 const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
 
 export interface MigrationFile {
-  /** Without `.sql`, as in the table of applied migrations. */
+  /** The file name without `.sql`, as in the table of applied migrations. */
   readonly name: string
   readonly sha256: string
 }
@@ -102,7 +102,7 @@ async function applyPending(
     if (isUpToDate(names, dir)) return 'done'
     // The role may have a statement timeout, which would end the wait for another replica's migrations.
     await watched.query('set statement_timeout = 0')
-    // Loaded on demand, because it takes a tenth of the start time.
+    // The runner is loaded on demand, because it takes a tenth of the start time.
     const { runner } = await import('node-pg-migrate')
     await runner({
       // The runner's type requires pg's whole client, but the runner calls only this method.
@@ -133,13 +133,13 @@ const NOTES_FILE = /^INSERT INTO .*peage_migrations" \(name, run_on\) VALUES \('
 interface Applied {
   /** The schema of the table of applied migrations, or the schema in which it will be created. */
   readonly schema: string
-  /** In the order in which they were applied. */
+  /** The names in the order in which the files were applied. */
   readonly names: readonly string[]
 }
 
 /**
- * Reads the applied migrations. Their table is found by the search_path, like all tables. Older releases always kept it
- * in `public`, and it stays there. A migration that another replica has not committed is not visible, but the runner
+ * Reads the applied migrations. Their table is found by the search_path, like all tables. Older releases always created
+ * it in `public`, and there it stays. A migration that another replica has not committed is not visible, but the runner
  * waits for it.
  */
 async function readApplied(client: MigrationClient): Promise<Applied> {

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts'
 
 interface Pruner {
-  /** Deletes everything that is expired now, and returns how many records. @throws StorageError */
+  /** Deletes everything that is expired now, and returns the number of deleted records. @throws StorageError */
   prune(): Promise<number>
   stop(): void
 }
@@ -15,7 +15,7 @@ interface Dependencies {
   onError: (error: unknown) => void
 }
 
-/** Prunes a few seconds after creation, and every ten minutes after that. */
+/** Prunes a few seconds after its creation, and then every ten minutes. */
 export function createPruner({ pruneBatch, clock, onError }: Dependencies): Pruner {
   let isStopped = false
   let timer = setTimeout(round, firstDelayMs).unref()

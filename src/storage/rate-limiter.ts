@@ -76,7 +76,8 @@ export function createRateLimiter(
     }
   }
 
-  // Slots that were counted in memory while Redis was down are not transferred to Redis. A limit may then double.
+  // Slots that were counted in memory while Redis was down are not transferred to Redis. A client may then get up to
+  // twice the limit.
   return {
     async consume(longKey) {
       const key = shortKey(longKey)

@@ -47,21 +47,21 @@ export function resultOf(
   return body?.isOwed === true || isUnusableResponse(error) ? 'inconclusive' : failure
 }
 
-/** The target sent a response, but its head is too large or has an invalid header. */
+/** Returns whether the target sent a response whose head is too large or has an invalid header. */
 function isUnusableResponse(error: Error): boolean {
   if (error instanceof errors.HeadersOverflowError) return true
   return error instanceof errors.HTTPParserError && !startLineError.test(error.message)
 }
 
-/** llhttp's texts for a response that is not HTTP/1. undici 7 does not pass an error code on. */
+/** Matches llhttp's texts for a response that is not HTTP/1. undici 7 does not pass an error code on. */
 const startLineError = /Expected (HTTP|dot)|version|status/
 
-/** The upstream accepted the connection but took too long. */
+/** Returns whether the upstream accepted the connection but took too long. */
 function isTimeout(error: Error): boolean {
   return error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError
 }
 
-/** undici refused to send the client's headers or content length. */
+/** Returns whether undici refused to send the client's headers or content length. */
 function isInvalidRequest(error: Error): boolean {
   return (
     error instanceof errors.InvalidArgumentError || error instanceof errors.RequestContentLengthMismatchError

@@ -17,14 +17,17 @@ export interface ForwardOptions {
   readonly client: ClientKey
   /** Set if the request counts as a use. `forward` takes over the reservation. */
   readonly reservation: Reservation | undefined
-  /** Path and query as sent to the upstream. */
+  /** The path and query that the upstream receives. */
   readonly path: string
-  /** Alternating names and values. Host is first, then a propagated `traceparent`. Each attempt sets both values. */
+  /**
+   * Alternating names and values. Host is first, then a propagated `traceparent`. Each attempt sets the values of these
+   * two headers.
+   */
   readonly fields: string[]
-  /** Replaces the target's Host. */
+  /** The Host for the upstream, in place of the target's Host. */
   readonly host?: string | undefined
   readonly hasBody: boolean
-  /** Undefined for a chunked body. */
+  /** The declared length of the body; undefined for a chunked body. */
   readonly contentLength: number | undefined
   /** Maximum time until the response head. */
   readonly responseTimeoutMs: number
@@ -44,15 +47,15 @@ export interface ForwardOptions {
   readonly observer: ForwardObserver
 }
 
-/** Notified of each attempt and of the end. Exactly one of `onEnd` and `onRefused` is called, once. */
+/** Observes the attempts and the end of an exchange. Exactly one of `onEnd` and `onRefused` is called, once. */
 export interface ForwardObserver extends WaitingClient {
   /**
    * @param target `scheme://host:port`
-   * @param duration milliseconds to the response head, or to the end of the attempt if none came
+   * @param duration milliseconds to the response head; without a response head, to the end of the attempt
    */
   onAttempt(target: string, duration: number): void
   /** The exchange has ended. The relay then ends the client's side, if it is still open. */
   onEnd(outcome: Outcome): void
-  /** No response was sent. The observer must send one. */
+  /** Called if no response was sent. The observer must send a response. */
   onRefused(thrown: unknown): void
 }

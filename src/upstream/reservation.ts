@@ -30,7 +30,7 @@ interface Seeker {
 }
 
 interface TakeOptions {
-  /** Endpoints on which this request has failed. They are avoided. */
+  /** The endpoints on which this request has failed. They are avoided. */
   readonly tried?: readonly Endpoint[]
   /** Whether the client may exceed its share, because the use is counted or the request was already sent. */
   readonly isAdmitted?: boolean
@@ -81,7 +81,8 @@ export function takeReserved(reservation: Reservation | undefined): TakenConnect
 /**
  * Picks an endpoint and takes a connection to it. The caller must send a request on the connection or release it.
  * @returns a promise if no connection is free
- * @throws Refusal 503 `upstream_unavailable` if no endpoint is available; the refusal of `wait` after that time
+ * @throws Refusal 503 `upstream_unavailable` if no endpoint is available
+ * @throws Refusal, as given in `wait`, if no connection becomes free in time
  * @throws Refusal 429 `rate_limited` if the client has used up its share, unless `isAdmitted`
  * @throws ClientDisconnected if the client leaves during the wait
  */

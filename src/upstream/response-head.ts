@@ -84,7 +84,7 @@ function unsupportedTransferCoding(): Refusal {
 
 /** Headers named in `Connection` are also hop-by-hop, except Content-Length, which frames the body. */
 function addConnectionOptions(value: string, known: Set<string> | undefined): Set<string> | undefined {
-  // The most frequent value. `keep-alive` is always dropped.
+  // This is the most frequent value. `keep-alive` itself is always dropped.
   if (value === 'keep-alive') return known
   const connectionOptions = known ?? new Set<string>()
   for (const option of value.toLowerCase().split(',')) connectionOptions.add(option.trim())

@@ -81,7 +81,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   #resume: (() => void) | undefined
   #unregisterStream: (() => void) | undefined
   #deadline: NodeJS.Timeout | undefined
-  /** From `performance.now()`; 0 after the result was reported. */
+  /** When the request was sent, from `performance.now()`; 0 after the result was reported. */
   #sentAtMs = performance.now()
 
   constructor(attempt: Attempt) {
@@ -106,7 +106,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     if (this.#attempt.sendsContinue) this.#options.response.writeContinue()
   }
 
-  /** The first byte of a response has arrived. The response may still turn out to be invalid. */
+  /** Called when the first byte of a response has arrived. The response may still be invalid. */
   onResponseStarted(): void {
     if (this.#state === 'sent') this.#state = 'answered'
   }
@@ -141,7 +141,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     const { body } = this.#attempt
     if (status > 101) writeInformational(request, response, status, rawHeaders)
     const sentBeforeMs = body === null ? performance.now() - this.#sentAtMs : 0
-    // undici would restart its timeout after each informational response.
+    // One deadline covers all informational responses. undici would restart its own timeout after each of them.
     this.#deadline ??= setTimeout(() => {
       if (body?.readableEnded === false) this.#deadline?.refresh()
       else this.#fail(new errors.HeadersTimeoutError())
@@ -258,7 +258,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#abort?.()
   }
 
-  /** Only the first call has an effect. */
+  /** Reports the result of the attempt. Only the first call has an effect. */
   #reportResult(result: AttemptResult): void {
     if (this.#sentAtMs !== 0) {
       const { upstream, observer } = this.#options

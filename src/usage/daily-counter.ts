@@ -38,12 +38,12 @@ interface Use {
 type Hint = 'room' | 'full' | 'unknown'
 
 /**
- * Uses that arrive while others are being counted form the next batch. A batch is one script in Redis and one statement
- * in Postgres.
+ * Counts uses in batches. Uses that arrive while a batch is being counted form the next batch. A batch is one script in
+ * Redis and one statement in Postgres.
  *
- * To allow a use, the conditional update must succeed. To refuse a use, the record must be read. Redis may be down,
- * empty, outdated, or ahead after a crash. In none of these cases does the counter allow a use too many or refuse a
- * remaining use.
+ * A use is allowed only if the conditional update succeeds, and refused only after the record was read. Redis may be
+ * down, empty, outdated, or ahead after a crash. In none of these cases does the counter allow a use too many or refuse
+ * a remaining use.
  */
 export function createDailyCounter({
   store,

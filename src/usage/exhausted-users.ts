@@ -5,7 +5,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts'
 export interface ExhaustedUsers {
   /** Returns whether the record showed no uses left on that day. @param day `YYYY-MM-DD` */
   has(userId: number, day: string): boolean
-  /** Call it before the record is read. The callback caches a refusal, except if a record changed during the read. */
+  /** Call this before the record is read. The callback caches a refusal, unless a record changed during the read. */
   beginRead(): (userId: number, day: string) => void
 }
 
@@ -19,12 +19,12 @@ interface Dependencies {
   maxUsers: number
 }
 
-/** Each cache is for one daily limit, because a user may have uses left under a higher limit. */
+/** Creates the cache for one daily limit. Under a higher limit, the same user may have uses left. */
 export function createExhaustedUsers({ feed, maxUsers }: Dependencies): ExhaustedCache {
   /** The day on which the user has no uses left. */
   const exhausted = new LRUCache<number, string>({ max: maxUsers })
-  // Counts changes of all users, because changes are rare. A refusal that is not cached costs only one more read of the
-  // record.
+  // Counts the changes of all users together, because changes are rare. A refusal that is not cached costs only one
+  // more read of the record.
   let changeCount = 0
   const close = feed.subscribe(
     change => {

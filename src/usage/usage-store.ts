@@ -31,9 +31,9 @@ export interface UsageStore {
 }
 
 /**
- * Batches of at most 100 uses limit how long one statement locks rows, and how many uses fail with it. Larger batches
- * are not cheaper per use. With a wait of 300 ms and the timeouts of Redis and Postgres, a storage failure is noticed
- * in under 2 s.
+ * The limits of a batch. With at most 100 uses, a statement locks rows for a short time, and few uses fail together.
+ * Larger batches are not cheaper per use. With a wait of 300 ms and the timeouts of Redis and Postgres, a storage
+ * failure is noticed in under 2 s.
  */
 export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 

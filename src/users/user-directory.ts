@@ -59,7 +59,9 @@ function selectUsers(conditions: readonly string[], order: string, limit: string
   return `select ${userColumns} from users u ${where} order by ${order} limit ${limit}`
 }
 
-/** Joins two lookups that each use an index. With `or` between them, Postgres would scan all emails in order. */
+/**
+ * Combines two lookups that each use an index. With a single `or` condition, Postgres would scan all emails in order.
+ */
 function searchUsers(
   { id }: UserQuery,
   prefix: string,

@@ -1,4 +1,4 @@
-// The statements that store and change one user's record, with or without a transaction of the caller.
+// Contains the statements that store and change one user's record, with or without a transaction of the caller.
 import { type CoalescingQueue, createCoalescingQueue } from '../async/coalescing-queue.ts'
 import {
   type Database,
@@ -14,7 +14,7 @@ export interface UserPatch {
   is_active?: 0 | 1
   /** True verifies the email now, if it was not verified. False removes the verification. */
   email_verified?: boolean
-  /** Normalized. A new email is unverified, except if `email_verified` is true. */
+  /** The normalized email. A new email is unverified, unless `email_verified` is true. */
   email?: string
 }
 

@@ -23,7 +23,7 @@ interface PasswordRecord {
   session_epoch: number
 }
 
-/** A user, with the epoch that active session records of the user have. */
+/** A user with the session epoch. Active session records of the user have the same epoch. */
 export interface UserWithEpoch extends User {
   readonly session_epoch: number
 }
@@ -69,7 +69,10 @@ export interface UserStore {
   ): Promise<User | undefined>
   /** Resets the day's usage to zero. @returns undefined if the user does not exist */
   resetUsage(id: number, inTransaction?: TransactionStep): Promise<User | undefined>
-  /** Deletes dependent records too. With `checkedHash`, deletes only an active user whose password has this hash. */
+  /**
+   * Deletes the user and all dependent records. With `checkedHash`, deletes only an active user whose password has this
+   * hash.
+   */
   delete(id: number, also?: { checkedHash?: string; inTransaction?: TransactionStep }): Promise<boolean>
 }
 
@@ -194,7 +197,7 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
 
 const FIND_WITH_EPOCH = prepared(`select ${userColumns}, u.session_epoch from users u where u.id = $1`)
 
-/** The raised epoch invalidates every session. @returns whether the user exists */
+/** Raises the session epoch, which invalidates every session. @returns whether the user exists */
 export async function endSessions(tx: Queryable, userId: number): Promise<boolean> {
   const users = await tx.query(
     'update users set session_epoch = session_epoch + 1 where id = $1 returning id',

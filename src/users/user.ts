@@ -10,7 +10,7 @@ export function isPlan(value: unknown): value is Plan {
 
 /** A user record. It never contains the password's hash. */
 export interface User {
-  /** 1 to 2^53 − 1. */
+  /** An integer from 1 to 2^53 − 1. */
   id: number
   email: string
   plan: Plan

@@ -1,12 +1,12 @@
-// Generates the secret of a webhook and signs with it, according to Standard Webhooks. Encrypts it if `auth.key_secret`
-// is set. https://github.com/standard-webhooks/standard-webhooks
+// Generates the secret of a webhook and signs with it, according to Standard Webhooks. Encrypts the secret if
+// `auth.key_secret` is set. https://github.com/standard-webhooks/standard-webhooks
 import { createHmac } from 'node:crypto'
 import type { Column } from '../identity/sealed-column-store.ts'
 import { isSealed, type Sealer } from '../identity/sealer.ts'
 
 export interface WebhookSecrets {
   seal(secret: string, userId: number): string
-  /** Returns the form to sign with; undefined if it was encrypted with another `auth.key_secret`. */
+  /** Returns the secret to sign with; undefined if it was encrypted with another `auth.key_secret`. */
   unseal(stored: string, userId: number): string | undefined
 }
 

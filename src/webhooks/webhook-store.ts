@@ -4,11 +4,11 @@ import { countRows, type Database, type Queryable, type TransactionStep } from '
 import { changeOfUser, lockUser } from '../users/user-record-store.ts'
 
 interface NewWebhook {
-  /** As the user wrote it. */
+  /** The URL as the user wrote it. */
   url: string
   /** `host:port`. */
   receiver: string
-  /** As stored: encrypted if `auth.key_secret` is set. */
+  /** The secret as stored, which is encrypted if `auth.key_secret` is set. */
   secret: string
 }
 

@@ -11,9 +11,9 @@ import { createWebhookSecrets, generateSecret } from './webhook-secret.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 interface RegisteredWebhook {
-  /** As the user wrote it. */
+  /** The URL as the user wrote it. */
   url: string
-  /** `whsec_…`. Only this response contains it. */
+  /** The secret, `whsec_…`. Only this response contains it. */
   secret: string
   created_at: Date
 }

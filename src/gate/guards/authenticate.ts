@@ -1,4 +1,4 @@
-// Defines the authentication guard. It accepts a bearer token or an API key, and otherwise responds with 401.
+// Defines the authentication guard. It accepts a bearer token or an API key. If neither is valid, it refuses with 401.
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import { rateLimitKey } from '../../http/client-address.ts'
 import { hashApiToken } from '../../identity/api-tokens/api-tokens.ts'
@@ -107,7 +107,7 @@ function identifyByApiKey(
     throw new Refusal('token_invalid', { reason: problem, headers: challenge(credentials) })
   }
   const owner = dependencies.users.findOwner(hashApiToken(credentials.apiKey))
-  // A cached owner is valid, and returned without waiting. A read from the store may fail, or may find no owner.
+  // A cached owner is valid and needs no wait. A read from the store may fail, or may find no owner.
   if (owner !== undefined && !(owner instanceof Promise)) return identified(dependencies, owner)
   return lookUp(dependencies, owner, credentials, client)
 }

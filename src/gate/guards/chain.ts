@@ -14,7 +14,7 @@ import type { RateLimit, WithinLimit } from './rate-limit.ts'
 import { type PlanAllowed, requirePlan } from './require-plan.ts'
 import { requireVerified } from './require-verified.ts'
 
-/** `thrown` is a Refusal, ClientDisconnected, or an error of a store. */
+/** The error that ended the guards. `thrown` is a Refusal, ClientDisconnected, or an error of a store. */
 interface NotAdmitted {
   readonly allowed: false
   readonly thrown: unknown
@@ -39,7 +39,7 @@ interface Dependencies {
   decisions: GuardDecisions
 }
 
-/** Compiles only the guards that the route configures, so that the others cost nothing. */
+/** Compiles only the guards that the route configures, so that the other guards cost nothing. */
 export function compileGuards(
   route: Route,
   upstream: CheckedUpstream,
@@ -68,7 +68,7 @@ export function compileEndpointGuards(
   { authenticate, decisions }: Pick<Dependencies, 'authenticate' | 'decisions'>,
 ): GuardChain<EndpointAdmission> {
   const authenticated = recorded('authenticate', decisions.authenticate, authenticate('required'))
-  // Only routes have a rate limit, so this guard is left out.
+  // Local endpoints have no rate-limit guard.
   const limited = andThen<void, Identity, WithinLimit>(authenticated, undefined)
   const plan: Guard<WithinLimit, PlanAllowed> | undefined =
     plans && recorded('plan', decisions.plan, requirePlan(plans))

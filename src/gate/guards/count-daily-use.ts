@@ -29,7 +29,7 @@ function admit(identity: Identity, reservation: Reservation | undefined): Admiss
 /** The last guard of a route without `free_daily`. */
 export const admitUncounted: Guard<TargetAvailable, Admission> = (_, identity) => admit(identity, undefined)
 
-/** Refuses with 429 `daily_limit_reached`. */
+/** A guard that refuses with 429 `daily_limit_reached`. */
 export type CountDailyUse = Guard<TargetAvailable, Admission>
 
 interface Options {
@@ -40,7 +40,10 @@ interface Options {
   clock: Clock
 }
 
-/** Synchronous if nothing is counted, or if the user has no uses left today according to the cache. */
+/**
+ * Creates the guard. It is synchronous if nothing is counted, or if the user has no uses left today according to the
+ * cache.
+ */
 export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)
   /** @param day the day without uses left; it has already ended if the count started just before midnight */

@@ -3,9 +3,9 @@ import { stripSpace } from '../../identity/api-tokens/api-tokens.ts'
 import { isGatewayToken } from '../../identity/tokens/tokens.ts'
 
 export interface Credentials {
-  /** Undefined if the header is absent or malformed. */
+  /** The bearer token; undefined if the header is absent or malformed. */
   readonly bearer: string | undefined
-  /** Without white space at both ends; undefined if empty or absent. */
+  /** The API key, without white space at both ends; undefined if it is empty or absent. */
   readonly apiKey: string | undefined
   /** Whether there is an `Authorization` header of any kind, or an API key. The request then cannot be anonymous. */
   readonly isPresented: boolean
@@ -44,7 +44,7 @@ export function isGatewayApiKey(apiKey: string): boolean {
   return stripped(apiKey)?.startsWith('peage_') ?? false
 }
 
-// RFC 6750 §2.1, with the scheme in any letter case (RFC 9110 §11.1).
+// The syntax of RFC 6750 §2.1, with `Bearer` in any letter case (RFC 9110 §11.1).
 const bearerSyntax = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i
 
 function stripped(value: string | undefined): string | undefined {

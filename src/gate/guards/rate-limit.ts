@@ -10,14 +10,17 @@ declare const limited: unique symbol
 
 export type WithinLimit = Identity & { readonly [limited]: true }
 
-/** Refuses with 429 `rate_limited`. If the store is unreachable, requests are counted in memory instead. */
+/**
+ * Creates a guard that refuses with 429 `rate_limited`. If the store is unreachable, requests are counted in memory
+ * instead.
+ */
 export type RateLimit = (route: Route) => Guard<Identity, WithinLimit>
 
 /** @param createLimiter limiters with the same name share their counts across all replicas */
 export function createRateLimit(createLimiter: CreateRateLimiter): RateLimit {
   return ({ name, rate_limit }) => {
     if (!rate_limit) return (_, identity) => identity as WithinLimit
-    // Limiters of local endpoints do not have this prefix, so a route's name cannot make the limiters collide.
+    // The limiters of local endpoints do not have this prefix, so no route name can collide with them.
     const limiter = createLimiter(`route:${name}`, rate_limit)
     const names = { policy: name, key: `routes.${name}.rate_limit` }
     return async (request, identity) => {

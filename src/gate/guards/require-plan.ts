@@ -14,7 +14,7 @@ export function anonymousRefusal(): Refusal {
   return new Refusal('unauthenticated', { headers: { 'www-authenticate': 'Bearer' } })
 }
 
-/** Refuses anonymous requests with 401 `unauthenticated`, and other plans with 403 `plan_insufficient`. */
+/** Refuses anonymous requests with 401 `unauthenticated`, and users of other plans with 403 `plan_insufficient`. */
 export function requirePlan(plans: readonly Plan[] | undefined): Guard<WithinLimit, PlanAllowed> {
   return (_, identity) => {
     if (plans === undefined) return identity as Identity as PlanAllowed

@@ -13,7 +13,7 @@ export function toFlags(allowed: readonly Allowance[]): number {
 
 /**
  * Returns the ambiguities that a route must allow for a segment, as flags; 0 if there are none. Returns `undefined` if
- * no route can allow the segment. An interpretation of it then has a dot segment or a control character.
+ * no route can allow the segment, because a server may read a dot segment or a control character in it.
  * @param segment decoded once
  */
 export function ambiguitiesOf(segment: string): number | undefined {
@@ -35,8 +35,8 @@ export function ambiguitiesOf(segment: string): number | undefined {
 }
 
 /**
- * Returns the segments that laxer servers may see. Each number of additional decodings gives one list. If the decoded
- * path contains `?` or `#`, another list ends there.
+ * Returns the segments that laxer servers may see. There is one list for each number of additional decodings. If a
+ * decoded path contains `?` or `#`, there is another list that ends there.
  * @param segments decoded once and folded, without a dot segment in any interpretation
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {

@@ -23,7 +23,7 @@ export interface RequestHead {
   readonly untrustedForwarder: string | undefined
   /** The Host header, as received; empty if an HTTP/1.0 client sent none. */
   readonly host: string
-  /** The value of the header. On a WebSocket route, it may come from a subprotocol instead. */
+  /** The value of the `Authorization` header. On a WebSocket route, the token may come from a subprotocol instead. */
   authorization: string | undefined
   readonly apiKey: string | undefined
   /**
@@ -72,7 +72,7 @@ function targetOf(request: IncomingMessage, seen: RequestHeaders): RequestTarget
   if (seen.isMalformed || !hasValidFraming(request, seen)) return malformed()
   const target = parseRequestTarget(request.url ?? '')
   if (target === undefined) return new Refusal('path_invalid')
-  // `hasValidFraming` has already checked Host.
+  // `hasValidFraming` has already checked Host, so only the authority is checked here.
   if (target.authority !== undefined && !isHost(target.authority)) return malformed()
   return target
 }

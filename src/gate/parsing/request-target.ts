@@ -38,7 +38,7 @@ export function parseRequestTarget(target: string): RequestTarget | undefined {
   if (query !== '' && forbiddenInQuery.test(query)) return undefined
   const read = readPath(path)
   if (read === undefined) return undefined
-  // Copied one by one, because a spread would take longer than the rest of this function.
+  // The properties are copied one by one, because a spread would take longer than the rest of this function.
   const { unmergedPath, rawSegments, segments, ambiguities } = read
   return { authority, path: read.path, unmergedPath, query, rawSegments, segments, ambiguities }
 }
@@ -116,7 +116,9 @@ function splitPath(path: string): string[] {
   return end < 1 ? [] : path.slice(1, end).split('/')
 }
 
-/** Rejects escapes that are broken, overlong or not UTF-8, because `decodeURIComponent` does. */
+/**
+ * Returns undefined for escapes that are broken, overlong or not UTF-8, because `decodeURIComponent` throws for them.
+ */
 function decodeOnce(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment)

@@ -11,9 +11,9 @@ export type CorsHeaders = Readonly<Record<string, string>>
 
 /** A preflight: the request that a browser sends before a cross-origin request to check whether it is allowed. */
 export interface Preflight {
-  /** The method of the request that would follow. */
+  /** The method of the request that follows the preflight. */
   readonly method: string
-  /** The header names of that request, as received. */
+  /** The header names of the request that follows, as received in the preflight. */
   readonly headers: string | undefined
   readonly origin: string
 }
@@ -25,7 +25,10 @@ interface CorsPolicy {
   preflight(preflight: Preflight, methods: Iterable<string> | undefined): CorsHeaders
 }
 
-/** Returns the policy of the route. Without one, or without a route, returns the policy of the server. */
+/**
+ * Returns the policy of the route. If the route has no policy, or if there is no route, returns the policy of the
+ * server.
+ */
 export type CorsPolicies = (route: Route | undefined) => CorsPolicy | undefined
 
 /** @returns `undefined` if CORS is not configured; the origin of requests is then not read */
@@ -42,7 +45,10 @@ export function createCorsPolicies(
   return route => ofRoutes.get(route) ?? ofServer
 }
 
-/** Returns undefined if the request is no preflight. `OPTIONS` without the two headers is an ordinary request. */
+/**
+ * Returns undefined if the request is no preflight. An `OPTIONS` request is only a preflight with `Origin` and
+ * `Access-Control-Request-Method`.
+ */
 export function readPreflight({ method, headers }: IncomingMessage): Preflight | undefined {
   if (method !== 'OPTIONS') return undefined
   const requested = headers['access-control-request-method']
@@ -70,7 +76,7 @@ function createCorsPolicy(config: CorsConfig): CorsPolicy {
     ...allowance(origin, config),
     'access-control-expose-headers': names,
   })
-  // Built once, because they are the same for every request.
+  // The headers are built once for each origin, because they are the same for every request.
   const answers = new Map([...origins].map(origin => [origin, answerTo(origin)]))
   return {
     answer(origin) {

@@ -61,7 +61,9 @@ interface Options {
   policies: CorsPolicies | undefined
 }
 
-/** Does not change `head`, except on a WebSocket route. There, it reads the bearer token from the subprotocols. */
+/**
+ * Does not change `head`, except on a WebSocket route. There, stores the bearer token of the subprotocols in `head`.
+ */
 export type Decide = (request: IncomingMessage, head: RequestHead) => RoutingDecision
 
 export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }: Options): Decide {

@@ -16,7 +16,7 @@ export interface Route extends Omit<RouteConfig, 'upstream'>, HeaderRules {
   readonly isLiteral: boolean
   /** Whether `auth` is not `none`. */
   readonly isGuarded: boolean
-  /** The ambiguities that its paths may contain, as flags of `ambiguity`. */
+  /** The ambiguities that paths of this route may contain, as flags of `ambiguity`. */
   readonly allowedAmbiguities: number
   /** Returns the path for the upstream, without the query. */
   upstreamPath(target: RequestTarget): string
@@ -72,7 +72,7 @@ function tail({ path }: RequestTarget, from: number): string {
   return path.slice(at + 1)
 }
 
-/** Replaces `:param`, and `*` as in `/v2/races/*`, with the client's text, escapes unchanged. */
+/** Replaces `:param`, and `*` as in `/v2/races/*`, with the client's text. Escapes in this text stay unchanged. */
 function compileRewrite(rewrite: string, pattern: PathPattern): (target: RequestTarget) => string {
   const positions = new Map(
     pattern.segments.flatMap((segment, index) =>

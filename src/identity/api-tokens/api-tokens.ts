@@ -31,7 +31,7 @@ export function stripSpace(value: string): string {
   return value.slice(start, end)
 }
 
-/** Tab, line feed, vertical tab, form feed, carriage return, space. */
+/** Returns whether the code is a tab, line feed, vertical tab, form feed, carriage return or space. */
 function isSpace(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)
 }

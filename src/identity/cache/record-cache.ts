@@ -35,7 +35,7 @@ export function createRecordCache<K extends {}, V extends object>({
 }: Options<K, V>): RecordCache<K, V> {
   const present = new LRUCache<K, V>({ max: maxRecords })
   const absent = maxAbsent > 0 ? new LRUCache<K, true>({ max: maxAbsent }) : undefined
-  /** Reads that began after the last change of their record. New callers may share them. */
+  /** The running reads that began after the last change of their record. New callers may share these reads. */
   const inFlight = new Map<K, Promise<V | undefined>>()
 
   function load(key: K): Promise<V | undefined> {

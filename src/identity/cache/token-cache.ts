@@ -32,7 +32,7 @@ export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencie
   /** Running verifications. Their number is limited by the number of requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | TokenProblem>>()
 
-  /** Returns why a verified token is no longer valid; undefined if it still is. */
+  /** Returns why a verified token is no longer valid; undefined if the token is still valid. */
   const problemOf = ({ expiresAtMs, kid }: VerifiedToken): TokenProblem | undefined => {
     if (clock.now() >= expiresAtMs) return 'expired'
     return keys.getLoaded(kid) === undefined ? 'key_unknown' : undefined

@@ -18,7 +18,7 @@ export interface KeyInfo {
 }
 
 export interface KeyAdministration {
-  /** Returns the keys, the latest to sign first. */
+  /** Returns the keys, with the latest `signsFrom` first. */
   list(): Promise<KeyInfo[]>
   /** Creates a key that is published and verifies but does not sign. Returns its `kid`. */
   generate(alg: SigningAlgorithm): Promise<string>
@@ -42,7 +42,7 @@ export type Retirement =
 
 interface Dependencies {
   store: KeyStore
-  /** Present if `auth.key_secret` is set. */
+  /** Undefined if `auth.key_secret` is not set. */
   sealer: Sealer | undefined
   /** The time that running replicas may need to load a newly stored key. */
   signingDelayMs: number

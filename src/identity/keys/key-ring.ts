@@ -26,7 +26,7 @@ export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   )
 }
 
-/** @param decrypted in the order of the store, the latest to sign first; at least one key signs now */
+/** @param decrypted with the latest `signs_from` first; at least one key signs now */
 export function keyRingFromStore(decrypted: readonly DecryptedKey[], clock: Clock): KeyRing {
   // Converts times from the database's clock to this process's clock, so that a replica with a wrong clock does not
   // sign too early.

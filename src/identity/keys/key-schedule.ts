@@ -1,7 +1,7 @@
 // Computes when each stored key signs, and when none of its signatures is valid any more.
 
 export interface KeyTimes {
-  /** The time when the key was stored, and therefore published. All times are in milliseconds. */
+  /** The time when the key was stored, and therefore published. In milliseconds, like all times in this file. */
   readonly createdAt: number
   /** `null` if the key has only verified so far. */
   readonly signsFrom: number | null
@@ -23,7 +23,7 @@ export const assertionTtlMs = 60_000
 
 /**
  * Returns the key that signs access and refresh tokens. The replicas verify these tokens themselves.
- * @param keys the latest to sign first, as the store lists them
+ * @param keys with the latest `signsFrom` first, as the store lists them
  */
 export function signerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, 0)

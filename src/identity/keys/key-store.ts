@@ -8,12 +8,12 @@ export interface StoredKey {
   created_at: Date
   /** `null` for a key that only verifies. The key with the latest `signs_from` in the past signs. */
   signs_from: Date | null
-  /** The database's time. All times come from its clock, because the replicas' clocks may differ. */
+  /** The time of the read. All times come from the database's clock, because the replicas' clocks may differ. */
   read_at: Date
 }
 
 export interface KeyStore {
-  /** Returns all keys: the latest to sign first, followed by the keys that only verify. */
+  /** Returns all keys, with the latest `signs_from` first. The keys that only verify come last. */
   all(): Promise<StoredKey[]>
   /**
    * Stores a key that signs immediately, except if another key signs already. Only one of several concurrent replicas

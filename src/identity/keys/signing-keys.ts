@@ -30,7 +30,7 @@ export async function readSigningKeys(files: readonly string[]): Promise<Signing
 
 interface StoredKeysDependencies {
   store: KeyStore
-  /** Present if `auth.key_secret` is set. Keys stored in plain text are then sealed. */
+  /** Undefined if `auth.key_secret` is not set. With a sealer, keys stored in plain text are sealed. */
   sealer: Sealer | undefined
   clock: Clock
   /** Called if keys in the store have become unreadable. The loaded keys stay in use. */
@@ -79,9 +79,9 @@ export async function openSigningKeys({
     }
   }
 
-  // Reads the stored keys at most once a second, because clients can invent key ids. Until then, callers get the last
-  // result. If the last read failed, this throws, because a token must not be reported as invalid while the store is
-  // down.
+  // Reads the stored keys at most once a second, because clients can invent key ids. Within that second, callers get
+  // the previous result. If the read failed, this throws, because a token must not be reported as invalid while the
+  // store is down.
   async function refresh(): Promise<void> {
     const ageMs = lastRead === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastRead.at
     if (reading === undefined && ageMs >= 0 && ageMs < minReadIntervalMs) {

@@ -9,7 +9,7 @@ export interface DecryptedKey {
 }
 
 /**
- * Returns all stored keys, the latest to sign first. At least one signs now.
+ * Returns all stored keys, with the latest `signs_from` first. At least one key signs now.
  * @throws StorageError
  * @throws KeyError with a message for the operator if `auth.key_secret` is missing or different
  */

@@ -62,7 +62,7 @@ interface Options {
   clock: Clock
   issuer: string
   audience: string
-  /** Rounded up to whole seconds, like `refreshTokenTtlMs`. Even then, no token outlives its session. */
+  /** The lifetimes are rounded up to whole seconds, but no token outlives its session. */
   accessTokenTtlMs: number
   refreshTokenTtlMs: number
 }

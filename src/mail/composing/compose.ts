@@ -16,9 +16,9 @@ export interface ComposeSettings extends Pick<MailConfig, 'product' | 'contact' 
 
 /** The code and the token of a mail. Either proves that the mail was read. */
 export interface CodeAndToken {
-  /** 8 digits. */
+  /** The code has 8 digits. */
   readonly code: string
-  /** 64 characters of base64url: the ID of the row, and 256 bits that depend on the secret key. */
+  /** The token has 64 characters of base64url: the ID of the row, and 256 bits that depend on the secret key. */
   readonly token: string
 }
 

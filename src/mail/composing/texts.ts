@@ -1,4 +1,4 @@
-// Contains the texts of mails without a template, in French and English. They never contain the address of another
+// Contains the texts of mails without a template, in French and English. The texts never contain the address of another
 // user.
 import type { MailConfig } from '../../config/sections/schema.ts'
 import type { CodeKind, MailKind, NoticeKind } from '../mail-kind.ts'

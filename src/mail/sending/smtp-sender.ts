@@ -6,7 +6,7 @@ import { type MailSender, NoConnectionFree, type OutgoingMail } from './mail-sen
 import { openSession, type SmtpSession } from './smtp-session.ts'
 
 const maxConnections = 10
-/** Relays close connections after too many mails, some with an error. */
+/** Servers close a connection after too many mails, and some do so with an error. */
 const maxMailsPerConnection = 50
 const maxIdleMs = 5_000
 /** A connection that was idle for longer is tested before it is used. */

@@ -20,7 +20,7 @@ interface CountedRequest {
 }
 
 interface RouteCounts {
-  /** By method, then by status, or by status class if the status is unknown. */
+  /** The counts by method, then by status. An unknown status is counted under its class. */
   readonly byMethod: Map<string, Map<number | string, { count: number }>>
   readonly durations: Histogram
 }
@@ -80,7 +80,10 @@ function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): {
   return cell
 }
 
-/** Unregistered statuses are counted by class, because an upstream may invent them. */
+/**
+ * Returns whether the status is counted by itself. Other statuses are counted by class, because an upstream may invent
+ * them.
+ */
 function isKnown(status: number): boolean {
   return status === clientGone || status in STATUS_CODES
 }

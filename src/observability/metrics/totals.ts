@@ -5,9 +5,9 @@ export interface CounterTotals {
   readonly requests: number
   /** Requests with a 5xx response. */
   readonly errors: number
-  /** By guard. */
+  /** Refused requests by guard. */
   readonly refused: Readonly<Record<string, number>>
-  /** Cumulative, by upper bound in seconds, in ascending order. The last bound is infinite. */
+  /** Cumulative counts by upper bound in seconds, in ascending order. The last bound is infinite. */
   readonly durations: ReadonlyMap<number, number>
   /** Lookups of users, keys and sessions that the cache contained. */
   readonly hits: number

@@ -32,7 +32,7 @@ interface Finding {
   readonly message: string
 }
 
-/** Checks both variables, because the exporter sends the headers of both. */
+/** Checks two variables, because the exporter sends the headers of both variables. */
 function* headerFindings(get: Get): Generator<Finding> {
   for (const name of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS']) {
     const text = get(name) ?? ''
@@ -117,7 +117,10 @@ function* compressionFindings(get: Get): Generator<Finding> {
   }
 }
 
-/** If a file is unreadable, the SDK would use Node's authorities and no client certificate. */
+/**
+ * Checks that the certificate files are readable. If one is not, the SDK would use Node's authorities and no client
+ * certificate.
+ */
 function* fileFindings(get: Get, readFile: ReadFile): Generator<Finding> {
   for (const kind of ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY']) {
     const specific = `OTEL_EXPORTER_OTLP_TRACES_${kind}`

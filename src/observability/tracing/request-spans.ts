@@ -23,7 +23,10 @@ import type {
 } from './tracing.ts'
 import { recordedUpstream } from './upstream-spans.ts'
 
-/** Guards that may query storage, or whose name is in the response. The other guards only compare two numbers. */
+/**
+ * The guards with spans. They may query storage, or decide by the user's plan or email. The other guards only compare
+ * two numbers.
+ */
 const guardsWithSpans: ReadonlySet<string> = new Set([
   'authenticate',
   'rate_limit',

@@ -44,5 +44,8 @@ export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Pr
   }
 }
 
-/** The maximum number of exited workers whose counters are stored separately. Above it, they are added up. */
+/**
+ * The maximum number of exited workers whose counters are stored separately. If there are more, their counters are
+ * added up.
+ */
 const maxSeparate = 8

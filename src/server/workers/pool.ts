@@ -39,7 +39,7 @@ export async function serveByWorkers({ startConfig, config, logger }: GatewayPro
         }
         return {
           async commit() {
-            // Workers that start from now on use the new configuration.
+            // Workers that start after this use the new configuration.
             config.activate(next)
             const late = (await Promise.all(slots.map(commitIn))).filter(slot => slot !== undefined)
             return {
@@ -80,7 +80,7 @@ export async function serveByWorkers({ startConfig, config, logger }: GatewayPro
 }
 
 /**
- * Prepares every worker, including replacements that started in between with the active configuration.
+ * Prepares the configuration in every worker, including replacements that started in between.
  * @returns the first failure
  */
 async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promise<PrepareReply | undefined> {

@@ -5,7 +5,7 @@ import type { MetricsPart } from '../../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 
-// Types, because interfaces have no index signature.
+// These are types, because interfaces have no index signature.
 export type WorkerApi = {
   /** Serves clients with this configuration. Replies when the worker listens, or with the reason of a failure. */
   serve(config: Config): Promise<{ address: string } | { error: string }>

@@ -42,9 +42,9 @@ export async function lockDataDir(dir: string): Promise<{ release(): Promise<voi
 
 /**
  * Creates `file`, or replaces it if its process has ended. It does not delete a stale file, because a second process
- * could then delete the new lock of the first. Only the owner of `<file>.takeover` may replace the stale file. It
- * renames its own file over the stale file, after a check that the stale file is unchanged. If that owner dies, its
- * file is taken over in the same way.
+ * could then delete the new lock of the first process. Only the owner of `<file>.takeover` may replace the stale file.
+ * The owner checks that the stale file is unchanged, and renames its own file over it. If the owner dies,
+ * `<file>.takeover` is taken over in the same way.
  */
 async function acquire(file: string, mine: string, dir: string): Promise<void> {
   const deadline = Date.now() + TAKEOVER_TIMEOUT_MS
@@ -52,7 +52,7 @@ async function acquire(file: string, mine: string, dir: string): Promise<void> {
     if (create(file, mine)) return
     const theirs = read(file)
     if (theirs === undefined) {
-      // The file was released in between, or is a broken link, which stays.
+      // The file was released in between, or it is a broken link. A broken link stays.
       if (Date.now() > deadline)
         throw Object.assign(new Error(`${file} is a broken link`), { code: 'EEXIST' })
       await sleep(10)
@@ -78,7 +78,7 @@ async function acquire(file: string, mine: string, dir: string): Promise<void> {
 
 interface Owner {
   pid: number
-  /** Absent if the system does not report it. */
+  /** The start time of the process; absent if the system does not report it. */
   started?: string
 }
 
@@ -138,7 +138,7 @@ function processStart(pid: number): string | undefined {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [state, ticks] = [fields[0], fields[19]]
-    // A zombie was killed, but its parent has not waited for it.
+    // The process was killed, but its parent has not waited for it.
     if (state === 'Z' || state === 'X') return 'ended'
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}:${ticks}`
   } catch {

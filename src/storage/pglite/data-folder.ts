@@ -22,7 +22,7 @@ export async function makeFolder(dir: string): Promise<void> {
   try {
     await mkdir(dir, { mode: 0o700 })
   } catch (error) {
-    // Another process may have created it in between.
+    // Another process may have created the folder in between.
     if (kindOf(dir) === 'folder') return
     const { code = 'unknown' } = error as NodeJS.ErrnoException
     // The path is a broken link.

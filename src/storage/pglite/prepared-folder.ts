@@ -6,7 +6,10 @@ import { brotliDecompressSync } from 'node:zlib'
 import { type MigrationFile, migrationFiles } from '../migrate.ts'
 import { pgliteDigest } from './wasm-module.ts'
 
-/** The first line of the file, as JSON. The contents of all files follow, one after another, in Brotli. */
+/**
+ * The first line of the file, as JSON. The contents of all files follow the line, one after another, compressed with
+ * Brotli.
+ */
 export interface PreparedHead {
   /** The digest of the PGlite that wrote the folder. Another PGlite may be unable to read it. */
   readonly pgliteDigest: string
@@ -52,7 +55,10 @@ export async function unpackPrepared(target: string, prepared = PREPARED): Promi
   return head.migrations.map(({ name }) => name)
 }
 
-/** Newer migrations are applied later, but a changed migration would never be applied. */
+/**
+ * Returns whether this program can use the prepared folder. Newer migrations are applied later, but a changed migration
+ * would never be applied.
+ */
 function isOurs({ pgliteDigest: digest, migrations }: PreparedHead): boolean {
   const present = migrationFiles()
   return (

@@ -13,7 +13,7 @@ export const STATEMENT_TIMEOUT_MS = 1_000
 /** SQLSTATEs for a prepared statement that is missing, a duplicate, or older than a migration of its types. */
 const UNPREPARED_STATES = new Set(['26000', '42P05', '0A000'])
 
-/** SQLSTATE read_only_sql_transaction. A session keeps the setting with which it began. */
+/** The SQLSTATE read_only_sql_transaction. A session stays read-only if it began on a read-only server. */
 export const READ_ONLY = '25006'
 
 /** Runs a single statement on its own connection. Most database queries use this path. */

@@ -6,7 +6,10 @@ import { type CheckedOutClient, query, withClient } from './postgres-query.ts'
 /** After this time, no further connection is started. */
 const WARMUP_TIMEOUT_MS = 5_000
 
-/** Leaves room for operators and for processes that start later. Every role may read both values. */
+/**
+ * Returns whether the server has room. Leaves some for operators and for processes that start later. Every role may
+ * read both values.
+ */
 const HAS_ROOM = `select sum(numbackends) < 0.75 * current_setting('max_connections')::int as "hasRoom"
                     from pg_stat_database`
 

@@ -21,7 +21,7 @@ interface PostgresOptions {
   /** `postgres://` or `postgresql://`, with libpq's parameters. */
   url: string
   maxConnections: number
-  /** Called when an idle connection is lost. The pool opens another when it needs one. */
+  /** Called when an idle connection is lost. The pool opens another connection when it needs one. */
   onError(error: StorageError): void
   /** Receives every query and transaction. */
   state?: PostgresState | undefined

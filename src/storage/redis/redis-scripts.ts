@@ -6,7 +6,7 @@ export interface Script {
   /** The name in traces. */
   readonly name: string
   readonly lua: string
-  /** SHA-1 of the source. Redis identifies a cached script by it (EVALSHA). */
+  /** The SHA-1 of the source, by which Redis identifies a cached script (EVALSHA). */
   readonly sha: string
 }
 

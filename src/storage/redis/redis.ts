@@ -21,8 +21,8 @@ const MAX_SCRIPTS_IN_PIPELINE = 100
 const CHECK_INTERVAL_MS = 500
 
 /**
- * Checks whether Redis runs scripts, with every command that the gateway's scripts use. A server may reply to PING and
- * still refuse scripts. For example, the user may lack the right, the server may be a replica, or its memory may be
+ * Checks whether Redis runs scripts. The check uses every command of the gateway's scripts. A server may reply to PING
+ * and still refuse scripts. For example, the user may lack the right, the server may be a replica, or its memory may be
  * full.
  */
 const CHECK = defineScript(

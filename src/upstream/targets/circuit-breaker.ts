@@ -1,4 +1,4 @@
-// The circuit breaker of a target. If too many requests fail, the target receives only probes.
+// Implements the circuit breaker of a target. If too many requests fail, the target receives only probes.
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { EndAttempt } from '../failures.ts'
 import type { CircuitState } from './target-status.ts'
@@ -42,7 +42,8 @@ export function createCircuitBreaker(options: Options): CircuitBreaker {
       // The request was admitted while the circuit was closed. It is still sent, because its use is already counted.
       if (!allows()) return () => {}
       isProbing = true
-      // A probe may be a slow upload. Its client must not be able to keep the circuit open.
+      // Another probe is allowed after `open_for`, even if this probe has not ended. This probe may be a slow upload,
+      // and its client must not keep the circuit open.
       open()
       return endProbe
     },

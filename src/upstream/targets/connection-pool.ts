@@ -1,5 +1,5 @@
-// The connections to an endpoint, with one request at a time on each. A request without a free connection waits, and is
-// refused if the wait is too long.
+// Manages the connections to an endpoint, with one request at a time on each connection. A request without a free
+// connection waits, and is refused if the wait is too long.
 import { createWaitingLine } from '../../async/semaphore.ts'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { ClientKey } from '../../identity/client-key.ts'
@@ -18,7 +18,8 @@ export interface ConnectionPool {
   /** @returns undefined if no connection is free, or if the endpoint is retired */
   tryAcquire(client: ClientKey): Connection | undefined
   /**
-   * Waits for a connection, first come first served. A waiting client counts as if it had the connection.
+   * Waits for a connection. The first request in the queue gets the first free connection. A waiting client counts as
+   * if it had the connection.
    * @param wait replaces the default of `timeouts.connect` and 503 `upstream_unavailable`
    * @throws Refusal when the wait ends without a connection
    * @throws ClientDisconnected when the client leaves
@@ -51,7 +52,9 @@ export interface Wait {
 interface OpenPool extends ConnectionPool {
   /** Applies other limits to future connections and waits. */
   configure(settings: Settings): void
-  /** Closes free connections now, and the others after their response. Resolves when all are closed. */
+  /**
+   * Closes free connections now, and busy connections after their response. Resolves when all connections are closed.
+   */
   retire(): Promise<void>
   /** Closes all connections, even with requests in flight. Later requests fail. */
   close(): Promise<void>
@@ -65,8 +68,8 @@ export class EndpointRetired extends Error {
 type Settings = Pick<UpstreamConfig, 'connections' | 'connections_per_client' | 'connection_age' | 'timeouts'>
 
 /**
- * By default a quarter of `connections`. If `connections` is below four, all of them, because a quarter would round
- * down to zero.
+ * Returns the limit per client: by default a quarter of `connections`. If `connections` is below four, it is all of
+ * them, because a quarter would round down to zero.
  */
 export function connectionsPerClient({
   connections,
@@ -94,7 +97,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   /** A stack, so that the most recently used connection is reused first. */
   const free: PooledConnection[] = []
   const waiting = createWaitingLine<PooledConnection>()
-  /** For each client, the number of connections that it has, waits for, or has reserved. */
+  /** For each client, the number of connections that the client has, waits for, or has reserved. */
   const counts = new Map<ClientKey, number>()
   let isRetired = false
   let isClosed = false
@@ -146,7 +149,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   function openConnection(): PooledConnection {
     const connection = new PooledConnection({
       origin: dial.origin,
-      // An old connection also opens its next socket with the current settings.
+      // The connection may be older than the current settings, but it opens its next socket with them.
       connect: (options, callback) => connect(options, callback),
       onFree: release,
     })

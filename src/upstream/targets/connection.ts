@@ -1,4 +1,4 @@
-// A connection to an endpoint: an undici Client that carries one request at a time.
+// Implements a connection to an endpoint. It is an undici Client that carries one request at a time.
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import type { ClientKey } from '../../identity/client-key.ts'
@@ -16,7 +16,10 @@ export interface Connection {
 
 export interface InFlight extends Dispatcher.DispatchHandler {
   readonly isOver: boolean
-  /** The upstream ended its side. A response that is paused for a slow reader must now be read completely. */
+  /**
+   * Called when the upstream has ended its side. A response that is paused for a slow reader must now be read
+   * completely.
+   */
   onUpstreamEnd(): void
 }
 
@@ -43,7 +46,7 @@ export class PooledConnection implements Connection {
   hasFailed = false
   /** When the socket was opened, from `performance.now()`. */
   #openedAtMs = Number.POSITIVE_INFINITY
-  /** Between 0.9 and 1.1, so that connections opened together do not end together. */
+  /** A factor between 0.9 and 1.1, so that connections opened together do not end together. */
   readonly #jitter = 0.9 + Math.random() * 0.2
 
   constructor(options: Options) {

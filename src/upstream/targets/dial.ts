@@ -36,7 +36,7 @@ const lookUpDiallable: LookupFunction = (name, options: LookupOptions, callback)
   })
 }
 
-/** The lookup found only forbidden addresses: link-local, unspecified, or a cloud metadata service. */
+/** The error for a name that has only forbidden addresses: link-local, unspecified, or a cloud metadata service. */
 class NotDiallableError extends Error {
   override readonly name = 'NotDiallableError'
 

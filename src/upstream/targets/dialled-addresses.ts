@@ -4,7 +4,7 @@ import { embeddedIPv4 } from '../../http/embedded-ipv4.ts'
 
 type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
-/** Link-local addresses, unspecified addresses, and addresses where clouds serve a machine its credentials. */
+/** The forbidden addresses: link-local, unspecified, and addresses where clouds serve a machine its credentials. */
 const refused: readonly Range[] = [
   '169.254.0.0/16',
   '0.0.0.0/32',
@@ -33,7 +33,7 @@ export function sortAddresses(addresses: readonly string[]): string[] {
   return [...byBytes.keys()].sort().map(bytes => byBytes.get(bytes) ?? '')
 }
 
-/** Hexadecimal text of equal length within a family, so that the text sorts like the numbers. */
+/** Returns hexadecimal text of equal length within a family, so that the texts sort like the numbers. */
 function bytesOf(address: string): string {
   const [bare = '', zone = ''] = address.split('%')
   const bytes = ipaddr.parse(bare).toByteArray()

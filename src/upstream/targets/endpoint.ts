@@ -1,4 +1,4 @@
-// An endpoint is one address of a target. It has connections and a health state.
+// Defines an endpoint, which is one address of a target. It has connections and a health state.
 import { isSameValue } from '../../config/same-value.ts'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { EndAttempt } from '../failures.ts'
@@ -17,12 +17,15 @@ export interface Endpoint {
   readonly origin: string
   /** `host:port`, as in the target's Host header. */
   readonly host: string
-  /** Sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP address. */
+  /**
+   * The name that is sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP
+   * address.
+   */
   readonly serverName: string | undefined
-  /** Used to split users among the addresses of the target. */
+  /** The hash that splits users among the addresses of the target. */
   readonly hash: number
   readonly pool: ConnectionPool
-  /** False while its health checks fail or its circuit is open. The endpoint then receives no requests. */
+  /** Returns false while the health checks fail or the circuit is open. The endpoint then receives no requests. */
   isAvailable(): boolean
   /** Returns whether the address was found after the start, and its first health check has not ended. */
   isUnchecked(): boolean
@@ -37,7 +40,7 @@ export interface OpenEndpoint extends Endpoint {
   configure(config: UpstreamConfig): void
   /** Stops the health checks. The last state remains for requests that are still to be sent. */
   stopChecks(): void
-  /** The target no longer has this address. Busy connections close after their current response. */
+  /** Call this when the target no longer has this address. Busy connections close after their current response. */
   retire(): Promise<void>
   /** Closes the connections, even with requests in flight. */
   close(): Promise<void>
@@ -48,7 +51,7 @@ interface Options {
   /** Undefined for a literal address, or if the name is looked up for each connection. */
   address: string | undefined
   config: UpstreamConfig
-  /** `passing` at the start; `unchecked` for an address that is found later. */
+  /** The initial state is `passing` at the start, and `unchecked` for an address that is found later. */
   initialHealth: HealthState
 }
 

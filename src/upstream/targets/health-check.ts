@@ -9,11 +9,11 @@ export type HealthState = 'passing' | 'failing' | 'unchecked'
 
 export interface HealthCheck {
   /**
-   * Changes from passing to failing after `unhealthy_after` failed checks in a row, and back after `healthy_after`
-   * passed checks in a row. For an `unchecked` endpoint, the first check decides.
+   * Returns the state. It changes to failing after `unhealthy_after` failed checks in a row. It changes back after
+   * `healthy_after` passed checks in a row. For an `unchecked` endpoint, the first check decides.
    */
   state(): HealthState
-  /** Why the last check failed; undefined if it passed. */
+  /** Returns why the last check failed; undefined if it passed. */
   problem(): string | undefined
   stop(): void
 }
@@ -22,7 +22,7 @@ type Options = NonNullable<UpstreamConfig['health']> & {
   dial: Dial
   initialState: HealthState
   ejection: OutlierEjection
-  /** 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random(): number
 }
 
@@ -73,9 +73,10 @@ interface Check {
 }
 
 /**
- * Opens a new connection, because an open connection would not show whether the target accepts new ones. The connection
- * is outside the pool, because a check must not wait behind requests or take a connection from them. Each check has its
- * own client and timeout, because undici 7 never settles a request if the certificate has a wrong name.
+ * Opens a new connection for each check, because an open connection would not show whether the target accepts new
+ * connections. The connection is outside the pool, because a check must not wait behind requests or take a connection
+ * from them. Each check has its own client and timeout, because undici 7 never settles a request if the certificate has
+ * a wrong name.
  */
 function startCheck(connect: buildConnector.connector, { path, timeout, dial }: Options): Check {
   const client = new Client(dial.origin, { pipelining: 1, connect })
@@ -105,7 +106,10 @@ function startCheck(connect: buildConnector.connector, { path, timeout, dial }: 
   return { problem, cancel: () => end('cancelled') }
 }
 
-/** Contains nothing that the target sent. @param error an error of undici or `node:net` */
+/**
+ * Describes why a check failed. The text contains nothing that the target sent.
+ * @param error an error of undici or `node:net`
+ */
 function problemOf(error: unknown): string {
   const { name, code } = error as { name?: unknown; code?: unknown }
   if (name === 'TimeoutError') return 'timeout'

@@ -33,7 +33,7 @@ export function weightsByUrl({ targets }: Pick<UpstreamConfig, 'targets'>): Map<
   return weights
 }
 
-/** Conditions for an endpoint, from the strictest to the last resort. */
+/** The conditions for an endpoint, from the strictest condition to the last resort. */
 const preferences: readonly ((
   endpoint: Endpoint,
   tried: readonly Endpoint[],

@@ -31,7 +31,7 @@ export interface LookupEvents {
   onTooMany(count: number): void
 }
 
-/** Addresses stay in use for this many intervals after the name has no address, and for at most one hour. */
+/** How long addresses stay in use after the name has no address: this many intervals, but at most one hour. */
 const retainedIntervals = 30
 const maxRetentionMs = 3_600_000
 

@@ -14,7 +14,7 @@ export interface OutlierEjection {
 const initialEjectionMs = 1_000
 const maxEjectionMs = 30_000
 
-/** This many silent attempts in a row count like one failed connection. */
+/** The number of silent attempts in a row that count like one failed connection. */
 const maxConsecutiveSilent = 5
 
 /** @param hasHealthChecks if true, the endpoint stays ejected until a health check or a request succeeds */
@@ -49,7 +49,7 @@ export function createOutlierEjection(hasHealthChecks: () => boolean): OutlierEj
     readmit,
     beginAttempt() {
       if (ejectedUntilMs !== 0 && !isEjected()) {
-        // One request at a time probes the target. For the other requests it stays ejected.
+        // One request at a time probes the endpoint. For the other requests, the endpoint stays ejected.
         isProbing = true
         ejectedUntilMs = performance.now() + ejectionMs
       }

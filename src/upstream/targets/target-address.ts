@@ -9,7 +9,10 @@ export interface TargetAddress {
   readonly host: string
   /** The name to look up. Undefined for a literal address and for `localhost`. */
   readonly lookUpName: string | undefined
-  /** Sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP address. */
+  /**
+   * The name that is sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP
+   * address.
+   */
   readonly serverName: string | undefined
   readonly tls: { readonly ca?: string }
 }

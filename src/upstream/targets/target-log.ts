@@ -57,7 +57,10 @@ export function startTargetLog({ targetStatus, logger }: Options): () => void {
   }
 }
 
-/** Returns undefined for a healthy, unchecked or unresolved target. Name lookups have their own log messages. */
+/**
+ * Returns why a target is unhealthy; undefined if it is healthy, unchecked or unresolved. Name lookups have their own
+ * log messages.
+ */
 function causeOf({ checks, problem, circuit, isEjected }: TargetStatus): string | undefined {
   if (checks === 'failing') return problem ?? undefined
   // A half-open circuit does not prove that the target is healthy.

@@ -1,4 +1,4 @@
-// The status of a target for operators: whether it receives requests, and if not, why.
+// Defines the status of a target for operators: whether it receives requests, and if not, why.
 
 export interface TargetStatus {
   readonly upstream: string

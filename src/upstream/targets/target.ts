@@ -1,4 +1,4 @@
-// A target of an upstream. Its endpoints follow the addresses of its name.
+// Defines a target of an upstream. Its endpoints follow the addresses of its name.
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import { type Endpoint, type OpenEndpoint, openEndpoint } from './endpoint.ts'
 import type { NameLookups } from './name-lookups.ts'
@@ -8,7 +8,7 @@ import type { TargetAddress } from './target-address.ts'
 export interface Target {
   /** `scheme://host:port`. */
   readonly origin: string
-  /** Used to split users among targets. */
+  /** The hash that splits users among targets. */
   readonly hash: number
   /** The current endpoints; empty until the name has been resolved. */
   endpoints(): readonly Endpoint[]

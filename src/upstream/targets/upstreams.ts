@@ -13,11 +13,11 @@ import { targetAddress } from './target-address.ts'
 import type { TargetStatus } from './target-status.ts'
 
 export interface Upstream {
-  /** Returns whether a request that failed on one endpoint may find another. */
+  /** Returns whether a request that failed on one endpoint may be sent to another endpoint. */
   hasAlternatives(): boolean
   /** How many times a request may be sent again, if that is safe. */
   readonly retries: number
-  /** Milliseconds until the response head, and between two chunks of its body. */
+  /** The maximum milliseconds until the response head, and between two chunks of the body. */
   readonly timeouts: { readonly response: number; readonly idle: number }
   /** Whether a user always goes to the same endpoint, while it is available. */
   readonly splitsByUser: boolean
@@ -60,7 +60,7 @@ export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   dependencies: Dependencies,
 ): Upstreams {
-  // Reads all files before it opens targets. If a file is unreadable, no target must be closed again.
+  // All files are read before a target is opened. If a file is unreadable, no target has to be closed again.
   const authorities = new Map(
     Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
   )

@@ -11,8 +11,8 @@ export interface WeightedRoundRobin {
 
 /**
  * Implements smooth weighted round-robin, with a separate sequence for each set of candidates. While the set does not
- * change, its sequence is periodic. If a set returns, its sequence continues. No candidate catches up on turns that it
- * missed.
+ * change, its sequence is periodic. If an earlier set returns, its sequence continues. No candidate gets extra turns
+ * for the turns that it missed.
  * @param weights not negative; a candidate with weight 0 is never chosen
  */
 export function createWeightedRoundRobin(weights: readonly number[]): WeightedRoundRobin {

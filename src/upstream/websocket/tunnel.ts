@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { closeFrame, FrameTracker } from '../../http/websocket-frames.ts'
 import type { Outcome } from '../failures.ts'
 
-/** Going away, and policy violation (RFC 6455 §7.4.1). */
+/** The codes for "going away" and "policy violation" (RFC 6455 §7.4.1). */
 type CloseCode = 1001 | 1008
 
 export interface Tunnel {
@@ -62,8 +62,8 @@ class OpenTunnel implements Tunnel {
   close(code: CloseCode): void {
     if (this.#isClosing) return
     this.#isClosing = true
-    // The upstream gets its Close frame after its current frame for the client is complete. After a Close frame, the
-    // upstream might not complete that frame.
+    // The upstream gets a Close frame only after its last frame for the client is complete. Otherwise it might not
+    // complete this frame.
     this.#toClient.closeWith(closeFrame(code, false), () =>
       this.#toUpstream.closeWith(closeFrame(1001, true), () => {}),
     )
@@ -100,8 +100,8 @@ class OpenTunnel implements Tunnel {
   }
 
   /**
-   * Ends the other side's connection when one side has closed. After an orderly end, everything that the closed side
-   * sent is still delivered. Replies to it are discarded.
+   * Ends the connection to the other side when one side has closed. After an orderly end, everything that the closed
+   * side sent is still delivered. Replies to it are discarded.
    */
   #onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
     if (!to.isOver) socket.destroy()
@@ -111,7 +111,7 @@ class OpenTunnel implements Tunnel {
       return
     }
     from.discard()
-    // With an immediate close, bytes that still arrive would cause a reset, which may overtake the end.
+    // If the connection closed at once, bytes that still arrive would cause a reset, which may overtake the end.
     const destroyLater = () => this.#after(closeTimeoutMs, () => socket.destroy())
     if (socket.writableFinished) destroyLater()
     else socket.once('finish', destroyLater)

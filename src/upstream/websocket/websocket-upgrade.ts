@@ -12,7 +12,10 @@ export interface WebSocketHandshake {
   readonly key: string
   /** Subprotocols offered to the upstream. */
   readonly offeredProtocols: readonly string[]
-  /** Sent if no subprotocol was offered. Browsers fail if the response selects none of their subprotocols. */
+  /**
+   * The subprotocol to select if the upstream was offered none. Browsers fail if the response selects none of their
+   * subprotocols.
+   */
   readonly fallbackProtocol: string | undefined
   /** Receives the open tunnel. @returns a function to call when the WebSocket has ended */
   onOpen(tunnel: Tunnel): () => void
@@ -34,7 +37,8 @@ interface Options {
 export function openWebSocket(options: Options): Tunnel {
   const { response, handshake, upstream, idleTimeoutMs } = options
   const fields = switchingProtocolsHeaders(options)
-  // The socket is detached first. If that failed after the 101, the client would wait forever.
+  // The socket is detached before the 101 is sent. If it could not be detached after the 101, the client would wait
+  // forever.
   const client = detachSocket(response)
   response.writeHead(101, fields)
   response.flushHeaders()

@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
 import { isPublic } from './public-address.ts'
 
-/** In code points, as Postgres counts them. */
+/** The maximum length in code points, as Postgres counts them. */
 const maxUrlCharacters = 2_048
 
 /** The WHATWG parser repairs `https:x`, `https:\\x`, `https:///x` and `h%6fst`. A valid URL must need no repair. */
@@ -53,7 +53,10 @@ function isWithinMaxLength(raw: string): boolean {
   )
 }
 
-/** Checked before parsing, because the parser removes the last dot. IDNA accepts three more characters as a dot. */
+/**
+ * Returns whether the authority ends in a dot. This is checked before parsing, because the parser removes the last dot.
+ * IDNA accepts three more characters as a dot.
+ */
 function endsInDot(authority: string): boolean {
   return /[.\u3002\uff0e\uff61](?::[0-9]*)?$/.test(authority)
 }
@@ -78,7 +81,7 @@ function isPunycode(label: string): boolean {
   return decoded !== label && domainToASCII(decoded) === label
 }
 
-/** RFC 6761 §6.3 reserves `localhost` and every name under it for loopback. */
+/** Returns whether the host may be public. RFC 6761 §6.3 reserves `localhost` and every name under it for loopback. */
 function isPublicHost(url: URL): boolean {
   const host = hostOf(url)
   return isIP(host) === 0 ? !/(?:^|\.)localhost$/.test(host) : isPublic(host)

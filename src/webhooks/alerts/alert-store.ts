@@ -24,7 +24,7 @@ export interface AlertStore {
   prune(before: Date, limit: number): Promise<number>
 }
 
-/** Queuing for a hundred thousand users takes about a second. */
+/** The statement has a longer timeout. Queuing for a hundred thousand users takes about a second. */
 const statementTimeoutMs = 10_000
 
 /** Every method throws StorageError when the store fails. */

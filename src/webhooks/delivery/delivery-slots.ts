@@ -22,7 +22,7 @@ interface DeliverySlots {
   /** Returns how many more deliveries the class admits. It is below 0 if too many were moved to the class. */
   freeSlots(slotClass: SlotClass): number
   acquire(receiver: string, slotClass: SlotClass): Slot
-  /** Returns the receivers with running deliveries, and how many more each may have. */
+  /** Returns the receivers with running deliveries, and how many more deliveries each receiver may have. */
   busyReceivers(): Map<string, number>
   /** Returns the receivers that were slow. */
   slowReceivers(): string[]
@@ -30,14 +30,14 @@ interface DeliverySlots {
 
 export interface SlotLimits {
   normal: number
-  /** The limit for leases of slow receivers. */
+  /** The limit for deliveries to slow receivers. */
   slow: number
   perReceiver: number
 }
 
 /**
- * The maximum number of receivers that are remembered as slow. The oldest is dropped first. If it hangs again, that
- * delivery uses a normal slot.
+ * The maximum number of receivers that are remembered as slow. The oldest is forgotten first. If it is slow again, that
+ * delivery begins in a normal slot.
  */
 const maxSlowReceivers = 10_000
 

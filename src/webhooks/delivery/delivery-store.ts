@@ -12,7 +12,7 @@ import { createLeaseStore, type LeasedDelivery, type LeaseStore } from './lease-
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
 
-/** As returned to operators. */
+/** A delivery, as operators see it. */
 export interface Delivery {
   id: number
   alert_id: string
@@ -32,8 +32,8 @@ export type RetryOutcome = 'due' | 'over' | 'unknown'
 
 export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   /**
-   * Records the last attempt for a receiver that wants no more deliveries, and removes its webhook. If the webhook was
-   * registered again since, it is kept.
+   * Records the last attempt for a receiver that wants no more deliveries, and removes its webhook. A webhook that the
+   * user has registered again since then is kept.
    */
   recordLast(delivery: LeasedDelivery, outcome: AttemptOutcome<'delivered'>, now: Date): Promise<void>
   /**
@@ -61,7 +61,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
 
     recordLast: (delivery, outcome, now) =>
       database.transaction(async tx => {
-        // Locks the user before the delivery. A registration has the same order, so a deadlock is impossible.
+        // Locks the user before the delivery. A registration locks in the same order, so a deadlock is impossible.
         await lockUser(tx, delivery.user_id)
         await createAttemptStore(tx, 'webhook_deliveries').recordAttempt(delivery, outcome, now)
         await removeWebhook(tx, delivery.user_id, now, delivery.registration)

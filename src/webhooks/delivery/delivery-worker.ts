@@ -27,7 +27,10 @@ interface Dependencies {
   onError(error: unknown): void
 }
 
-/** A socket that waits for a response costs little. Receivers that respond immediately never need many slots. */
+/**
+ * The limits for deliveries at the same time. A socket that waits for a response costs little. Receivers that respond
+ * immediately never need many slots.
+ */
 const slotLimits: SlotLimits = { normal: 32, slow: 128, perReceiver: 4 }
 
 /** A receiver that has not responded after this time is slow. */
@@ -107,8 +110,8 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
         message: 'the secret is encrypted with another auth.key_secret',
       }
     }
-    // If the previous secret cannot be decrypted, only its own signature is missing. Receivers should verify with the
-    // current secret.
+    // If the previous secret cannot be decrypted, only the signature with this secret is missing. Receivers should
+    // verify with the current secret.
     const previousSecret = secret_before === null ? undefined : secrets.unseal(secret_before, user_id)
     const signingSecrets = previousSecret === undefined ? [secret] : [secret, previousSecret]
     const headers = webhookHeaders(

@@ -12,7 +12,7 @@ export interface LeasedDelivery {
   body: string
   url: string
   receiver: string
-  /** As stored. `secret_before` is the previous secret, while deliveries are also signed with it. */
+  /** The secret as stored. `secret_before` is the previous secret, while deliveries are also signed with it. */
   secret: string
   secret_before: string | null
   registration: number
@@ -24,7 +24,7 @@ export interface LeaseRequest {
   /** The maximum in total and per receiver. */
   limit: number
   perReceiver: number
-  /** Receivers with running deliveries, and how many more each may have. */
+  /** Receivers with running deliveries, and how many more deliveries each receiver may have. */
   busyReceivers: ReadonlyMap<string, number>
   /** Slow receivers. Class `slow` leases only for these, and class `normal` for all others. */
   slowReceivers: readonly string[]
@@ -91,9 +91,9 @@ const firstDueSql = prepared(`
 
 // `head` and `walk` explicitly step from row to row and from receiver to receiver. A plain LIMIT reads and sorts the
 // whole backlog while the planner's statistics are outdated. The walk runs only if the head is full of deliveries that
-// must wait. Rows are locked before they are ranked, because one query cannot do both. The value of `secret_before`
-// counts only if it belongs to this registration. A replica of the previous release replaces a webhook without clearing
-// it.
+// must wait. Rows are locked before they are ranked, because one query cannot do both. `secret_before` counts only if
+// it belongs to this registration, because a replica of the previous release replaces a webhook without clearing
+// `secret_before`.
 const leaseSql = `
   with recursive head as (
     (select id, due_at, receiver, 1 as step

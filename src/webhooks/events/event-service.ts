@@ -38,7 +38,7 @@ interface Dependencies {
    * @param failures number of failures since the last call, including this one
    */
   onNotTaken(problem: string, failures: number): void
-  /** In PEM format. Trusted instead of the system's CAs. */
+  /** The CA in PEM format, which replaces the system's CAs. */
   ca?: string | undefined
 }
 

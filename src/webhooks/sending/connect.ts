@@ -14,7 +14,7 @@ interface ConnectOptions {
   /** The time limit for all addresses together, which `signal` enforces. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** In PEM format. Trusted instead of the system's CAs. */
+  /** The CA in PEM format, which replaces the system's CAs. */
   readonly ca?: string | undefined
 }
 
@@ -42,7 +42,7 @@ export async function connect(options: ConnectOptions): Promise<Socket> {
   }
 }
 
-/** Tries the next address after a failure, because unreachable IPv6 is frequent. */
+/** Connects to the first address that works. Several addresses are tried, because unreachable IPv6 is frequent. */
 async function connectToOne({ addresses, port, timeoutMs, signal }: ConnectOptions): Promise<Socket> {
   const candidates = interleaveFamilies(addresses).slice(0, maxAddressesTried)
   for (const [index, host] of candidates.entries()) {
@@ -85,7 +85,7 @@ async function startTls(socket: Socket, { host, ca, signal }: ConnectOptions): P
   }
 }
 
-/** An unhandled socket error would end the process, even after the delivery. */
+/** Ignores errors of the socket, because an unhandled error would end the process, even after the delivery. */
 function ignoringErrors<S extends Socket>(socket: S): S {
   return socket.on('error', () => {})
 }

@@ -35,7 +35,7 @@ export function outcomeOf(
 /** The delays add up to about three days, as Standard Webhooks recommends. */
 export const retryDelaysMs = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map(parseDuration)
 
-/** A receiver may postpone a delivery, but not forever. */
+/** The maximum delay that a receiver may request. It must not postpone a delivery forever. */
 const maxRetryAfterMs = 24 * 60 * 60_000
 
 /** `delay-seconds`, which has digits only. */

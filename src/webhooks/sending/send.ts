@@ -11,7 +11,7 @@ export interface SenderOptions {
   readonly allowPrivate: boolean
   /** `webhooks.timeout`, from the name lookup to the end of the response. */
   readonly timeoutMs: number
-  /** In PEM format. Trusted instead of the system's CAs. */
+  /** The CA in PEM format, which replaces the system's CAs. */
   readonly ca?: string | undefined
   /** The URL is from the operator, so the rules for users' URLs do not apply. It may be `http://`. */
   readonly isTrusted?: boolean
@@ -60,7 +60,7 @@ async function attempt(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const { allowPrivate, timeoutMs, ca, isTrusted } = options
-  // Checked again, because the URL may have been stored with less strict settings.
+  // The URL is checked again, because it may have been stored with less strict settings.
   const url = isTrusted ? new URL(request.url) : parseWebhookUrl(request.url, { allowPrivate })
   if (url === 'invalid') throw new SendFailure('address', 'the URL is not allowed for webhooks')
   const destination = await unlessAborted(findDestination(url, options), signal)
