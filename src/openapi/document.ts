@@ -41,7 +41,7 @@ const introduction = [
   'A refusal is a JSON object with a French sentence. Programs use the error code in `X-Peage-Error`.',
   'Request bodies are read as JSON, regardless of their `Content-Type`.',
   'On the client listener, a body that is not a JSON object counts as `{}`, and unknown members are ignored.',
-  'On the admin listener, both are refused.',
+  'On the admin listener, these bodies and unknown members are refused.',
   '`x-roles` lists the roles of `admin.tokens` that may call an operation.',
   '`x-fields-of-roles` lists the only body members that a role may send.',
 ].join(' ')

@@ -59,13 +59,13 @@ interface Parser {
  * Corrects undici's response parser to follow RFC 9110 and 9112. Call this once for each connection that undici has
  * taken over.
  *
- * - RFC 9110 §15.2 requires that an unexpected `100` is ignored, but undici fails on it. undici ignores a 101 without
- *   an upgrade, and llhttp reports the upgrade of every real 101. So a `100` is passed on as a 101. Remove this when
- *   undici ignores a `100`. https://github.com/nodejs/undici/issues/197
- * - llhttp applies connection-specific headers in trailers or in an informational response to the response itself
- *   (RFC 9110 §6.5.1). llhttp then rejects the next response on the connection. undici uses the response head, and
- *   closes the connection if the head requires that. Remove this when llhttp also uses the head.
- *   https://github.com/nodejs/llhttp/pull/94
+ * - RFC 9110 §15.2 requires that an unexpected `100` is ignored, but undici fails on it. A 101 without an upgrade is
+ *   ignored by undici, and llhttp reports the upgrade of every real 101. So a `100` is passed on as a 101. Remove this
+ *   when undici ignores a `100`. https://github.com/nodejs/undici/issues/197
+ * - Connection-specific headers in trailers or in an informational response must not apply to the response itself
+ *   (RFC 9110 §6.5.1). But llhttp applies them, and then rejects the next response on the connection. The response
+ *   head is enough, because undici closes the connection if the head requires that. Remove this when llhttp also uses
+ *   the head. https://github.com/nodejs/llhttp/pull/94
  * - An HTTP/1.0 response has no transfer coding. If it has the header, its framing is doubtful and the connection
  *   must be closed (RFC 9112 §6.1). Remove this when llhttp closes it. https://github.com/nodejs/llhttp/issues/354
  */

@@ -37,7 +37,7 @@ export function createMetrics({ version, stores }: Options): Metrics {
       ...requests.families,
       histogram(
         'peage_upstream_duration_seconds',
-        'Time from sending a request to the upstream until it sends the response headers or fails, per attempt.',
+        'Time from sending a request to the upstream until the response headers or a failure, per attempt.',
         'upstream',
         upstreams,
       ),

@@ -79,7 +79,7 @@ export function readTracing(env: Env, readFile: ReadFile): ReadSettings {
   problems.push(...ofExporter.problems)
   warnings.push(...ofExporter.warnings)
   if (!isValidAttributes(get('OTEL_RESOURCE_ATTRIBUTES'))) {
-    warnings.push('OTEL_RESOURCE_ATTRIBUTES: ignored, because it is not key=value,key=value, percent-encoded')
+    warnings.push('OTEL_RESOURCE_ATTRIBUTES: ignored. Write key=value,key=value with percent-encoded values.')
   }
   problems.push(...samplerProblems(get('OTEL_TRACES_SAMPLER'), get('OTEL_TRACES_SAMPLER_ARG')))
   if (url === undefined || problems.length > 0) return { problems }

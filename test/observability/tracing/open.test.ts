@@ -52,7 +52,7 @@ describe('tracing', () => {
 
   it.each(['a', 'a=b=c', '=x', 'a=%'])('warns that the resource attributes %j are ignored', attributes => {
     expect(readTracing({ ...endpoint, OTEL_RESOURCE_ATTRIBUTES: attributes }).traces?.warnings).toEqual([
-      'OTEL_RESOURCE_ATTRIBUTES: ignored, because it is not key=value,key=value, percent-encoded',
+      'OTEL_RESOURCE_ATTRIBUTES: ignored. Write key=value,key=value with percent-encoded values.',
     ])
   })
 
