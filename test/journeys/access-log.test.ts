@@ -62,7 +62,7 @@ routes:
     return (await lines(plain, 1))[0] ?? expect.unreachable()
   }
 
-  it('contains the request, the decision and the outcome', async () => {
+  it('contains the method, path, status and client of a request, the decision, and the outcome', async () => {
     const line = await lineOf(requestBytes('GET', '/public/a?secret=1', ['X-Request-Id: an-id']))
     const { time, duration_ms, bytes_sent, upstream_duration_ms, ...rest } = line
     expect(rest).toEqual({
@@ -93,9 +93,9 @@ routes:
     [12.05, '12.050'],
     [999.9996, '1000.000'],
     [3_600_000.123, '3600000.123'],
-  ])('writes %f milliseconds as %s', (duration, text) => expect(toFixed3(duration)).toBe(text))
+  ])('writes a duration of %f ms as %s', (duration, text) => expect(toFixed3(duration)).toBe(text))
 
-  it('contains the user of an admitted request, and only the error code of a request without credentials', async () => {
+  it('contains the user ID of an admitted request; a request without credentials has only its error code', async () => {
     const user = await newUser(plain)
     const admitted = await lineOf(requestBytes('GET', '/mine/a', [`Authorization: Bearer ${user.access}`]))
     const refused = await lineOf(requestBytes('GET', '/mine/a'))
@@ -112,7 +112,7 @@ routes:
   )
 
   it.each(['plain', 'secure'])(
-    'counts the bytes of each response, including its head, on one connection (%s)',
+    'counts the bytes of each response with its head, for several responses on one %s connection',
     async which => {
       const gateway = which === 'plain' ? plain : secure
       gateway.log.length = 0
@@ -147,7 +147,7 @@ routes:
     },
   )
 
-  it('counts the bytes written before a client left, and 0 if there was no response', async () => {
+  it('if the client leaves, counts the bytes sent until then, or 0 if no response had begun', async () => {
     upstream.answer = (_request, response) => {
       response.write('x'.repeat(100_000))
     }
@@ -173,7 +173,7 @@ routes:
     expect(unanswered).not.toHaveProperty('status')
   })
 
-  it('contains the target that responded and the time until its response head', async () => {
+  it('contains the URL of the target that responded, and the time until its response head', async () => {
     upstream.answer = (_request, response) => {
       setTimeout(() => {
         response.writeHead(200).flushHeaders()
@@ -207,7 +207,7 @@ routes:
     ['a backslash', 'a\\u0022', 'a\\u0022'],
     ['text outside ASCII', 'h\u00e9', 'h\u00e9'],
     ['9,000 characters', 'x'.repeat(9_000), 'x'.repeat(260)],
-    ['an empty host, which is omitted', '', undefined],
+    ['an empty host (omitted)', '', undefined],
   ])(
     'writes the host of a request as one JSON string of at most 260 characters: %s',
     async (_, sent, written) => {
@@ -216,7 +216,7 @@ routes:
     },
   )
 
-  it('counts all bytes that a WebSocket carried to its client', async () => {
+  it('counts all bytes that the gateway sent to the client of a WebSocket', async () => {
     plain.log.length = 0
     const connection = new RawConnection(plain.url)
     connection.write(requestBytes('GET', '/socket', handshake))

@@ -94,7 +94,7 @@ routes:
       })
   })
 
-  it('shows an avoided target and an open circuit', async () => {
+  it('shows that the gateway avoids a failing target, or that its circuit breaker is open', async () => {
     await Promise.all(
       ['pair', 'broken'].flatMap(path => [1, 2].map(() => call(at.gateway.url, 'GET', `/${path}`))),
     )
@@ -123,7 +123,7 @@ describe('the health of a target that several processes check', () => {
     isEjected: false,
   } as const
 
-  it('is the worst state that any process sees', () => {
+  it('is the worst state that any of these processes reports', () => {
     const ill = {
       ...well,
       isHealthy: false,

@@ -1,4 +1,4 @@
-// The admin listener serves health for probes and accounts for operators, and refuses other callers.
+// The admin listener serves health checks without a token, and accounts only to operators.
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
@@ -58,8 +58,9 @@ describeOverSetups('the admin listener', setup => {
     }
   })
 
-  // The requests fill one read of 64 KiB, so the end is read before the first response is sent.
-  it('still refuses a foreign host if the client ends its side with the last request', async () => {
+  // The requests fill one read of 64 KiB. The server therefore reads the end of the stream before it sends a
+  // response.
+  it('still refuses a foreign Host with 403 if the client ends its side right after the request', async () => {
     const connection = new RawConnection(at.gateway.admin)
     await once(connection.socket, 'connect')
     const padded = requestBytes('GET', '/healthz?'.padEnd(8_000, 'a'), ['X-Pad: '])
@@ -68,12 +69,12 @@ describeOverSetups('the admin listener', setup => {
     connection.socket.end(
       Buffer.concat([many, requestBytes('GET', '/nowhere', [`X-Pad: ${'a'.repeat(rest)}`])]),
     )
-    // The host is not loopback.
+    // The last request has the Host `gw.test`, which is not a name of loopback.
     expect((await connection.answers()).at(-1)?.status).toBe(403)
     connection.close()
   })
 
-  it('responds to an upgrade request as to a plain request and never upgrades', async () => {
+  it('treats a request with an Upgrade header like any other request, and never upgrades', async () => {
     for (const upgrade of ['h2c', 'websocket']) {
       const connection = new RawConnection(at.gateway.admin)
       const ask = (path: string) =>
@@ -212,7 +213,7 @@ describeOverSetups('the admin listener', setup => {
     expect(await told(`/admin/v1/deliveries/${digits}/retry`, 'POST')).toEqual([404, 'delivery_unknown'])
   })
 
-  it('gives every response a request ID, and keeps a safe ID of the client', async () => {
+  it('gives every response a request ID, and reuses the client’s request ID if it is safe', async () => {
     const ids = await Promise.all(
       ['/healthz', '/admin/v1/users', '/admin/v1/nothing', '/nothing', '/admin/v1/users?cursor=x'].map(
         async path => (await ask('GET', path)).headers.get('x-request-id'),
@@ -250,7 +251,7 @@ describeOverSetups('the admin listener', setup => {
     })
   })
 
-  it('refuses a body that is not a JSON object or has an unknown member, at every endpoint with a body', async () => {
+  it('at every endpoint with a body, refuses a body that is not a JSON object or has an unknown member', async () => {
     const user = await newUser(at.gateway)
     const taking = [
       ['PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' }],
@@ -283,7 +284,7 @@ describeOverSetups('the admin listener', setup => {
     }
   })
 
-  it('refuses a body with members at endpoints that take none, and changes nothing', async () => {
+  it('at every endpoint without a body, refuses a body with members and changes nothing', async () => {
     const user = await newUser(at.gateway, 'pro')
     const changing = createAdminEndpoints({} as never).filter(
       ({ operation }) => operation.body === undefined && operation.method !== 'GET',

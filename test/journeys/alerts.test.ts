@@ -46,13 +46,16 @@ describeOverSetups('the admin listener', setup => {
       expect(row?.body).toBe(`{"type":"course.done","timestamp":"${timestamp}","data":{"n":1}}`)
     })
 
-    it.each([null, '', [1, 'é', null], undefined])('with the data %j, or {} if it is absent', async data => {
-      expectAnswer(await emit({ type: 'any.data', data, user_id: user.id }), 202, { deliveries: 1 })
-      const [row] = await at.gateway.sql<{ body: string }>(
-        `select a.body from webhook_deliveries d join alerts a on a.id = d.alert_id order by d.id desc limit 1`,
-      )
-      expect(JSON.parse(row?.body ?? '').data).toEqual(data === undefined ? {} : data)
-    })
+    it.each([null, '', [1, 'é', null], undefined])(
+      'with the data %j, and delivers {} if there is no data',
+      async data => {
+        expectAnswer(await emit({ type: 'any.data', data, user_id: user.id }), 202, { deliveries: 1 })
+        const [row] = await at.gateway.sql<{ body: string }>(
+          `select a.body from webhook_deliveries d join alerts a on a.id = d.alert_id order by d.id desc limit 1`,
+        )
+        expect(JSON.parse(row?.body ?? '').data).toEqual(data === undefined ? {} : data)
+      },
+    )
   })
 
   describe('refuses an alert', () => {
@@ -78,7 +81,7 @@ describeOverSetups('the admin listener', setup => {
       expect(await at.gateway.sql('select count(*) as n from alerts')).toEqual(before)
     })
 
-    it('nested 30,000 levels deep with 400, or accepts it with 202', async () => {
+    it('whose data is nested 30,000 levels deep with 400, or accepts it with 202', async () => {
       const nested = `{"type":"x","user_id":${user.id},"data":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
       expect([202, 400]).toContain((await emit(nested)).status)
     })
@@ -100,7 +103,7 @@ describeOverSetups('the admin listener', setup => {
       })
     })
 
-    it('only while it is pending, and otherwise returns 409 or 404', async () => {
+    it('only while it is pending; returns 409 for a finished and 404 for an unknown delivery', async () => {
       const one = await receiving()
       await emit({ type: 'x', data: {}, user_id: one.id })
       const [delivery] = await deliveries(`?user_id=${one.id}`)
@@ -109,7 +112,7 @@ describeOverSetups('the admin listener', setup => {
       for (const id of ['9007199254740991', '0', 'x'])
         expectRefusal(await retry(id), 404, 'delivery_unknown', 'Livraison introuvable')
       const { body } = await ask('GET', '/admin/v1/audit')
-      // The audit log contains only the first refusal of each minute.
+      // The audit log contains only the first refusal per route and minute, so the 404 responses are missing.
       const refused = { status: 409, user_id: null, changes: null }
       expect((body.entries as object[]).slice(0, 2)).toMatchObject([refused, { status: 202 }])
     })
@@ -155,7 +158,7 @@ describeOverSetups('the admin listener', setup => {
       'user_id=9007199254740993',
       'user_id=1&user_id=2',
       'cursor=x',
-    ])('but refuses the query %s', async query => {
+    ])('and refuses the query %s', async query => {
       expectRefusal(await list(`?${query}`), 400, 'request_invalid', 'Requête invalide')
     })
   })

@@ -23,7 +23,7 @@ describeOverSetups('the audit log', setup => {
     call(at.gateway.admin, method, `/admin/v1${path}`, { body, token })
   const entries = async (query = '') => (await ask('GET', `/audit${query}`)).body.entries as Entry[]
 
-  it('records who changed which user, how and when, and the status', async () => {
+  it('records the operator, the user, the changes, the time and the status of a call', async () => {
     const user = await newUser(at.gateway)
     const answer = await call(at.gateway.admin, 'PATCH', `/admin/v1/users/${user.id}/`, {
       token: billing,
@@ -50,7 +50,7 @@ describeOverSetups('the audit log', setup => {
     ])
   })
 
-  it('shows the values before a change and the user’s current email, but stores no email', async () => {
+  it('shows the previous values and the user’s current email, which the table itself does not store', async () => {
     const user = await newUser(at.gateway)
     const email = `now.${user.email}`
     await ask('PATCH', `/users/${user.id}`, { email_verified: true })
@@ -71,7 +71,7 @@ describeOverSetups('the audit log', setup => {
     expect((await entries(`?user_id=${user.id}`)).map(entry => entry.email)).toEqual([null, null, null, null])
   })
 
-  it('contains the channel of a call: console for a session cookie, cli for its header with a token', async () => {
+  it('contains the channel of a call: console for a session cookie, cli for a token with the CLI’s header', async () => {
     const user = await newUser(at.gateway)
     const origin = new URL(at.gateway.admin).origin
     const signedIn = await fetch(`${at.gateway.admin}/console/session`, {
@@ -142,7 +142,7 @@ describeOverSetups('the audit log', setup => {
     expect((await entries())[0]).toMatchObject({ user_id: null, changes: { type: 'to.all' } })
   })
 
-  it('contains refused calls without changes, only the first per operator, route and minute', async () => {
+  it('contains the first refused call per operator, route and minute, without its changes', async () => {
     const user = await newUser(at.gateway)
     const minutesLater = () => {
       at.gateway.clock.at += 60_000
@@ -156,7 +156,7 @@ describeOverSetups('the audit log', setup => {
     minutesLater()
     await ask('PATCH', '/users/99999999', { plan: 'pro' })
     await ask('POST', '/alerts', { type: 'x', user_id: 99_999_998 })
-    // An export is not a change, but the audit log contains its refusal.
+    // An export changes nothing, but the audit log contains refused exports too.
     for (let i = 0; i < 2; i += 1) await ask('GET', '/users/99999997/export')
     expect(await entries(`?user_id=${user.id}`)).toMatchObject([
       { status: 413, changes: null },
@@ -168,7 +168,7 @@ describeOverSetups('the audit log', setup => {
     expect(await entries('?user_id=99999997')).toMatchObject([{ status: 404, changes: null, method: 'GET' }])
   })
 
-  it('contains neither reads nor calls without a valid token', async () => {
+  it('contains no reads and no calls without a valid token', async () => {
     const user = await newUser(at.gateway)
     const before = await entries()
     await ask('GET', `/users/${user.id}`)
@@ -178,7 +178,7 @@ describeOverSetups('the audit log', setup => {
     expect((await ask('GET', `/users/${user.id}`)).body.plan).toBe('free')
   })
 
-  it('prevents a change with 503 if its entry cannot be stored', async () => {
+  it('refuses a change with 503 if the audit entry cannot be stored', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { sql } = at.gateway
     const url = 'https://nobody.invalid/hook'
@@ -200,7 +200,7 @@ describeOverSetups('the audit log', setup => {
     expect((await ask('GET', `/deliveries?user_id=${user.id}`)).body.deliveries).toEqual([])
   })
 
-  it('outlives the user and cannot be changed through the API', async () => {
+  it('keeps its entries after the user is deleted, and the API cannot change them', async () => {
     const user = await newUser(at.gateway)
     await ask('PATCH', `/users/${user.id}`, { plan: 'pro' })
     await at.gateway.sql('delete from users where id = $1', [user.id])
@@ -213,7 +213,7 @@ describeOverSetups('the audit log', setup => {
     }
   })
 
-  it('is listed by operator and page by page, with each entry once', async () => {
+  it('is filtered by operator; its pages contain each entry once', async () => {
     await at.gateway.sql(
       `insert into admin_audit (at, operator, method, route, status, request_id)
        select now(), 'robot', 'POST', '/admin/v1/alerts', 202, n::text from generate_series(1, 250) n`,
@@ -233,7 +233,7 @@ describeOverSetups('the audit log', setup => {
 })
 
 describe('the log of the admin listener', () => {
-  it('has one line per call with caller, path and status, and without the token', async () => {
+  it('has one line per call with the caller, path and status, but not the token', async () => {
     const gateway = await startGateway('', undefined, { admin })
     await call(gateway.admin, 'GET', '/admin/v1/users?email=a@b', {
       token: billing,
@@ -251,7 +251,7 @@ describe('the log of the admin listener', () => {
     await gateway.stop()
   })
 
-  it('has one line without a status for a call whose client left', async () => {
+  it('has one line without a status for a call whose client leaves before the response', async () => {
     const gateway = await startGateway('', undefined, { admin })
     const { id } = await newUser(gateway)
     const { hostname, port } = new URL(gateway.admin)

@@ -1,4 +1,4 @@
-// A certificate is replaced while the gateway serves, the way Kubernetes replaces it.
+// The certificate files are replaced as Kubernetes does it, while the gateway runs.
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,13 +11,15 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
-/** A changed certificate is in use within a few seconds. */
+/** The gateway must use a changed certificate within this time. */
 const soon = { timeout: 5_000, interval: 100 }
 
 let folder: string
 let upstream: Upstream
 let gateway: TestGateway
-/** Kubernetes mounts a secret as links into `..data`, which is itself a link to the folder of one version. */
+/**
+ * Kubernetes mounts each file of a secret as a link into `..data`. `..data` is a link to the folder of one version.
+ */
 const inFolder = (name: string) => join(folder, name)
 
 async function mount(version: string, { cert, key }: TestCertificate['files']): Promise<void> {
@@ -56,7 +58,7 @@ describe('a renewed certificate', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('is used for new connections within seconds after its link changes, while open ones stay', async () => {
+  it('is used for new connections within seconds after its link changes; open connections continue', async () => {
     const open = new RawConnection(gateway.url)
     open.write(requestBytes('GET', '/public/1'))
     expect((await open.answer())?.status).toBe(200)

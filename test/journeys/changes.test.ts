@@ -1,4 +1,4 @@
-// A change of a user or a key applies at once on its replica, and within 50 ms on every other replica.
+// A change of a user or key applies at once on the replica that makes it, and within 50 ms on all others.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -16,7 +16,7 @@ type Credential = { token: string } | { headers: { 'x-api-key': string } }
 const get = (gateway: TestGateway, path: string, as: Credential): Promise<Answer> =>
   call(gateway.url, 'GET', path, as)
 
-/** Waits until the replica trusts the change feed. A request of a known user then runs no SQL statement. */
+/** Waits until the replica trusts its change feed: a request of a cached user then runs no SQL statement. */
 async function remembers(gateway: TestGateway, user: TestUser): Promise<void> {
   const cost = async () => {
     const before = gateway.statements.length
@@ -26,7 +26,7 @@ async function remembers(gateway: TestGateway, user: TestUser): Promise<void> {
   await expect.poll(cost, { timeout: 5_000, interval: 10 }).toBe(0)
 }
 
-/** Milliseconds after a commit during which a response may still show the old state. */
+/** For this many milliseconds after a commit, a response may still show the old state. */
 const grace = 50
 
 describeOverSetups('changes', setup => {
@@ -35,7 +35,10 @@ describeOverSetups('changes', setup => {
   let replicas: TestGateway[] = []
   /** The connection of another program that changes the database. */
   let program: Client | undefined
-  /** Listens like the gateways. If the database notifies it late, the gateways were notified late too. */
+  /**
+   * Listens to the same notifications as the gateways. If one arrives late here, the database was slow, not a
+   * gateway.
+   */
   let witness: Client | undefined
   let witnessed = Number.POSITIVE_INFINITY
   const loop = watchEventLoop()
@@ -110,7 +113,7 @@ describeOverSetups('changes', setup => {
     expect(told).toBeLessThan(rounds)
   }
 
-  it('a change of is_active with raw SQL applies on every replica within 50 ms', async () => {
+  it('a change of is_active by raw SQL takes effect on every replica within 50 ms', async () => {
     const user = await newUser(first)
     for (const replica of replicas) await remembers(replica, user)
     const to = (flag: number, status: number) => ({
@@ -121,7 +124,7 @@ describeOverSetups('changes', setup => {
     await expectInTime('/any/x', { token: user.access }, [to(0, 401), to(1, 200)], 20)
   })
 
-  it('a change of an API key with raw SQL, even its creation, applies on every replica within 50 ms', async () => {
+  it('a created, revoked or restored API key (raw SQL) takes effect on every replica within 50 ms', async () => {
     const user = await newUser(first, 'pro')
     for (const replica of replicas) await remembers(replica, user)
     const key = `peage_key_of_${user.id}`
@@ -136,7 +139,7 @@ describeOverSetups('changes', setup => {
     await expectInTime('/any/x', as, [to(0, 200), to(1, 401)], 20)
   })
 
-  it('a change by an operator applies to the very next request on the same replica', async () => {
+  it('a change by an operator takes effect with the next request to the same replica', async () => {
     const user = await newUser(first, 'pro')
     await remembers(first, user)
     const patch = async (body: object) => {
@@ -160,7 +163,10 @@ describeOverSetups('changes', setup => {
   })
 
   describe('without changes', () => {
-    /** Deliveries, the expiry of old rows, and the time of the last use run beside the requests. */
+    /**
+     * Matches the statements of background work: deliveries, deletion of expired rows, and the time of the last key
+     * use.
+     */
     const background = /webhook_deliveries|delete from refresh_tokens|set last_used_at|skip locked/
     const costOf = async (work: () => Promise<unknown>) => {
       const before = first.statements.length
@@ -207,7 +213,7 @@ describeWithServices('a replica whose Postgres stops responding', () => {
     if (stores !== undefined) await services.drop(stores)
   })
 
-  it('responds from memory for 3 s, then returns 503, and applies missed changes when Postgres is back', async () => {
+  it('responds from memory for about 3 s, then with 503; when Postgres is back, it applies missed changes', async () => {
     const [hearing, deaf] = replicas
     if (hearing === undefined || deaf === undefined) return
     const user = await newUser(hearing)

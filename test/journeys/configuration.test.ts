@@ -1,4 +1,5 @@
-// The running configuration and the last reload are shown without secrets. The tests plant secrets everywhere.
+// The admin API shows the running configuration and the last reload without secrets. All test secrets contain
+// "planted".
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -90,7 +91,7 @@ describe('the running configuration', () => {
       expect([path, valueAt(path)?.value]).toEqual([path, '***'])
   })
 
-  it('shows unset secrets and the number of remembered tokens without masking', async () => {
+  it('does not mask empty secrets or the number of remembered tokens', async () => {
     const { values } = await ask()
     const value = (path: string) => values.find(each => each.path === path)?.value
     expect({
@@ -102,7 +103,7 @@ describe('the running configuration', () => {
     }).toEqual({ postgres: '', listen: '', old: '', header: '', remembered: 50_000 })
   })
 
-  it('explains a request without secrets, for a plan or for a stored user', async () => {
+  it('explains a request for a plan or for a stored user, and the explanation contains no secrets', async () => {
     const explain = (body: object) =>
       call(at.gateway.admin, 'POST', '/admin/v1/explain', { body, token: 'planted-as-a-token-0123' })
     const { status, body } = await explain({ method: 'GET', path: '/one', as: 'pro' })
@@ -141,7 +142,7 @@ describe('the running configuration', () => {
       expect([bad, (await explain(bad)).status]).toEqual([bad, 400])
   })
 
-  it('keeps a value that needs a restart, and marks it', async () => {
+  it('keeps the old value and marks it if a changed value needs a restart', async () => {
     await save(text =>
       text.replace("postgres: ''", "postgres: 'postgres://other:planted@db/x'").replace('/one', '/two'),
     )
@@ -175,7 +176,7 @@ describe('the running configuration', () => {
     ['a bad method', (text: string) => text.replace('path: /two', 'path: /two\n    methods: [planted get]')],
     ['a bad header', (text: string) => text.replace('X-Team: blue', '"planted header": blue')],
     ['a bad URL', (text: string) => text.replace('http://127.0.0.1:9', 'http://planted:planted@127.0.0.1:9')],
-  ])('shows why a reload was refused without quoting the file: %s', async (_, edit) => {
+  ])('shows why a reload was refused, but quotes nothing from the file: %s', async (_, edit) => {
     const before = readFileSync(at.gateway.file, 'utf8')
     await save(edit)
     const { last_reload, values } = await ask()
@@ -187,7 +188,7 @@ describe('the running configuration', () => {
       expect([line > 0, column > 0, text === '']).toEqual([true, true, false])
   })
 
-  // The role of the token is `read`, a word that is also in the message.
+  // The role of a token is `read`, and the error message contains the same word.
   it('does not mask the role of a token in error messages', async () => {
     const before = readFileSync(at.gateway.file, 'utf8')
     await save(text => text.replace('path: /two', 'path: "${file:/no/such/file}"'))

@@ -1,4 +1,4 @@
-// The server side of the console: sign-in, cookies, and their limits.
+// The server side of the console: sign-in, session cookies, and which requests they allow.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
@@ -53,7 +53,7 @@ describe('the console', () => {
   const patch = (headers: Headers) =>
     send(at.gateway.admin, 'PATCH', '/admin/v1/users/1', headers, { plan: 'pro' })
 
-  it('serves its page and compressed files, and allows no inline or foreign scripts', async () => {
+  it('serves its page and its compressed files, and forbids inline scripts and scripts of other sites', async () => {
     const page = await send(at.gateway.admin, 'GET', '/console')
     expect([page.status, page.headers['cache-control'], page.headers['referrer-policy']]).toEqual([
       200,
@@ -84,7 +84,7 @@ describe('the console', () => {
     expect(told(await send(at.gateway.admin, 'POST', '/console'))).toEqual([405, 'method_not_allowed'])
   })
 
-  it('is reached by a redirect from / on the admin listener', async () => {
+  it('is where the admin listener redirects requests for /', async () => {
     for (const method of ['GET', 'HEAD']) {
       const { status, headers } = await send(at.gateway.admin, method, '/')
       expect([status, headers.location, headers['cache-control']]).toEqual([302, '/console', 'no-store'])
@@ -94,7 +94,7 @@ describe('the console', () => {
     expect(told(await send(at.gateway.admin, 'GET', '/', { host: 'evil.example' }))).toEqual(forbidden)
   })
 
-  it('exchanges a token for a session cookie, which ends with the sign-out', async () => {
+  it('exchanges a token for a session cookie, which is invalid after the sign-out', async () => {
     const answer = await signIn(tokens.reader)
     expect([answer.status, answer.text]).toEqual([204, ''])
     expect(String(answer.headers['set-cookie'])).toMatch(
@@ -160,7 +160,7 @@ describe('the console', () => {
         }
   })
 
-  it('prefers a bearer token to the cookie, and then requires no Origin', async () => {
+  it('uses a bearer token in place of the cookie, and does not require an Origin with a token', async () => {
     const cookie = cookieOf(await signIn(tokens.all))
     expect(told(await patch({ cookie, authorization: `Bearer ${tokens.reader}` }))).toEqual([
       403,
@@ -170,13 +170,13 @@ describe('the console', () => {
     expect(told(await patch({ authorization: `Bearer ${tokens.all}` }))).toEqual([404, 'user_not_found'])
   })
 
-  it('reads only the cookie with the right name, and skips a cookie with an unknown value', async () => {
+  it('ignores cookies with another name, and skips a cookie with an unknown value', async () => {
     const cookie = cookieOf(await signIn(tokens.all))
     expect(told(await session({ cookie: `__Host-${cookie}` }))).toEqual(unauthorized)
     expect((await session({ cookie: `peage-console=x; ${cookie}` })).status).toBe(200)
   })
 
-  it('limits wrong tokens by address, and always accepts a valid token', async () => {
+  it('limits wrong tokens per client address, but still accepts a valid token', async () => {
     at.gateway.clock.at += 60_000
     for (let tries = 0; tries < 10; tries += 1) expect(told(await signIn('wrong'))).toEqual(unauthorized)
     const refused = await signIn('wrong')
@@ -186,7 +186,7 @@ describe('the console', () => {
     expect(told(await signIn('wrong'))).toEqual(unauthorized)
   })
 
-  it('refuses another site before it checks the URL', async () => {
+  it('refuses a page of another site with 403, even if the URL is invalid', async () => {
     const bad = (headers: Headers) => send(at.gateway.admin, 'GET', '/admin/v1/users/%zz', headers)
     expect(told(await bad({ host: 'evil.example' }))).toEqual(forbidden)
     expect(told(await bad({ 'sec-fetch-site': 'cross-site' }))).toEqual(forbidden)
@@ -203,7 +203,7 @@ describe('the console', () => {
 })
 
 describe('the console behind a TLS proxy', () => {
-  it('sets a Secure cookie and uses the headers of the proxy', async () => {
+  it('sets a Secure cookie, because it trusts the X-Forwarded headers of the proxy', async () => {
     const gateway = await startGateway('', undefined, {
       admin: admin(),
       server: ", trusted_proxies: ['127.0.0.1']",
@@ -232,7 +232,7 @@ describe('the console behind a TLS proxy', () => {
 })
 
 describe('a session whose token was removed from the file', () => {
-  it('ends, and stays ended after the token is back', async () => {
+  it('ends, and does not return when the token is added again', async () => {
     const gateway = await startGateway('', undefined, { admin: admin() })
     try {
       const origin = new URL(gateway.admin).origin

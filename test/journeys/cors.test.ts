@@ -1,4 +1,4 @@
-// Browsers of other origins get CORS headers on every response, and on preflights.
+// Pages of allowed origins get CORS headers with every response, including preflights and refusals.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Answer, call, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -24,7 +24,7 @@ routes:
   - { name: partner-read, path: /partner, upstream: echo, auth: none, methods: [GET], cors: { origins: ['*'] } }
 `
 
-/** Returns `vary` and the CORS headers without the prefix `access-control-`. */
+/** Returns the CORS headers, without the prefix `access-control-`, and `vary`. */
 const corsOf = ({ headers }: Answer) =>
   Object.fromEntries(
     [...headers]
@@ -51,8 +51,8 @@ describe('with CORS configured', () => {
     return row?.daily_usage
   }
 
-  it('a preflight is answered before all guards, spends no use and does not reach the upstream', async () => {
-    // The preflight sends two credentials, which the gateway does not read.
+  it('the gateway answers a preflight before all guards; it spends no use and does not reach the upstream', async () => {
+    // The preflight contains two credentials. Any other request with two credentials would be refused.
     const requestHeaders = {
       'access-control-request-headers': 'authorization,content-type',
       authorization: 'Bearer x',
@@ -102,7 +102,7 @@ describe('with CORS configured', () => {
     )
   })
 
-  it('a preflight from another origin is answered without a permission', async () => {
+  it('a preflight from an origin that is not allowed gets a 204 without CORS headers', async () => {
     for (const origin of [
       'https://evil.example',
       'null',
@@ -116,7 +116,7 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('an unknown path returns a readable 404 to the page, and its preflight is answered', async () => {
+  it('an unknown path returns a 404 that the page can read, and allows the preflight for it', async () => {
     for (const path of ['/nothing', '/api/v1/auth/nothing']) {
       const preflight = await ask(path, 'DELETE', { 'access-control-request-headers': 'x-api-key' })
       expect(preflight.status).toBe(204)
@@ -131,13 +131,13 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('a forbidden path is refused before the preflight, with an error that the page can read', async () => {
+  it('a preflight for a forbidden path is refused, with an error that the page can read', async () => {
     const answer = await ask('/a%2Fb', 'GET')
     expect([answer.status, answer.headers.get('x-peage-error')]).toEqual([400, 'path_invalid'])
     expect(answer.headers.get('access-control-allow-origin')).toBe(page)
   })
 
-  it('OPTIONS without the two preflight headers is handled like any request', async () => {
+  it('OPTIONS without Origin or Access-Control-Request-Method is handled like any request', async () => {
     for (const headers of [{}, { origin: page }, { 'access-control-request-method': 'GET' }] as const) {
       const answer = await call(at.gateway.url, 'OPTIONS', '/public', { headers })
       expect(answer.status).toBe(200)
@@ -149,7 +149,7 @@ describe('with CORS configured', () => {
     ).toBe(405)
   })
 
-  it('the CORS headers of an upstream are replaced and its Vary header is kept', async () => {
+  it('the gateway replaces the CORS headers of an upstream, and keeps its Vary header', async () => {
     at.upstream.answer = (_request, response) => {
       response.setHeader('Access-Control-Allow-Origin', '*')
       response.setHeader('Access-Control-Allow-Credentials', 'true')
@@ -171,7 +171,7 @@ describe('with CORS configured', () => {
     expect(answer.headers.get('vary')).toBe('Accept, Origin')
   })
 
-  it('a page can read refusals and failures', async () => {
+  it('a page can read the refusals of the gateway and the failures of an upstream', async () => {
     await get('/courses/1', { origin: page }, user.access)
     const seen = [
       await get('/pro'),
@@ -192,7 +192,7 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('a page can read the responses of the gateway itself', async () => {
+  it('a page can read the successful responses of the gateway’s own endpoints', async () => {
     const { email, password } = user
     const login = await call(at.gateway.url, 'POST', '/api/v1/auth/login', {
       headers: { origin: page },
@@ -206,7 +206,7 @@ describe('with CORS configured', () => {
     expect((await get('/.well-known/jwks.json', {})).headers.get('vary')).toBe('Origin')
   })
 
-  it('a route’s own CORS settings replace the server’s for preflights, responses and refusals', async () => {
+  it('the CORS settings of a route replace the server’s settings for preflights, responses and refusals', async () => {
     const answer = await ask('/partner', 'POST', {}, partner)
     const allowed = { 'allow-origin': partner, 'allow-credentials': 'true' }
     expect(corsOf(answer)).toMatchObject({ ...allowed, 'allow-methods': 'POST', 'max-age': '90' })
@@ -226,7 +226,7 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('the requested method selects between the routes of a path', async () => {
+  it('if several routes have the same path, the requested method selects the route of a preflight', async () => {
     const read = await ask('/partner', 'GET', {}, 'https://anybody.example')
     expect(read.headers.get('access-control-allow-origin')).toBe('*')
     expect(read.headers.get('access-control-allow-methods')).toBe('GET, HEAD')
@@ -255,7 +255,7 @@ routes:
 `,
   )
 
-  it('a preflight to another path is handled like any request, and its response is unchanged', async () => {
+  it('requests to other paths, even preflights, are handled as without CORS, and their headers stay unchanged', async () => {
     const headers = { origin: page, 'access-control-request-method': 'POST' }
     expect((await call(at.gateway.url, 'OPTIONS', '/open', { headers })).status).toBe(204)
     expect((await call(at.gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers })).status).toBe(405)

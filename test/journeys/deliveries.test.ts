@@ -1,4 +1,4 @@
-// The real program delivers an alert, and a delivery survives the process.
+// The real program delivers alerts, and sends pending deliveries after a restart.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -56,14 +56,14 @@ webhooks: { allow_private_networks: true, timeout: 8s }
     await rm(folder, { recursive: true, force: true })
   })
 
-  /** Starts the program with the certificate of the receivers as an additional authority. */
+  /** Starts a program that trusts the certificate of the receivers. */
   const start = () => startProgram(file, { NODE_EXTRA_CA_CERTS: first.files.cert })
   const admin = (method: string, path: string, body?: unknown) =>
     call(program.admin, method, `/admin/v1${path}`, { token: adminToken, body })
   const emit = (userId: number, data: unknown = {}) =>
     admin('POST', '/alerts', { type: 'course.done', data, user_id: userId })
 
-  /** @param answers `false` to let requests hang */
+  /** Starts a receiver of webhooks. @param answers if false, requests get no response */
   async function receiver(answers = true): Promise<Receiver> {
     const made = await startReceiver(
       first,
@@ -94,7 +94,7 @@ webhooks: { allow_private_networks: true, timeout: 8s }
   const delivered = async (id: number) =>
     (await admin('GET', `/deliveries?user_id=${id}`)).body.deliveries as Record<string, unknown>[]
 
-  it('delivers an alert signed with the displayed secret, and lists it as delivered', async () => {
+  it('signs a delivery with the secret that the user received, and lists it as delivered', async () => {
     const { id, secret } = await proUser((await receiver()).port)
     const answer = await emit(id, { title: 'Émigré' })
     expect([answer.status, answer.body]).toEqual([202, { deliveries: 1 }])
@@ -113,7 +113,7 @@ webhooks: { allow_private_networks: true, timeout: 8s }
       ])
   })
 
-  it('sends unfinished and waiting deliveries after a restart', async () => {
+  it('after a restart, sends the deliveries that were cut off or still waiting', async () => {
     const hanging = await receiver(false)
     const { id } = await proUser(hanging.port)
     for (let i = 0; i < 6; i += 1) await emit(id, i)

@@ -1,4 +1,4 @@
-// Users verify and change their email by code. A change ends the right sessions.
+// Users verify and change their email by code. A change ends some or all sessions.
 import { describe, expect, it } from 'vitest'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'
@@ -52,7 +52,7 @@ describeOverSetups('emails', setup => {
       expect(await refreshes(user)).toBe(true)
     })
 
-    it('codes cannot set a password or change the email, and reset codes cannot verify an email', async () => {
+    it('codes cannot set a password or change the email, and password reset codes cannot verify an email', async () => {
       const { user, code, token } = await asking()
       const newPassword = { new_password: 'un mot de passe' }
       expectRefusal(await post('password/reset', { token, ...newPassword }), ...invalid)
@@ -121,7 +121,7 @@ describeOverSetups('emails', setup => {
       expect(await emailOf(user)).toBe(user.email)
     })
 
-    it('is confirmed by code in a session, which stays open while all others end', async () => {
+    it('is confirmed by code in a session; this session stays open, and all other sessions end', async () => {
       const { user, email, code } = await changing()
       const other = await login(at.gateway.url, user.email, user.password)
       expectAnswer(await post('email/confirm', { code: ` ${code} ` }, user.access), 200, changed(email))
@@ -130,7 +130,7 @@ describeOverSetups('emails', setup => {
       expect((await login(at.gateway.url, email, user.password)).access).toMatch(/\./)
     })
 
-    it('is confirmed by token whatever credentials are sent, and ends all sessions', async () => {
+    it('is confirmed by token, with or without valid credentials, and ends all sessions of the user', async () => {
       const [{ user, email, token }, other] = [await changing(), await newUser(at.gateway)]
       for (const credential of [user.access, other.access, 'no token'])
         expectRefusal(await post('email/confirm', { token: 'x' }, credential), ...invalid)
@@ -139,7 +139,7 @@ describeOverSetups('emails', setup => {
       expectRefusal(await post('email/confirm', { token }), ...invalid)
     })
 
-    it('is confirmed by code only in an active session of its user, never with an API key', async () => {
+    it('is confirmed by code only in an open session of the same user, never with an API key', async () => {
       const [{ user, code }, other] = [await changing(), await newUser(at.gateway)]
       const key = `key of ${user.email}`
       await giveKey(at.gateway, user, key)
@@ -153,7 +153,7 @@ describeOverSetups('emails', setup => {
       expect(await emailOf(user)).toBe(user.email)
     })
 
-    it('to the current address mails a code and a notice, only verifies it and keeps all sessions', async () => {
+    it('to the current address mails a code and a notice; the code verifies the address and no session ends', async () => {
       const user = await newUser(at.gateway)
       expectAnswer(await ask(user, user.email), 202, mailSent)
       expect(await kindsTo(at.gateway, user.email)).toEqual(['email', 'email_change_requested'])
@@ -185,7 +185,7 @@ describeOverSetups('emails', setup => {
       },
     )
 
-    it('to an address that another account has taken returns 409 and does not use up the code', async () => {
+    it('to an address that another account has taken since then returns 409 and does not use up the code', async () => {
       const { user, email, token } = await changing()
       const owner = await newUser(at.gateway)
       await at.gateway.sql('update users set email = $2, is_active = 0 where id = $1', [owner.id, email])
@@ -195,7 +195,7 @@ describeOverSetups('emails', setup => {
       expectAnswer(await post('email/confirm', { token }), 200, changed(email))
     })
 
-    it('checks the form of the address before the password, and never reveals a taken address', async () => {
+    it('checks the form of the address, then the password; no response reveals that an address is taken', async () => {
       const [user, owner] = [await newUser(at.gateway), await newUser(at.gateway)]
       for (const email of [undefined, '', 'no address', 'two words@example.com', 'é@example.com', 'a@b, c@d'])
         expectRefusal(await ask(user, email, 'wrong password'), 400, 'email_invalid', 'Email invalide')
@@ -235,7 +235,7 @@ describeOverSetups('emails under limits', setup => {
     expect([answer.status, answer.body.message]).toEqual([201, 'Compte créé'])
   }
 
-  it('a registration mails a verification code if configured, which counts toward the mail limits', async () => {
+  it('a registration mails a verification code if configured, and this mail counts against the mail limits', async () => {
     const email = freeEmail()
     await register(email)
     const { token } = await codeTo(at.gateway, email)
@@ -244,7 +244,7 @@ describeOverSetups('emails under limits', setup => {
     expect(await kindsTo(at.gateway, email)).toEqual(['verify', 'reset'])
   })
 
-  it('a registration returns 201 even if its mail cannot be stored or addressed', async () => {
+  it('a registration returns 201 even if its mail cannot be stored or its address cannot receive mail', async () => {
     await register(`two words ${freeEmail()}`)
     await at.gateway.sql('alter table account_codes rename to account_codes_away')
     try {
@@ -255,7 +255,7 @@ describeOverSetups('emails under limits', setup => {
     expect(at.gateway.log.join('')).toContain('was not stored')
   })
 
-  it('a change beyond the limit of either address sends no mail and keeps earlier codes valid', async () => {
+  it('if the old or the new address is over its mail limit, a change sends no mail and keeps earlier codes valid', async () => {
     const user = await newUser(at.gateway)
     const [first, second] = [freeEmail(), freeEmail()]
     const ask = (email: string) =>
@@ -301,7 +301,7 @@ describeOverSetups('emails without notices', setup => {
   const keySecret = 'a-secret-of-our-own-0123'
   const at = journey(setup, { auth: `, key_secret: ${keySecret}` }, () => mailSection(', notices: false'))
 
-  it('a change mails only the new address, and not the owner of a taken address', async () => {
+  it('a change mails only the new address, and mails nothing if another account has that address', async () => {
     const [user, owner] = [await newUser(at.gateway), await newUser(at.gateway)]
     const email = freeEmail()
     for (const wanted of [owner.email, email]) {
@@ -314,7 +314,7 @@ describeOverSetups('emails without notices', setup => {
     ])
   })
 
-  it('a code derived from auth.key_secret needs no key in the database', async () => {
+  it('with auth.key_secret, codes are derived from it and no key is stored in the database', async () => {
     const { email, access: token } = await newUser(at.gateway)
     await call(at.gateway.url, 'POST', '/api/v1/auth/email/verify/request', { token })
     expect(await at.gateway.sql('select from account_code_key')).toEqual([])

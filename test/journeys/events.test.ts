@@ -1,4 +1,4 @@
-// A whole gateway sends the changes of users to one service.
+// A running gateway sends events about users to the service of events.url.
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -68,7 +68,7 @@ describeOverSetups('the service of events.url', setup => {
       .poll(() => at.gateway.sql(`select type from events where status = 'pending'`), { timeout: 10_000 })
       .toEqual([])
 
-  it('receives a registration and operator changes in order, with the record as committed', async () => {
+  it('receives a registration and changes by operators in order; each event has the user as of its change', async () => {
     const { id, email } = await register()
     await patch(id, { plan: 'pro' })
     await patch(id, { is_active: 0, plan: 'premium' })
@@ -86,7 +86,7 @@ describeOverSetups('the service of events.url', setup => {
     ])
   })
 
-  it('receives creations, email changes with the previous email, and deletions by operators', async () => {
+  it('receives the creation, email change (with the previous email) and deletion of a user by operators', async () => {
     const ask = async (method: string, path: string, body?: object) => {
       const answer = await call(at.gateway.admin, method, `/admin/v1/users${path}`, {
         body,
@@ -109,7 +109,7 @@ describeOverSetups('the service of events.url', setup => {
     expect(await at.gateway.sql('select 1 from events where user_id = $1', [id])).toEqual([])
   })
 
-  it('receives events that the webhooks of users do not receive', async () => {
+  it('receives events about a user, while the user’s own webhook does not receive them', async () => {
     const user = await newUser(at.gateway, 'pro')
     const hook = { token: user.access, body: { url: 'https://nobody.invalid/hook' } }
     expect((await call(at.gateway.url, 'POST', '/api/v1/user/webhook', hook)).status).toBe(201)
@@ -136,7 +136,7 @@ describeOverSetups('the service of events.url', setup => {
     expect(told).toEqual([])
   })
 
-  it('receives events by the reloaded configuration: types, URL and secret', async () => {
+  it('receives events with the types, URL and secret of the reloaded configuration', async () => {
     const before = await readFile(at.gateway.file, 'utf8')
     const save = async (events: string) => {
       await writeFile(at.gateway.file, `${before.replace(/\nevents:.*\n/, '\n')}${events}\n`)
@@ -156,7 +156,7 @@ describeOverSetups('the service of events.url', setup => {
     expect(typesOf()).toEqual(['user.plan_changed', 'user.activated'])
   })
 
-  it('has its deliveries counted in the metrics, and its secret is never logged', async () => {
+  it('appears in the metrics with its delivered events, and its secret is never logged', async () => {
     const { text } = await call(at.gateway.admin, 'GET', '/metrics')
     const [, delivered] = /^peage_events_total\{outcome="delivered"\} (\d+)$/m.exec(text) ?? []
     expect(Number(delivered)).toBeGreaterThanOrEqual(9)

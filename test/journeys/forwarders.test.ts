@@ -10,7 +10,7 @@ import { alone } from '../support/setups.ts'
 describe('an untrusted forwarder', () => {
   const at = journey(alone)
 
-  it('is logged once and counted for each request, and its header is ignored', async () => {
+  it('is logged once, and each of its requests is counted; X-Forwarded-For is ignored', async () => {
     for (const client of ['192.0.2.1', '192.0.2.2']) {
       await call(at.gateway.url, 'GET', '/x', { headers: { 'x-forwarded-for': client } })
     }
@@ -28,7 +28,7 @@ describe('an untrusted forwarder', () => {
   })
 
   it.each(['websocket', 'h2c'])(
-    'is counted once for a request with an Upgrade header for %s',
+    'is counted once for a request that has an Upgrade header for %s',
     async protocol => {
       const counted = async () =>
         (await scrape(at.gateway.admin)).value('peage_untrusted_forwarder_requests_total') as number

@@ -1,4 +1,4 @@
-// Guards allow or refuse real requests in their order, and count uses.
+// Guards check real requests in a fixed order, and count daily uses.
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
@@ -56,7 +56,7 @@ describeOverSetups('guards', setup => {
     expect(at.upstream.received).toEqual([])
   })
 
-  it('a valid token of an inactive user returns "Utilisateur introuvable", even with a valid API key', async () => {
+  it('a valid token of an inactive user returns "Utilisateur introuvable", even with another user’s valid API key', async () => {
     const user = await newUser(at.gateway)
     const key = await newKey((await newUser(at.gateway)).id)
     await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
@@ -64,7 +64,7 @@ describeOverSetups('guards', setup => {
     expect([answer.status, answer.body]).toEqual([401, { error: 'Utilisateur introuvable' }])
   })
 
-  it('an API key is used if the token is invalid, is trimmed, and its use is recorded within 1 s', async () => {
+  it('an API key is trimmed and used if the token is invalid; its use is recorded within 1 s', async () => {
     const user = await newUser(at.gateway)
     const key = await newKey(user.id)
     expect((await get('/any/x', 'bad', { 'x-api-key': ` ${key}\t` })).status).toBe(200)
@@ -75,7 +75,7 @@ describeOverSetups('guards', setup => {
       .toEqual([{ last_used_at: new Date(at.gateway.clock.at) }])
   })
 
-  it('the plan guard returns the required plans and the current plan', async () => {
+  it('the plan guard refuses with a body that has the required plans and the current plan', async () => {
     const user = await newUser(at.gateway)
     const answer = await get('/paid', user.access)
     expect(answer.status).toBe(403)
@@ -113,7 +113,7 @@ describeOverSetups('guards', setup => {
     return { access: String(body.access_token) }
   }
 
-  it('premium and pro users are never counted', async () => {
+  it('requests of premium and pro users are not counted', async () => {
     for (const plan of ['premium', 'pro'] as const) {
       const user = await newUser(at.gateway, plan)
       for (let i = 0; i < 3; i++) expect((await get('/courses/1', user.access)).status).toBe(200)
@@ -129,7 +129,7 @@ describeOverSetups('guards', setup => {
     expect(await usage(user.id)).toEqual([0, null])
   })
 
-  it('a HEAD request spends a use, and a 502 does not return it', async () => {
+  it('a HEAD request spends a daily use, and a 502 does not give it back', async () => {
     const user = await newUser(at.gateway)
     expect((await call(at.gateway.url, 'HEAD', '/courses/1', { token: user.access })).status).toBe(200)
     expect((await get('/courses/1', user.access)).status).toBe(429)

@@ -1,5 +1,5 @@
-// Rotates key files in the documented order: add the new key as second on all replicas, promote it, retire
-// the old key.
+// Rotates key files in the documented order. First, all replicas get the new key as the second key. Then it becomes
+// the first key. Last, the old key is removed.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,7 +43,9 @@ describeWithServices('key files on two replicas', () => {
     return startGateway(routes(upstream.url), stores, { auth: `, keys: [${files}]` })
   }
 
-  /** Replaces the replicas one after the other, like a rollout. Both serve while one is replaced. */
+  /**
+   * Replaces the replicas one after the other, like a rollout. Each old replica stops after its replacement serves.
+   */
   async function rollOut(load: KeyLoad, ...names: string[]): Promise<void> {
     for (const [i, before] of replicas.entries()) {
       replicas[i] = await start(...names)
@@ -52,7 +54,7 @@ describeWithServices('key files on two replicas', () => {
     }
   }
 
-  it('can be added second, promoted and retired without a wrongly refused token', async () => {
+  it('can be added as second key, moved to first place and removed, and no valid token is refused', async () => {
     const user = await newUser(replicas[0] as TestGateway)
     const load = await startKeyLoad(replicas, 4)
     await rollOut(load, 'old', 'new')

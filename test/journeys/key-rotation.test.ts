@@ -1,4 +1,4 @@
-// Keys in the database change on running replicas, without a restart and without a wrongly refused token.
+// Signing keys in the database change while the replicas run. No valid token is refused.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createKeyStore } from '../../src/identity/keys/key-store.ts'
 import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'
@@ -50,7 +50,7 @@ routes:
     return kid
   }
 
-  it('make access and refresh tokens of one replica valid on the other', async () => {
+  it('are shared, so tokens that one replica issues are valid on the other', async () => {
     const [other = first] = replicas.slice(1)
     const user = await newUser(first)
     expect((await call(other.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
@@ -78,7 +78,7 @@ routes:
     }
   })
 
-  it('rotate ten times under load without a wrongly refused token', async () => {
+  it('can be rotated ten times under load, and no valid token is refused', async () => {
     const load = await startKeyLoad(replicas, 6)
     const [old = ''] = load.kids
     const turns = [old]
@@ -96,7 +96,7 @@ routes:
     expect([...load.kids].filter(kid => turns.includes(kid))).toEqual(turns)
   })
 
-  it('invalidate their tokens on every replica within a second when retired, even cached ones', async () => {
+  it('no longer verify tokens on any replica within a second after they are retired, even cached tokens', async () => {
     const user = await newUser(first)
     const gone = kidOf(user.access)
     for (const { url } of replicas) {
@@ -116,9 +116,9 @@ routes:
     }
   })
 
-  it('sign an assertion only after upstreams had 300 s to fetch the public key', async () => {
+  it('sign assertions only 300 s after publication, so that upstreams can fetch the public key first', async () => {
     const user = await newUser(first)
-    // The signing key has been published for a day.
+    // This makes the signing key look as if it had been published a day ago.
     await first.sql("update signing_keys set created_at = created_at - interval '1 day', signs_from = now()")
     await expect.poll(() => publishedAt(first)).not.toHaveLength(0)
     const old = await signingKid(user, first)

@@ -1,4 +1,4 @@
-// Clients that leave or stall give their connections back, and other clients are served.
+// If clients leave or stall, the gateway frees their upstream connections for other clients. Also tests the drain.
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -8,7 +8,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
 import { alone } from '../support/setups.ts'
 
-/** More than the socket buffers on the way can hold. */
+/** More bytes than all socket buffers between upstream and client can hold. */
 const large = Buffer.alloc(64 * 1024 * 1024, 'x')
 
 function routes(upstream: string): string {
@@ -46,7 +46,7 @@ describe('clients that leave', () => {
   const get = (path: string, token?: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n${token ?? ''}\r\n`
 
   /**
-   * Checks that both upstream connections are free. With one still held, a request would wait and be refused.
+   * Checks that both upstream connections are free. If one were still in use, a request would wait and get a 503.
    */
   async function isServed(): Promise<void> {
     at.upstream.answer = undefined
@@ -65,7 +65,7 @@ describe('clients that leave', () => {
     await isServed()
   })
 
-  it('are cut off if they read nothing, so that others are served again', async () => {
+  it('are disconnected if they read nothing, and then other clients are served again', async () => {
     let asked = 0
     at.upstream.answer = (request, response) => {
       if (request.url === '/public/big') asked += 1
@@ -86,7 +86,7 @@ describe('clients that leave', () => {
     await isServed()
   })
 
-  it('cause no internal error in the log at a built-in endpoint', async () => {
+  it('cause no internal error in the log if they leave during a request to a built-in endpoint', async () => {
     const socket = await open(at.gateway.url)
     socket.write('POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
     socket.destroy()
@@ -96,7 +96,7 @@ describe('clients that leave', () => {
     expect(at.gateway.log.filter(line => line.includes('"internal"'))).toEqual([])
   })
 
-  it('the log omits the authority of an absolute target, which may contain a password', async () => {
+  it('the log omits the authority of an absolute target, because it may contain a password', async () => {
     const socket = await open(at.gateway.url)
     socket.write('GET http://user:s3cretpw@x/public/y HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(socket, 'data')
@@ -110,7 +110,8 @@ describe('a drain', () => {
   const at = journey(alone, {}, routes)
 
   /**
-   * Runs `work` with a new gateway. `asked` resolves to the response of the first request at the upstream.
+   * Runs `work` with a new gateway, then stops the gateway. `asked` resolves when the first request reaches the
+   * upstream. Its value is the response to this request.
    */
   async function drained(
     work: (gateway: TestGateway, asked: Promise<ServerResponse>) => Promise<void>,
@@ -135,14 +136,14 @@ describe('a drain', () => {
       const text = stream.text()
       const started = performance.now()
       await gateway.stop()
-      // The listeners close one after the other and allow one second each.
+      // The two listeners close one after the other, and each takes up to one second.
       expect(performance.now() - started).toBeLessThan(4_000)
       expect(await text).toBe('data: 1\n\n')
       half.destroy()
       silent.destroy()
     }))
 
-  it('is reported by /readyz, also for public routes, while /healthz still returns 200', () =>
+  it('makes /readyz return 503, also with ?for=public, while /healthz still returns 200', () =>
     drained(async (gateway, asked) => {
       const ready = async (query: string) => {
         const { status, body } = await call(gateway.admin, 'GET', `/readyz${query}`)
@@ -175,7 +176,7 @@ describe('a drain', () => {
       expect(performance.now() - started).toBeLessThan(3_000)
     }))
 
-  it('completes operator calls that have started or are still arriving', () =>
+  it('completes calls to the admin listener, even if their head or body is still arriving', () =>
     drained(async gateway => {
       const { id } = await newUser(gateway)
       const body = '{"plan":"pro"}'

@@ -1,4 +1,4 @@
-// Another program locks the row of a user. A revoked credential creates nothing, and the lock blocks one
+// Another program locks the row of a user. A revoked credential creates nothing. The lock blocks only one
 // connection.
 import { readFile, writeFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
@@ -14,7 +14,7 @@ import { describeWithServices } from '../support/services.ts'
 describeWithServices('while another program locks a user', () => {
   let postgres: string
   let gateway: TestGateway
-  /** Holds the lock, like another replica in a transaction. */
+  /** The connection that holds the lock, like a transaction of another replica. */
   let other: Client
 
   beforeAll(async () => {
@@ -32,8 +32,8 @@ describeWithServices('while another program locks a user', () => {
   afterEach(() => other.query('rollback'))
 
   /**
-   * Returns the connections that wait for a lock. `other` cannot do this, because its transaction sees old
-   * statistics.
+   * Returns the connections that wait for a lock. Uses the connection of the gateway, because inside the transaction
+   * of `other` the statistics do not change.
    */
   const waiting = (statement = '%') =>
     gateway.sql(
@@ -52,7 +52,7 @@ describeWithServices('while another program locks a user', () => {
       [what, 'an access token', ...how] as const,
       [what, 'an API token', ...how] as const,
     ]),
-  )('no %s is created with %s that the transaction revokes', async (_, by, path, made) => {
+  )('no %s is created with %s that the locking transaction revokes', async (_, by, path, made) => {
     const user = await newUser(gateway, 'pro')
     const key = `peage_of_${user.id}`
     if (by === 'an API token') await giveKey(gateway, user, key)
@@ -61,7 +61,7 @@ describeWithServices('while another program locks a user', () => {
     await other.query('update refresh_tokens set revoked = 1 where user_id = $1', [user.id])
     await other.query('update api_tokens set revoked = 1 where user_id = $1', [user.id])
     const credential = by === 'an API token' ? { headers: { 'x-api-key': key } } : { token: user.access }
-    // An IP address needs no DNS lookup. Nothing is sent there.
+    // The IP address avoids a DNS lookup. Nothing is sent to it.
     const body = { url: 'https://1.1.1.1/hook' }
     const answer = call(gateway.url, 'POST', `/api/v1/user/${path}`, { ...credential, body })
     await expect.poll(() => waiting('%for no key update'), { timeout: 10_000 }).toHaveLength(1)
@@ -96,7 +96,7 @@ describeWithServices('while another program locks a user', () => {
     },
   )
 
-  it('a locked row blocks only one connection, even across clients, operators and a reload', async () => {
+  it('a locked row blocks only one connection, although clients, operators and a reload cause more work on it', async () => {
     const user = await newUser(gateway, 'pro')
     const asClient = (method: string, path: string, body?: object) =>
       call(gateway.url, method, `/api/v1/user/${path}`, { token: user.access, body })
@@ -119,7 +119,7 @@ describeWithServices('while another program locks a user', () => {
     await gateway.reload()
     expect(gateway.log.join('')).toContain('configuration reloaded')
     answers.push(...ofAll())
-    // Long enough for a second call to reach the lock.
+    // In this time, a second call could reach the lock.
     await sleep(300)
     expect(await waiting()).toHaveLength(1)
     await other.query('commit')

@@ -125,7 +125,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, user.access, { path: '/maybe' })).status).toBe(401)
   })
 
-  it('keeps other and later sessions of the user valid', async () => {
+  it('does not affect other sessions of the user, or sessions that the user opens later', async () => {
     const user = await newUser(at.gateway)
     const other = await login(at.gateway.url, user.email, user.password)
     await ask(at.gateway, other.access)
@@ -135,7 +135,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, next.access)).status).toBe(200)
   })
 
-  it('falls back to X-API-Key after the logout, but checks the user first', async () => {
+  it('accepts a valid API key next to the ended token, but checks the user of the token first', async () => {
     const user = await newUser(at.gateway, 'pro')
     await giveKey(at.gateway, user, `peage_ends${user.id}`)
     await logout(at.gateway, user)
@@ -146,7 +146,7 @@ describeOverSetups('logout_ends_access', setup => {
     await expect.poll(async () => (await answered()).headers.get('x-peage-error')).toBe('user_not_found')
   })
 
-  it('accepts access tokens without a session, which version 0.1 issued', async () => {
+  it('still accepts access tokens of version 0.1, which belong to no session', async () => {
     const user = await newUser(at.gateway)
     const token = await withoutSession(at.gateway, user.access)
     await logout(at.gateway, user)
@@ -154,7 +154,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, user.access)).status).toBe(401)
   })
 
-  it('applies at once even if the database cannot store the logout yet', async () => {
+  it('takes effect at once, even if the database cannot store the logout yet', async () => {
     const user = await newUser(at.gateway)
     expect((await ask(at.gateway, user.access)).status).toBe(200)
     const { database } = at.gateway.backing
@@ -169,7 +169,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, user.access)).status).toBe(401)
   })
 
-  it('ends the open streams of the session at once with close code 1008, and no others', async () => {
+  it('closes the open streams of the session at once with code 1008, and no other streams', async () => {
     const user = await newUser(at.gateway)
     const other = await login(at.gateway.url, user.email, user.password)
     const kept = await openWebSocket(`${at.gateway.url}/any`, { token: other.access })
@@ -207,7 +207,7 @@ describeWithServices('logout_ends_access on two replicas', () => {
     if (stores !== undefined) await services.drop(stores)
   })
 
-  it('applies on the other replica within 50 ms of the response, for tokens and streams', async () => {
+  it('takes effect on the other replica within 50 ms of the response, for tokens and open streams', async () => {
     const [first, second] = replicas
     for (let turn = 0; turn < 20; turn += 1) {
       const user = await newUser(first)
@@ -221,7 +221,7 @@ describeWithServices('logout_ends_access on two replicas', () => {
     }
   })
 
-  it('applies on both replicas if another program ends the session', async () => {
+  it('takes effect on both replicas if another program ends the session in the database', async () => {
     for (const sql of [
       'update refresh_tokens set revoked = 1 where user_id = $1',
       'update users set session_epoch = session_epoch + 1 where id = $1',
@@ -235,7 +235,7 @@ describeWithServices('logout_ends_access on two replicas', () => {
     }
   })
 
-  it('applies on a replica that starts after the session has ended', async () => {
+  it('takes effect on a replica that starts after the session has ended', async () => {
     const user = await newUser(replicas[0])
     await logout(replicas[0], user)
     const late = await startGateway(routes(upstream.url), stores, ends)

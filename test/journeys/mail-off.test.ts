@@ -27,7 +27,7 @@ describeOverSetups('without a mail server', setup => {
       expectRefusal(await post(path, {}, access), ...notConfigured)
     })
 
-    it('returns the usual refusal to other callers', async () => {
+    it('refuses requests without a token or with an API key as usual', async () => {
       const key = `key of ${path}`
       await giveKey(at.gateway, await newUser(at.gateway), key)
       expectRefusal(await post(path), 401, 'token_invalid', 'Token invalide ou expiré')
@@ -46,11 +46,11 @@ describeOverSetups('without a mail server', setup => {
     ['email/verify', { email: 'a@example.com', code: '12345678' }],
     ['email/verify', { token: 'x' }],
     ['email/confirm', { token: 'x' }],
-  ])('%s refuses every code as invalid: %j', async (path, body) => {
+  ])('%s refuses any code or token as invalid: %j', async (path, body) => {
     expectRefusal(await post(path, body), ...invalid)
   })
 
-  it('email/confirm requires a session if there is no token, and otherwise reads no credential', async () => {
+  it('email/confirm requires a session if the body has no token; if it has one, ignores the Authorization header', async () => {
     const { access } = await newUser(at.gateway)
     const code = { code: '12345678', token: ' ' }
     expectRefusal(await post('email/confirm', code), 401, 'token_invalid', 'Token invalide ou expiré')

@@ -1,4 +1,4 @@
-// A whole gateway sends mails through a real SMTP server.
+// A running gateway sends mails through a real SMTP server.
 import { readFile, writeFile } from 'node:fs/promises'
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
@@ -54,7 +54,7 @@ describeOverSetups('mails', setup => {
     return { text, code: /^\d{8}$/m.exec(text)?.[0], token: /#token=([\w-]+)$/m.exec(text)?.[1] }
   }
 
-  it('carry a reset code with the configured link, followed by a notice of the new password', async () => {
+  it('contain a reset code and the configured link; a notice follows after the password is set', async () => {
     const user = await newUser(gateway)
     const forged = { 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' }
     await post('password/forgot', { email: user.email }, { headers: forged })
@@ -91,7 +91,7 @@ describeOverSetups('mails', setup => {
     for (const secret of [code, token]) expect(told).not.toContain(secret)
   })
 
-  it('are listed by user and status, newest first, with each mail once', async () => {
+  it('are listed newest first, by user or status, and the pages contain each mail once', async () => {
     const user = await newUser(gateway)
     await gateway.sql(
       `insert into mails (user_id, kind, address, status, due_at, expires_at, created_at, finished_at)
@@ -121,7 +121,7 @@ describeOverSetups('mails', setup => {
     expect((await pagesOf('&status=pending')).flat()).toEqual([])
   })
 
-  it('wait while the SMTP server is down, without effect on clients or /readyz, and are sent later', async () => {
+  it('wait while the SMTP server is down and are sent later; clients and /readyz see no failure', async () => {
     const silent = await startScriptedServer(() => '')
     closing.push(silent.close)
     const away = [`smtp://127.0.0.1:${silent.port}`, 'smtp://127.0.0.1:1']

@@ -14,13 +14,13 @@ import { describeOverSetups } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 import { openWebSocket, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
 
-/** A busy machine needs longer than the default timeout. */
+/** A longer timeout than the default, for busy machines. */
 const patiently = { timeout: 5_000 }
 
 type Series = readonly [name: string, labels: Record<string, string>]
 
 /**
- * Waits until the series have grown by these amounts. A request is counted after its client has the response.
+ * Waits until the series have grown by these amounts. It must wait, because a request is counted after its response.
  */
 async function expectGrowth(
   admin: string,
@@ -47,7 +47,7 @@ describeOverSetups('the metrics', setup => {
     call(at.gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
   const before = () => scrape(at.gateway.admin)
 
-  it('are Prometheus text, need no token and must not be cached', async () => {
+  it('are text for Prometheus, need no token, and have Cache-Control: no-store', async () => {
     const answer = await fetch(`${at.gateway.admin}/metrics`)
     expect(answer.status).toBe(200)
     expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -65,7 +65,7 @@ describeOverSetups('the metrics', setup => {
     await call(at.gateway.url, 'PATCH', '/things/1')
     await get('/.well-known/jwks.json')
     await ask(at.gateway.url, requestBytes('GET', '/public/%2e%2e/x'))
-    // Requests of operators are not counted.
+    // Requests to the admin listener are not counted.
     for (const path of ['/metrics', '/healthz', '/readyz', '/admin/v1/users'])
       await call(at.gateway.admin, 'GET', path, { token: at.gateway.adminToken })
     await expectGrowth(at.gateway.admin, start, [
@@ -84,7 +84,7 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('count a client that left before its response with status 499', async () => {
+  it('count a request with status 499 if the client leaves before the response', async () => {
     const start = await before()
     const arrived = new Promise<void>(resolve => {
       at.upstream.answer = () => resolve()
@@ -98,12 +98,12 @@ describeOverSetups('the metrics', setup => {
     await expectGrowth(at.gateway.admin, start, [
       [...requests('public', 'GET', 499), 1],
       ['http_requests_total', {}, 1],
-      // An attempt that the client ended is not timed.
+      // The duration of an attempt is not recorded if the client ended it.
       ['peage_upstream_duration_seconds_count', {}, 0],
     ])
   })
 
-  it('time each upstream attempt until its response head or its failure', async () => {
+  it('measure each upstream attempt until its response head arrives or it fails', async () => {
     let end = () => {}
     at.upstream.answer = (_request, response) => {
       response.write('a')
@@ -126,7 +126,7 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('count the decisions of each guard that applied to a request', async () => {
+  it('count the decisions of each guard that checks a request', async () => {
     const [free, pro] = [await newUser(at.gateway), await newUser(at.gateway, 'pro')]
     const start = await before()
     await get('/public/x')
@@ -148,7 +148,7 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('count the guards of the gateway’s own endpoints', async () => {
+  it('count the decisions of guards at the gateway’s own endpoints', async () => {
     const [free, pro] = [await newUser(at.gateway), await newUser(at.gateway, 'pro')]
     const start = await before()
     for (const token of ['none', free.access, pro.access]) {
@@ -188,7 +188,7 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('report the state of the change feed, and of the pool and Redis if they exist', async () => {
+  it('show the state of the change feed, and the state of the pool and Redis if they are in use', async () => {
     const { series } = await before()
     expect(series.get('peage_change_feed_trusted')).toBe(1)
     expect(series.get('peage_pending_logouts')).toBe(0)
@@ -245,7 +245,7 @@ describe('the metrics without a request log', () => {
     ])
   })
 
-  it('show open WebSockets and event streams, and count a WebSocket when it ends', async () => {
+  it('show open WebSockets and event streams, and count their requests when they end', async () => {
     const start = await scrape(gateway.admin)
     const client = await openWebSocket(`${gateway.url}/chat`)
     const events = await fetch(`${gateway.url}/chat`)
@@ -261,13 +261,13 @@ describe('the metrics without a request log', () => {
       ['peage_open_streams', {}, 0],
       [...requests('chat', 'GET', 101), 1],
       [...requests('chat', 'GET', 200), 1],
-      // The duration of a WebSocket is not a request duration.
+      // Only the event stream adds a request duration. The WebSocket does not.
       ['http_request_duration_seconds_count', { route: 'chat' }, 1],
       ['peage_upstream_duration_seconds_count', { upstream: 'chat' }, 2],
     ])
   })
 
-  it('keep the same number of series for random paths, methods and users', async () => {
+  it('do not gain series from random paths, methods and credentials', async () => {
     const user = await newUser(gateway)
     const one = async (n: number) => {
       const path = Math.random().toString(36).slice(2)
@@ -304,9 +304,9 @@ describe('the metrics without a request log', () => {
   })
 })
 
-it('the event loop delay covers the time since the last scrape, even if the console has read it meanwhile', async () => {
-  // The console reads at the end of each step of 10 s. The fixed clock is 0.6 s before that, so it reads
-  // every 0.6 s.
+it('the maximum event loop delay covers the time since the last scrape, even if the console read it in between', async () => {
+  // The console data is sampled at the end of each 10 s step. The fixed clock is always 0.6 s before that, so a
+  // sample is taken every 0.6 s.
   const gateway = await startGateway('', undefined, { at: Math.ceil(Date.now() / 10_000) * 10_000 - 600 })
   await scrape(gateway.admin)
   await sleep(50)

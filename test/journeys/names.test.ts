@@ -1,4 +1,4 @@
-// A target whose host is a name uses all addresses of the name. The tests use a real name server.
+// If the host of a target is a name, the gateway uses all addresses of the name. The tests use a real name server.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server, type ServerResponse } from 'node:http'
@@ -23,15 +23,15 @@ describeWithNameServer('a target whose host is a name', () => {
   let folder: string
   let servers: Server[]
   let port: number
-  /** One gateway for all tests, because a start takes seconds of CPU. Each test uses its own name. */
+  /** All tests share one gateway, because a start takes seconds of CPU time. Each test uses its own name. */
   let gateway: Program
-  /** Addresses whose health check fails. */
+  /** The addresses at which the upstream fails its health check. */
   const sick = new Set<string>()
-  /** Connections that have carried requests, with the Host header and the address. */
+  /** The upstream’s connections that carried a request, with the last Host header and the upstream’s address. */
   const connections = new Map<Socket, { host: string | undefined; address: string }>()
-  /** Responses that have begun and not ended. */
+  /** Responses of the upstream that have begun but not ended. */
   const begun: { address: string; response: ServerResponse }[] = []
-  /** Serves over TLS; `greeted` holds the SNI names of its connections. */
+  /** An upstream with TLS. `greeted` contains the SNI names of its connections. */
   let receiver: Receiver
   const greeted: unknown[] = []
 
@@ -85,8 +85,8 @@ describeWithNameServer('a target whose host is a name', () => {
   const file = () => join(folder, 'gateway.yaml')
 
   /**
-   * Each upstream and its route have the name of their target, without `.test`. @param reload settings of
-   * that upstream
+   * Writes the configuration. A target `x.test` has an upstream `x` and a route `x`.
+   * @param reload the settings of the upstream `reload`
    */
   async function configure(reload = `targets: ['${target('reload')}']`): Promise<void> {
     const every = 'resolve: { every: 1s }'
@@ -147,7 +147,7 @@ ${routes.join('\n')}
   const logged = (name: string, sentence: string) =>
     gateway.lines.filter(line => line.includes(sentence) && line.includes(target(name))).length
 
-  it('gets requests evenly at all addresses, with its name in Host and SNI and checked in the certificate', async () => {
+  it('gets requests evenly at all addresses; Host and SNI contain the name, and the certificate must match it', async () => {
     expect(await answering('even')).toEqual({ [first]: 4, [second]: 4, [third]: 4 })
     expect((await get('even')).host).toBe(`even.test:${port}`)
     const { body } = await call(gateway.admin, 'GET', '/admin/v1/routes', {
@@ -159,7 +159,7 @@ ${routes.join('\n')}
     expect(greeted).toEqual(['courses.internal'])
   })
 
-  it('uses only the first addresses up to resolve.most, and is logged once', async () => {
+  it('uses at most resolve.most of its addresses, and is logged once if it has more', async () => {
     expect(await answering('few')).toEqual({ [first]: 6, [second]: 6 })
     // Two more lookups find the same addresses.
     await new Promise(resolve => setTimeout(resolve, 2_300))
@@ -210,7 +210,7 @@ ${routes.join('\n')}
     await expect.poll(() => get('late'), soon).toMatchObject({ status: 200, address: second })
   })
 
-  it('gets requests at a new address after a good health check, and no request is refused meanwhile', async () => {
+  it('gets requests at a new address only after a good health check, and no request is refused until then', async () => {
     expect(await answering('health')).toEqual({ [first]: 12 })
     sick.add(second)
     await names.setAddresses('health.test', [first, second])
@@ -221,7 +221,7 @@ ${routes.join('\n')}
     expect(await answering('health')).toEqual({ [first]: 12 })
     sick.clear()
     await expect.poll(() => answering('health'), soon).toEqual({ [first]: 6, [second]: 6 })
-    // All addresses change at once. Without another address, requests do not wait for the first check.
+    // All addresses change at once. No checked address is left, so requests use the new one before its first check.
     await names.setAddresses('health.test', [third])
     const statuses = new Set<number>()
     await expect
@@ -235,15 +235,15 @@ ${routes.join('\n')}
     expect(await page()).not.toContain(labelled('health', first))
   })
 
-  it('is never connected at the metadata address or 0.0.0.0', async () => {
+  it('gets no connection if its name resolves to the cloud metadata address or 0.0.0.0', async () => {
     expect(await get('meta')).toMatchObject({ status: 503 })
     expect(await get('rawmeta')).toMatchObject({ status: 502 })
   })
 
-  it('is one target with resolve: false, and is looked up at each connect', async () => {
+  it('with resolve: false, is a single target, and each new connection looks up the name', async () => {
     expect(await answering('once')).toEqual({ [first]: 12 })
     await names.setAddresses('once.test', [second])
-    // The open connection stays in use.
+    // The open connection is still used, so there is no new lookup.
     expect(await answering('once')).toEqual({ [first]: 12 })
   })
 

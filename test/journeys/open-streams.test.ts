@@ -40,7 +40,7 @@ async function expectEnded(client: Awaited<ReturnType<typeof openWebSocket>>, si
   expect([code, at - since < 1_000]).toEqual([1008, true])
 }
 
-/** Matches the statement that checks streams, and no other background statement. */
+/** Returns whether an SQL statement is the one that checks open streams. */
 const isAboutStreams = (sql: string) => /left join api_tokens/.test(sql)
 
 const deactivate = (gateway: TestGateway, user: TestUser) =>
@@ -55,7 +55,7 @@ describe('open streams', () => {
   const open = (path: string, asking: Parameters<typeof openWebSocket>[1]) =>
     openWebSocket(at.gateway.url + path, asking)
 
-  it('a WebSocket is closed with 1008 within 1 s after its user is deactivated, and others stay open', async () => {
+  it('a WebSocket is closed with 1008 within 1 s after its user is deactivated; streams of other users stay open', async () => {
     const [user, other] = [await newUser(at.gateway), await newUser(at.gateway)]
     const otherStream = await open('/chat', { token: other.access })
     const ended = await open('/chat', { token: user.access })
@@ -97,7 +97,7 @@ describe('open streams', () => {
     await giveKey(at.gateway, user, 'peage_a')
     const byKey = await open('/chat', { headers: { 'x-api-key': 'peage_a' } })
     const byToken = await open('/chat', { token: user.access })
-    // A new key revokes the old one. The user then has a valid key, but not the key of the stream.
+    // Simulates a new key, which revokes the old one. The user now has a valid key, but the stream used the old one.
     await at.gateway.sql('update api_tokens set revoked = 1 where user_id = $1', [user.id])
     await giveKey(at.gateway, user, 'peage_b')
     const started = performance.now()
@@ -119,11 +119,11 @@ describe('open streams', () => {
     client.socket.terminate()
   })
 
-  it('anonymous streams cause no database statement, and neither does a gateway without streams', async () => {
+  it('the check of open streams runs no database statement if all streams are anonymous', async () => {
     const { database } = at.gateway.backing
     const query = database.query
     const statements: string[] = []
-    // Waits until the streams of earlier tests are no longer checked.
+    // After this time, the gateway no longer checks the streams of earlier tests.
     await new Promise(resolve => setTimeout(resolve, 600))
     const stranger = await open('/maybe', {})
     database.query = (...parts) => {
@@ -138,7 +138,7 @@ describe('open streams', () => {
     database.query = query
   })
 
-  it('all streams are checked with one statement', async () => {
+  it('one statement checks all open streams', async () => {
     const { database } = at.gateway.backing
     const users = [await newUser(at.gateway), await newUser(at.gateway), await newUser(at.gateway)]
     const clients = await Promise.all(users.map(({ access }) => open('/chat', { token: access })))
@@ -159,8 +159,8 @@ describe('open streams', () => {
     const switching = `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`
 
     /**
-     * Returns what a client receives from an upstream that writes one piece every 40 ms until the connection
-     * ends.
+     * Connects a client to an upstream that writes one piece every 40 ms, then deactivates the user. Returns what the
+     * client received.
      */
     async function received(piece: (index: number) => Buffer): Promise<{ bytes: Buffer; took: number }> {
       const user = await newUser(at.gateway)
@@ -187,7 +187,7 @@ describe('open streams', () => {
     it('the Close frame follows the end of the frame', async () => {
       const size = 40_000
       const header = Buffer.from([0x82, 126, size >> 8, size & 0xff])
-      // A frame has four pieces. Their byte could be mistaken for the header of a text frame.
+      // Each frame is sent in four pieces. The piece consists of bytes that look like the start of a text frame.
       const piece = Buffer.alloc(size / 4, 0x81)
       const { bytes, took } = await received(index =>
         index % 4 === 0 ? Buffer.concat([header, piece]) : piece,
@@ -199,7 +199,7 @@ describe('open streams', () => {
       for (let i = 0; i < whole; i++) {
         expect(bytes.subarray(i * frame, i * frame + 4).equals(header)).toBe(true)
       }
-      // Compares only nine bytes, so that a failure does not print a diff of megabytes.
+      // Compares only the next nine bytes. If the test fails, it then does not print megabytes.
       expect(
         bytes
           .subarray(whole * frame)
@@ -208,7 +208,7 @@ describe('open streams', () => {
       ).toBe('880203f0')
     })
 
-    it('a frame that does not end is cut off without a Close frame', async () => {
+    it('if the frame does not end in time, the connection ends without a Close frame', async () => {
       const header = Buffer.from([0x82, 127, 0, 0, 0, 0, 0x40, 0, 0, 0])
       const piece = Buffer.alloc(1_000, 1)
       const { bytes, took } = await received(index => (index === 0 ? Buffer.concat([header, piece]) : piece))
@@ -281,7 +281,7 @@ describeWithPostgresBinary('open streams while Postgres is down', () => {
     await Promise.all([postgres?.stop(), upstream?.close()])
   })
 
-  it('stay open and are checked within 1 s after it is back, including ended sessions', async () => {
+  it('stay open; within 1 s after Postgres is back, streams without access are closed', async () => {
     const [user, other] = [await newUser(gateway), await newUser(gateway)]
     const otherStream = await openWebSocket(`${gateway.url}/chat`, { token: other.access })
     const client = await openWebSocket(`${gateway.url}/chat`, { token: user.access })
@@ -302,7 +302,7 @@ describeWithPostgresBinary('open streams while Postgres is down', () => {
     otherStream.socket.terminate()
   })
 
-  it('are closed after 30 s by a monotonic clock, except the streams of anonymous clients', async () => {
+  it('are closed after 30 s, except anonymous streams, even if the system clock jumps', async () => {
     const now = performance.now.bind(performance)
     let aheadMs = 0
     vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)

@@ -1,5 +1,5 @@
-// The gateway logs pages whose origin `cors` does not list. Otherwise only the console of the browser shows
-// the fault.
+// The gateway logs requests of pages whose origin `cors` does not list. Without this log, only browsers show the
+// error.
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -33,8 +33,8 @@ afterAll(async () => {
 })
 
 /**
- * Uses `node:http`, because `fetch` sets `Origin` and Fetch Metadata headers itself. Resolves when the
- * request is logged.
+ * Uses `node:http`, because `fetch` sets `Origin` and Fetch Metadata headers itself. Waits until
+ * the gateway has logged the request.
  */
 async function send(at: TestGateway, path: string, headers: Record<string, string>, method = 'GET') {
   const id = randomUUID()
@@ -55,7 +55,7 @@ const linesOf = (at: TestGateway, origin: string) =>
 let made = 0
 const newOrigin = () => {
   made += 1
-  // The log is limited per minute, so each test uses another minute.
+  // The gateway limits these log lines per minute, so each test moves the clock to a new minute.
   gateway.clock.at += 60_000
   plain.clock.at += 60_000
   return `https://page${made}.example`
@@ -83,23 +83,28 @@ describe('a page whose origin cors does not list', () => {
   it.each([
     ['a request', 'GET', {}],
     ['a preflight', 'OPTIONS', { 'access-control-request-method': 'GET' }],
-  ])('is logged with the key of the route for %s to a route with its own cors', async (_, method, more) => {
-    const origin = newOrigin()
-    await send(gateway, '/partner', { origin, ...more }, method)
-    expect(linesOf(gateway, origin)).toMatchObject([{ key: 'routes.partner.cors.origins', route: 'partner' }])
-  })
+  ])(
+    'is logged with the route’s key for %s to a route that has its own cors settings',
+    async (_, method, more) => {
+      const origin = newOrigin()
+      await send(gateway, '/partner', { origin, ...more }, method)
+      expect(linesOf(gateway, origin)).toMatchObject([
+        { key: 'routes.partner.cors.origins', route: 'partner' },
+      ])
+    },
+  )
 
   it.each([
     ['a built-in endpoint', '/api/v1/auth/login'],
     ['an unknown path', '/nowhere'],
-  ])('is logged for %s', async (_, path) => {
+  ])('is logged for a preflight to %s', async (_, path) => {
     const origin = newOrigin()
     await send(gateway, path, { origin, 'access-control-request-method': 'POST' }, 'OPTIONS')
     expect(linesOf(gateway, origin)).toMatchObject([{ key: 'server.cors.origins' }])
     expect(linesOf(gateway, origin)[0]).not.toHaveProperty('route')
   })
 
-  it('is logged if cors is not configured and the gateway itself responds', async () => {
+  it('without cors, is logged only if the gateway responds itself', async () => {
     const origin = newOrigin()
     await send(plain, '/public', { origin })
     expect(linesOf(plain, origin)).toEqual([])
@@ -112,7 +117,7 @@ describe('a page whose origin cors does not list', () => {
     ])
   })
 
-  it('is distinguished from a listed page, a same-origin page, a navigation and a WebSocket', async () => {
+  it('is logged; a listed page, a same-origin page, a navigation and a WebSocket are not', async () => {
     const origin = newOrigin()
     const before = gateway.log.length
     const own = new URL(gateway.url).origin
@@ -137,7 +142,7 @@ describe('a page whose origin cors does not list', () => {
     `https://${'a'.repeat(400)}.example`,
     'https://a.example, https://b.example',
     'https://\u0080\u009b.example',
-  ])('is not logged for the origin %j, which cors cannot list', async origin => {
+  ])('is not logged if its origin is %j, because cors cannot list such an origin', async origin => {
     newOrigin()
     const before = gateway.log.length
     const connection = new RawConnection(gateway.url)

@@ -1,4 +1,4 @@
-// A process without free file descriptors keeps its configuration, and no process is ended.
+// If a process has no free file descriptors, it keeps its configuration, and nothing ends it.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,9 +14,12 @@ import { services } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 const soon = { timeout: 20_000, interval: 50 }
-/** Fewer than a gateway has open after its start. */
+/** Fewer file descriptors than a gateway has open after its start. */
 const tooFew = 10
-/** Starts the program in its own process group, because the tested fault signalled the whole group. */
+/**
+ * Starts the program in its own process group. A past bug sent a signal to the whole group, which would end the
+ * tests.
+ */
 const apart = ['setsid']
 
 let upstream: Upstream
@@ -46,7 +49,7 @@ routes:
 
 const logged = (sentence: string) => program.lines.filter(line => line.includes(sentence))
 
-it('a reload without file descriptors is tried again and is not reported as a bad configuration', async () => {
+it('if no file descriptor is free, a reload is tried again and not reported as a bad configuration', async () => {
   await writeFile(
     file,
     `server: { listen: '127.0.0.1:0' }
@@ -80,7 +83,7 @@ describeWithServices('a primary process', () => {
   })
   afterEach(() => services.drop(stores))
 
-  it('starts a worker later if no file descriptor is free for it', async () => {
+  it('starts a worker later if no file descriptor is free now', async () => {
     program = await startProgram(await writeCrewFile(folder, { stores, routes: routing() }), {}, false, apart)
     const [killed = 0, other] = workersOf(program.child.pid as number)
     limitDescriptors(tooFew)

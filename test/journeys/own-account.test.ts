@@ -40,7 +40,7 @@ ${routes(upstream)}`,
       )
     )[0]?.n
 
-  it('shows today’s uses from the user record and the end of the day', async () => {
+  it('shows the daily uses in the user record if they are from today, and when they reset', async () => {
     const user = await newUser(at.gateway)
     const midnight = new Date(Math.ceil(at.gateway.clock.at / 86_400_000) * 86_400_000).toISOString()
     const account = {
@@ -113,7 +113,7 @@ ${routes(upstream)}`,
       expect(answer.text).not.toContain(secret)
   })
 
-  it('is exported with at most the newest 1,000 entries of each list', async () => {
+  it('is exported with at most 1,000 entries per list, the newest ones', async () => {
     const user = await newUser(at.gateway)
     await at.gateway.sql(
       `insert into refresh_tokens (user_id, token_hash, expires_at, session_id, created_at)
@@ -194,7 +194,7 @@ ${routes(upstream)}`,
       .flatMap(each => Object.values<Operation>(each))
       .filter(({ refusals }) => refusals[403]?.includes('bearer_required'))
 
-    it('are ten operations', () => expect(signedIn).toHaveLength(10))
+    it('are exactly ten operations', () => expect(signedIn).toHaveLength(10))
 
     it.each(signedIn)('$method $path requires the access token of a session', async ({ method, path }) => {
       const user = await newUser(at.gateway)
@@ -224,7 +224,7 @@ ${routes(upstream)}`,
 describeOverSetups('a user’s own account without account.deletion', setup => {
   const at = journey(setup)
 
-  it('returns 404 for a deletion before any guard, and omits DELETE from Allow', async () => {
+  it('returns 404 for a deletion, even with an invalid token, and omits DELETE from Allow', async () => {
     const { access } = await newUser(at.gateway)
     for (const token of [access, 'no token']) {
       const answer = await call(at.gateway.url, 'DELETE', path, { token })

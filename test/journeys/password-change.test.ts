@@ -87,12 +87,12 @@ describeOverSetups('a password change', setup => {
     const won = answers.filter(({ status }) => status === 200)
     expect(won).toHaveLength(1)
     const codes = answers.map(({ headers }) => headers.get('x-peage-error')).filter(code => code !== null)
-    // A request after the winner may already find its session ended.
+    // The successful request ends all sessions, so a later request may get `token_invalid`.
     for (const code of codes) expect(['credentials_invalid', 'token_invalid']).toContain(code)
     expect(await sessionsOf(String(won[0]?.body.access_token))).toHaveLength(1)
   })
 
-  it('keeps the new session even if an old refresh token is used, exchanged or not', async () => {
+  it('keeps the new session if an old refresh token is used afterwards, whether it was exchanged or not', async () => {
     const user = await newUser(at.gateway)
     const second = String((await refresh(user.refresh)).body.refresh_token)
     const changed = await changeOf(user)

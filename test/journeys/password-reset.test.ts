@@ -1,4 +1,4 @@
-// Users reset a forgotten password with a code. Responses do not show whether an account exists.
+// Users reset a forgotten password with a code. No response reveals whether an account exists.
 import { describe, expect, it } from 'vitest'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'
@@ -56,11 +56,11 @@ describeOverSetups('a forgotten password', setup => {
     })
 
     it.each([undefined, 'no address', 'a\u0000@example.com'])(
-      'is refused for an email that register refuses: %j',
+      'is refused if register would also refuse the email: %j',
       async email => expectRefusal(await forgot(email), 400, 'email_invalid', 'Email invalide'),
     )
 
-    it('mails nothing to an account whose email is not one mailbox', async () => {
+    it('mails nothing if the email of the account is not exactly one mailbox', async () => {
       const user = await newUser(at.gateway)
       const email = `two words ${user.email}`
       await at.gateway.sql('update users set email = $2 where id = $1', [user.id, email])
@@ -69,7 +69,7 @@ describeOverSetups('a forgotten password', setup => {
       expect(await at.gateway.sql('select from account_codes where user_id = $1', [user.id])).toEqual([])
     })
 
-    it('is logged identically for a known and an unknown email, and never with a code', async () => {
+    it('is logged in the same way for a known and an unknown email, and the log contains no code', async () => {
       const user = await newUser(at.gateway)
       const before = at.gateway.log.length
       await forgot(user.email)
@@ -98,7 +98,7 @@ describeOverSetups('a forgotten password', setup => {
       expectSimilarMedians(times)
     })
 
-    it('returns 405 for GET and HEAD, like all paths for mailed codes, and uses up no code', async () => {
+    it('cannot be a GET or HEAD: all paths for mailed codes return 405 and use up no code', async () => {
       const { token } = await forgetful()
       for (const method of ['GET', 'HEAD'])
         for (const path of [
@@ -116,16 +116,19 @@ describeOverSetups('a forgotten password', setup => {
   })
 
   describe('the reset', () => {
-    it.each(['code', 'token'] as const)('by %s sets the password and voids code and token', async kind => {
-      const { user, code, token } = await forgetful()
-      const by = {
-        code: { email: ` ${user.email.toUpperCase()}`, code: ` ${code} ` },
-        token: { token: `\t${token} ` },
-      }
-      expectAnswer(await reset(by[kind]), 200, done)
-      expect([await statusOf(user, newPassword), await statusOf(user, user.password)]).toEqual([200, 401])
-      for (const again of Object.values(by)) expectRefusal(await reset(again), ...invalid)
-    })
+    it.each(['code', 'token'] as const)(
+      'by %s sets the password, and makes both the code and the token invalid',
+      async kind => {
+        const { user, code, token } = await forgetful()
+        const by = {
+          code: { email: ` ${user.email.toUpperCase()}`, code: ` ${code} ` },
+          token: { token: `\t${token} ` },
+        }
+        expectAnswer(await reset(by[kind]), 200, done)
+        expect([await statusOf(user, newPassword), await statusOf(user, user.password)]).toEqual([200, 401])
+        for (const again of Object.values(by)) expectRefusal(await reset(again), ...invalid)
+      },
+    )
 
     it('ends all sessions, verifies the email, and deletes API token and webhook of an unverified account', async () => {
       const { user, code } = await forgetful('pro')
@@ -157,7 +160,7 @@ describeOverSetups('a forgotten password', setup => {
         expectRefusal(refused, 401, 'token_invalid', 'Token invalide ou expiré')
         expect(refused.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
       }
-      // Until it expires, the old access token may still send requests and delete a webhook.
+      // Until the old access token expires, it is still accepted by routes, and may delete a webhook.
       expect((await call(at.gateway.url, 'GET', '/pro', { token: user.access })).status).toBe(200)
       expect((await asked('DELETE', 'webhook', user.access)).status).toBe(200)
       const { access } = await login(at.gateway.url, user.email, newPassword)
@@ -178,7 +181,7 @@ describeOverSetups('a forgotten password', setup => {
       ['court', 'password_too_short', 'Mot de passe trop court (min 8 caractères)'],
       ['x'.repeat(1_025), 'password_too_long', 'Mot de passe trop long (max 1024 caractères)'],
     ])(
-      'checks the form of the new password before the code, and counts no failed attempt',
+      'checks the form of the new password before the code, so a wrong form is not a failed attempt',
       async (password, code, error) => {
         const mailed = await forgetful()
         const { email } = mailed.user
@@ -189,7 +192,7 @@ describeOverSetups('a forgotten password', setup => {
       },
     )
 
-    it('refuses common passwords like register and change if configured', async () => {
+    it('refuses common passwords if configured, as register and the password change do', async () => {
       const { user, code, token } = await forgetful()
       const common = [400, 'password_too_common', 'Mot de passe trop courant'] as const
       const change = (new_password: string) =>
@@ -219,7 +222,7 @@ describeOverSetups('a forgotten password', setup => {
       async (_, body) => expectRefusal(await reset(body(await forgetful())), ...invalid),
     )
 
-    it('takes the same time for a wrong code, whether the email is known or unknown', async () => {
+    it('takes the same time for a wrong code if the email is known as if it is unknown', async () => {
       const { user, code } = await forgetful()
       const times: [number[], number[]] = [[], []]
       for (let i = 0; i < 11; i += 1) {
@@ -243,7 +246,8 @@ describeOverSetups('a forgotten password', setup => {
   })
 })
 
-// Without Redis: on a busy machine, limits move from Redis to memory when it does not respond within 150 ms.
+// This setup has no Redis. On a busy machine, Redis may need more than 150 ms, and the limits would restart in
+// memory.
 describe('a forgotten password under limits', () => {
   const at = journey(
     alone,
@@ -259,18 +263,18 @@ describe('a forgotten password under limits', () => {
   const post = (path: string, body: unknown, headers: Record<string, string>) =>
     call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body, headers })
 
-  it('a request beyond the email limit gets the same response, mails nothing and keeps the earlier code valid', async () => {
+  it('a request beyond the email limit gets the same response, but mails nothing and keeps the earlier code valid', async () => {
     const { email } = await newUser(at.gateway)
     for (let i = 0; i < 2; i += 1) expectAnswer(await post('password/forgot', { email }, client()), 202, sent)
     const { token } = await codeTo(at.gateway, email)
     expectAnswer(await post('password/forgot', { email }, client()), 202, sent)
     expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset'])
     expectAnswer(await post('password/reset', { token, new_password: newPassword }, client()), 200, done)
-    // A notice about something that has happened does not count against the limit.
+    // A notice of a completed change does not count against the limit.
     expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset', 'password_changed'])
   })
 
-  it('a mail by an operator ignores the limit, invalidates the earlier code and is refused for an inactive user', async () => {
+  it('an operator can send a code beyond the limit, which invalidates the earlier code; an inactive user gets none', async () => {
     const user = await newUser(at.gateway)
     const sendReset = () =>
       call(at.gateway.admin, 'POST', `/admin/v1/users/${user.id}/send-reset`, {
@@ -290,7 +294,7 @@ describe('a forgotten password under limits', () => {
     expect((await kindsTo(at.gateway, user.email)).filter(kind => kind === 'reset')).toHaveLength(3)
   })
 
-  it('a request counts against the email limit even if no account exists yet', async () => {
+  it('a request counts against the email limit even if the account is created only later', async () => {
     const email = 'not.yet@example.com'
     for (let i = 0; i < 2; i += 1) await post('password/forgot', { email }, client())
     const body = { email, password: 'un mot de passe' }
@@ -299,7 +303,7 @@ describe('a forgotten password under limits', () => {
     expect(await kindsTo(at.gateway, email)).toEqual([])
   })
 
-  it('a request beyond the address limit mails nothing and does not count against the email limit', async () => {
+  it('a request beyond the limit of its client address mails nothing and does not count against the email limit', async () => {
     const from = client()
     const emails = [await newUser(at.gateway), await newUser(at.gateway), await newUser(at.gateway)].map(
       ({ email }) => email,
@@ -313,7 +317,7 @@ describe('a forgotten password under limits', () => {
     expect(await kindsTo(at.gateway, String(emails[2]))).toEqual(['reset'])
   })
 
-  it('wrong codes count as failed logins by email and address, while right codes and tokens do not', async () => {
+  it('wrong codes count as failed logins per email and per client address; wrong tokens do not count', async () => {
     const { email, password } = await newUser(at.gateway)
     await post('password/forgot', { email }, client())
     const { code, token } = await codeTo(at.gateway, email)

@@ -1,4 +1,4 @@
-// The real program runs in its own process. The tests cover its start, its log and its shutdown.
+// Tests the start, the log and the shutdown of the real program, which runs in its own process.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -64,7 +64,7 @@ ${routes(upstream.url)}`,
     await call(program.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: `${refresh}x` } })
     await call(program.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: refresh } })
     await call(program.admin, 'GET', '/admin/v1/users', { token: adminToken })
-    // The line of this request follows all earlier lines.
+    // When the line of this request appears, all earlier lines have been written.
     await call(program.url, 'GET', '/public/last')
     await expect.poll(() => program.lines.some(line => line.includes('/public/last'))).toBe(true)
 
@@ -104,7 +104,7 @@ ${routes(upstream.url)}`,
     }
   })
 
-  it('completes requests in flight after SIGTERM, accepts no new ones and exits with 0', async () => {
+  it('on SIGTERM, completes requests in flight, accepts no new requests and exits with 0', async () => {
     const { url, child, lines, ended } = program
     let release = () => {}
     const arrived = new Promise<void>(resolve => {
@@ -133,12 +133,12 @@ ${routes(upstream.url)}`,
     upstream.answer = undefined
   })
 
-  // A supervisor signals only npm. A terminal signals the whole group, and npm then forwards the signal a
-  // second time.
+  // A supervisor sends SIGTERM only to npm, which forwards it. A terminal sends SIGINT to the whole group, so the
+  // gateway gets it twice.
   it.each([
     ['SIGTERM', (npm: number) => npm],
     ['SIGINT', (npm: number) => -npm],
-  ] as const)('drains once on %s under npm start and exits with 0', async (signal, receiverOf) => {
+  ] as const)('started by npm start, drains once on %s and exits with 0', async (signal, receiverOf) => {
     program.child.kill('SIGTERM')
     await program.ended
     const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -170,11 +170,11 @@ ${routes(upstream.url)}`,
     upstream.answer = undefined
   })
 
-  it('drains when npx, which started it, receives SIGTERM', async () => {
+  it('started by npx, drains when npx receives SIGTERM', async () => {
     program.child.kill('SIGTERM')
     await program.ended
     const { PATH, TEST_RUN } = process.env
-    // A project in which the package is installed.
+    // The folder looks like a project in which the package is installed.
     const project = join(folder, 'project')
     await mkdir(join(project, 'node_modules/.bin'), { recursive: true })
     await symlink(fileURLToPath(new URL('../../', import.meta.url)), join(project, 'node_modules/peage'))
@@ -188,7 +188,7 @@ ${routes(upstream.url)}`,
     npx.stdout.on('data', chunk => {
       log += chunk
     })
-    // The gateway keeps the pipe open while it runs.
+    // The pipe closes only when the gateway has ended too.
     const ended = once(npx, 'close')
     await expect.poll(() => log, { timeout: 20_000 }).toContain('"ready on ')
     npx.kill('SIGTERM')
@@ -196,12 +196,12 @@ ${routes(upstream.url)}`,
     expect(log.trimEnd().split('\n').at(-1)).toContain('"stopped"')
   })
 
-  it('migrates and exits', async () => {
+  it('with the command migrate, applies the migrations and exits', async () => {
     const { code, stdout } = await runProgram(['migrate', '-c', file], folder)
     expect([code, stdout]).toEqual([0, 'up to date\n'])
   })
 
-  it('completes every step of the demo with exit code 0', async () => {
+  it('passes every step of the demo, which exits with 0', async () => {
     const demo = fileURLToPath(new URL('../../demo/main.mjs', import.meta.url))
     const { stdout } = await promisify(execFile)(process.execPath, [demo, '--exit'], { cwd: folder })
     expect(stdout).toContain('Every step had the expected response.')

@@ -1,4 +1,4 @@
-// The tests cover the keys of `auth.rate_limits` and the responses beyond each limit.
+// Tests each limit of `auth.rate_limits` and the responses beyond it.
 import { expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -8,12 +8,12 @@ const limits = `rate_limits: { register: 3/1m, login_failures: 4/5m, login_failu
 
 describeOverSetups('rate limits', setup => {
   const at = journey(setup, { rateLimits: limits, server: ", trusted_proxies: ['127.0.0.1']" })
-  /** Sends a request from a client behind a trusted proxy. */
+  /** Sends a request through a trusted proxy for the client address `client`. */
   const post = (path: string, client: string, body: unknown) =>
     call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body, headers: { 'x-forwarded-for': client } })
   const password = 'correct horse battery'
 
-  it('an address beyond the register limit gets 429 with the waiting time, and other addresses do not', async () => {
+  it('an address beyond the register limit gets 429 with the waiting time; other addresses do not get it', async () => {
     for (let i = 0; i < 3; i++) expect((await post('register', '192.0.2.1', {})).status).toBe(400)
     const refused = await post('register', '192.0.2.1', {})
     expect([refused.status, refused.body]).toEqual([429, { error: 'Trop de requêtes' }])
@@ -24,7 +24,7 @@ describeOverSetups('rate limits', setup => {
     expect(refused.headers.get('ratelimit-policy')).toBe('"register";q=3;w=60')
     expect(refused.headers.get('ratelimit')).toBe(`"register";r=0;t=${wait}`)
     expect((await post('register', '192.0.2.2', {})).status).toBe(400)
-    // IPv6 addresses count by /64.
+    // All IPv6 addresses of one /64 count as one address.
     for (let i = 0; i < 3; i++) await post('register', `2001:db8:1:2::${i}`, {})
     expect((await post('register', '2001:db8:1:2:ffff::9', {})).status).toBe(429)
     expect((await post('register', '2001:db8:1:3::1', {})).status).toBe(400)
@@ -45,7 +45,7 @@ describeOverSetups('rate limits', setup => {
     expect((await post('login', '192.0.2.11', { email, password })).status).toBe(200)
   })
 
-  it('failed logins also count per address, whatever the email', async () => {
+  it('failed logins also count per address, even with different emails', async () => {
     const statuses: number[] = []
     for (let i = 0; i < 8; i++) {
       statuses.push((await post('login', '192.0.2.20', { email: `nobody${i}@example.com`, password })).status)

@@ -24,7 +24,7 @@ routes:
   - { name: limited, path: /limited, upstream: app, auth: none, rate_limit: 1/1h }
 `
 
-/** Part of every value that these requests choose. No log line may contain it. */
+/** The requests have this text in every value that a client can choose. No log line may contain it. */
 const canary = 'canary'
 
 let folder: string
@@ -63,7 +63,7 @@ afterAll(async () => {
 
 type Options = NonNullable<Parameters<typeof call>[3]>
 
-/** Sends a request. @returns its log line, with the status and the error code that the client received */
+/** Sends a request. @returns its log line, plus the status and error code of the response */
 async function logged(
   at: TestGateway,
   base: string,
@@ -96,12 +96,12 @@ const guess = (turn: number) =>
   post(limited, 'login', { email: `${canary}${turn}@example.com`, password: canary })
 const admin = (at: TestGateway, method: string, path: string, options: Options = {}) =>
   logged(at, at.admin, method, path, options)
-/** Sends a request with these headers to a guarded route. */
+/** Sends a request with these headers to a route that requires a credential. */
 const withHeaders = (headers: Record<string, string>) => get('/any', { headers })
 const bearer = (make: () => string) => () => get('/any', { token: make() })
 const expired = () => token({}, { exp: 1 })
 
-/** Sends `count` equal requests. @returns the log line of the last request */
+/** Sends `count` requests one after the other. @returns the log line of the last one */
 async function last(count: number, request: (turn: number) => Promise<Record<string, unknown>>) {
   for (let turn = 1; turn < count; turn += 1) await request(turn)
   return request(count)
@@ -127,7 +127,7 @@ function token(header: object = {}, claims: object = {}): string {
   return `${signed}.${signature.toString('base64url')}`
 }
 
-/** Returns a token with the first character of its signature changed. */
+/** Returns a token with an invalid signature: its first character is changed. */
 function unsigned(): string {
   const [header, claims, signature = ''] = token().split('.')
   return `${header}.${claims}.${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`
@@ -208,7 +208,12 @@ const rows: Row[] = [
       async () => get(path, { token: (await signedOut()).access }),
     ],
   ),
-  ['a user that does not exist', 'user_not_found', 'user', bearer(() => token({}, { sub: '99999' }))],
+  [
+    'a token of a user that does not exist',
+    'user_not_found',
+    'user',
+    bearer(() => token({}, { sub: '99999' })),
+  ],
   [
     'an inactive user',
     'user_not_found',
@@ -365,7 +370,7 @@ const rows: Row[] = [
 ]
 
 describe('the log line of a refusal', () => {
-  it.each(rows)('for %s has the error code %s and the reason %s', async (_, code, reason, request) => {
+  it.each(rows)('for %s has the error code "%s" and the reason "%s"', async (_, code, reason, request) => {
     const line = await request()
     expect([line.code, line.reason]).toEqual([code, reason])
     if (line.msg === 'request') expect(line.decision).toBe(code)
@@ -378,7 +383,7 @@ describe('the log line of a refusal', () => {
     expect([line.code, line.reason]).toEqual(['admin_disabled', 'no_token'])
   })
 
-  it('has no reason if the request was forwarded or refused with another status', async () => {
+  it('has a reason only if the gateway itself refuses with 401, 403 or 429', async () => {
     upstream.answer = (_request, response) => void response.writeHead(403).end()
     const forwarded = await get('/any', { token: user.access })
     upstream.answer = undefined
@@ -386,7 +391,7 @@ describe('the log line of a refusal', () => {
     expect((await get('/nowhere')).reason).toBeUndefined()
   })
 
-  it('is tested above for every code with the status 401, 403 or 429', () => {
+  it('is tested above for every error code that has the status 401, 403 or 429', () => {
     const tested = new Set<string>([...rows.map(([, code]) => code), 'admin_disabled'])
     const all = Object.entries(catalog).filter(([, { status }]) => [401, 403, 429].includes(status))
     expect(all.map(([code]) => code).filter(code => !tested.has(code))).toEqual([])

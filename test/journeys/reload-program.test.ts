@@ -19,7 +19,7 @@ import { startUpstream, type Upstream } from '../support/upstream.ts'
 const soon = { timeout: 20_000, interval: 50 }
 
 let upstream: Upstream
-/** The data folder of all programs if the database is embedded. */
+/** The data folder that all programs in this file use if the database is embedded. */
 let data: string
 let stores: Stores
 beforeAll(async () => {
@@ -118,9 +118,9 @@ describe('the program', () => {
     await expect.poll(async () => (await ready()).configuration, soon).toBe(undefined)
   })
 
-  it('logs that the configuration is unchanged if the file has the same bytes', async () => {
+  it('on SIGHUP, logs that the file is unchanged if its content is the same', async () => {
     const told = () => program.lines.filter(line => line.includes('the file is unchanged')).length
-    // The line of this request follows all earlier lines, including the lines of an earlier reload.
+    // When the line of this request appears, the lines of earlier reloads have been written too.
     await call(program.url, 'GET', '/before-the-signal')
     await expect.poll(() => program.lines.some(line => line.includes('/before-the-signal')), soon).toBe(true)
     const before = told()
@@ -129,8 +129,8 @@ describe('the program', () => {
   })
 
   /**
-   * Saves the file and sends a request every 10 ms until the log contains the sentence.
-   * @returns milliseconds of the slowest response
+   * Saves the file and sends requests until the log contains the sentence again.
+   * @returns the duration of the slowest response in milliseconds
    */
   async function slowestWhile(text: string, sentence: string): Promise<number> {
     const { url, lines } = program
@@ -148,7 +148,7 @@ describe('the program', () => {
     return slowest
   }
 
-  it('responds without a pause while it refuses a file that is too large, too deep or wrong in every line', async () => {
+  it('keeps responding while it refuses a file that is too large, nested too deep or wrong in every line', async () => {
     const good = await readFile(file, 'utf8')
     const wrong = good + '  - { path: /x, upstreem: echo, auth: nun }\n'.repeat(3_000)
     const deep = `${good}  - ${'['.repeat(1_000_000)}`
@@ -158,11 +158,11 @@ describe('the program', () => {
       await slowestWhile(wrong, 'gateway.yaml:7:'),
       await slowestWhile(good, 'the file is unchanged'),
     ]
-    // Other processes may delay a response. The drill `large-files` measures larger files.
+    // The limit is generous, because other processes may delay a response. The drill `large-files` measures exactly.
     expect(Math.max(...slowest)).toBeLessThan(2_000)
   }, 120_000)
 
-  it('refuses a ${file:} that became a pipe without a writer, and keeps serving', async () => {
+  it('refuses a reload if the target of ${file:} is now a pipe without a writer, and keeps serving', async () => {
     const secret = join(folder, 'secret')
     const refusals = () => program.lines.filter(line => line.includes('configuration rejected'))
     const before = refusals().length
@@ -180,7 +180,7 @@ describe('the program', () => {
     await expect.poll(told, soon).toBe(unchanged + 1)
   })
 
-  it('keeps serving if its standard error no longer has a reader', async () => {
+  it('keeps serving if it logs after the reader of its standard error has closed', async () => {
     const before = (await failures(program)) + 1
     await save(file, 'upstream: echo', 'upstream: eccho')
     await expect.poll(() => failures(program), soon).toBe(before)
@@ -209,7 +209,7 @@ describe('a newly started program', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('logs the warnings of check at its start and after a reload', async () => {
+  it('logs the warnings that `peage check` prints, at its start and after a reload', async () => {
     await save(file, 'upstreams: {', "upstreams: { spare: { targets: ['http://127.0.0.1:9'] },")
     program = await startProgram(file)
     const { child, lines } = program
@@ -229,9 +229,9 @@ describe('a newly started program', () => {
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
   })
 
-  it('does not refuse a configuration from a pipe as empty later', async () => {
+  it('started with a configuration from a pipe, does not later reload it as an empty file', async () => {
     program = await startProgram(file, {}, true)
-    // Long enough for several checks of the file.
+    // In this time, the program checks the file several times.
     await new Promise(resolve => setTimeout(resolve, 1_500))
     expect(await failures(program)).toBe(0)
   })
@@ -257,7 +257,7 @@ describeWithServices('several workers', () => {
   })
   afterAll(() => crew?.stop())
 
-  /** Sends requests until both workers have responded. @returns all statuses */
+  /** Sends requests until both workers have responded. @returns the status codes of all responses */
   async function everyWorker(path: string): Promise<Set<number>> {
     const seen = new Map<string, Set<number>>()
     while (seen.size < 2) {
@@ -268,7 +268,7 @@ describeWithServices('several workers', () => {
   }
   const logged = (sentence: string) => crew.lines.filter(line => line.includes(sentence)).length
 
-  it('all apply a reload', async () => {
+  it('all use the new configuration after a reload', async () => {
     await save(file, '/turn-0', '/turn-1')
     await expect.poll(() => logged('configuration reloaded'), soon).toBe(1)
     expect([await everyWorker('/turn-1'), await everyWorker('/turn-0')]).toEqual([
@@ -280,7 +280,7 @@ describeWithServices('several workers', () => {
     expect(page.value('peage_config_last_reload_successful')).toBe(1)
   })
 
-  it('keep the old configuration if a worker cannot use the new one', async () => {
+  it('all keep the old configuration if one worker cannot use the new one', async () => {
     await save(file, '/turn-1', '/turn-2')
     await save(file, 'auth: { ', "auth: { keys: ['/nowhere/key'], ")
     await expect.poll(() => logged('configuration rejected'), soon).toBe(1)
@@ -294,7 +294,7 @@ describeWithServices('several workers', () => {
     expect(await everyWorker('/turn-2')).toEqual(new Set([200]))
   })
 
-  it('replace a dead worker with one that has the latest configuration', async () => {
+  it('get a replacement with the latest configuration if one of them dies', async () => {
     await save(file, '/turn-2', '/turn-3')
     await expect.poll(() => logged('configuration reloaded'), soon).toBe(3)
     process.kill(Number(crew.pids()[0]), 'SIGKILL')
@@ -305,11 +305,11 @@ describeWithServices('several workers', () => {
     ])
   })
 
-  it('include a worker that starts during a reload', async () => {
+  it('all use the new configuration, even a worker that starts during the reload', async () => {
     const [slow = 0, dead = 0] = crew.pids()
     process.kill(slow, 'SIGSTOP')
     try {
-      // Without SIGHUP, which would be a second reload if the gateway has already seen the saved file.
+      // Sends no SIGHUP. The gateway may have noticed the saved file already, and SIGHUP would cause a second reload.
       await save(file, '/turn-3', '/turn-4')
       process.kill(dead, 'SIGKILL')
       await expect.poll(() => crew.pids(), soon).not.toContain(dead)
@@ -321,11 +321,11 @@ describeWithServices('several workers', () => {
     expect(await everyWorker('/turn-4')).toEqual(new Set([200]))
   })
 
-  it('report and replace a worker that does not activate a reload in time', async () => {
+  it('get a replacement for a worker that does not activate a reload in time, and this is reported', async () => {
     const [slow = 0, stuck = 0] = crew.pids()
     const reloaded = logged('configuration reloaded')
     const replaced = logged('replacement worker is ready')
-    // The stuck worker has prepared the configuration when it stops, and the slow worker prepares it after that.
+    // `stuck` is paused after it has prepared the configuration. `slow` is paused first and prepares it last.
     process.kill(slow, 'SIGSTOP')
     try {
       const other = `other: { health: { path: /health }, targets: ['${upstream.url}'] }`

@@ -43,7 +43,7 @@ afterEach(async () => {
   await sockets.close()
 })
 
-/** Replaces the file with a new one, like editors do. */
+/** Renames a new file over the old one, as editors do. */
 async function save(...changes: [from: string, to: string][]): Promise<void> {
   let text = await readFile(gateway.file, 'utf8')
   for (const [from, to] of changes) {
@@ -54,7 +54,7 @@ async function save(...changes: [from: string, to: string][]): Promise<void> {
   await rename(`${gateway.file}.new`, gateway.file)
 }
 
-/** Saves the file and reloads it. */
+/** Saves the changes and reloads the configuration. */
 async function change(...changes: [from: string, to: string][]): Promise<void> {
   await save(...changes)
   await gateway.reload()
@@ -78,7 +78,7 @@ const logged = (sentence: string) =>
   gateway.log.filter(line => line.includes(sentence)).map(line => JSON.parse(line))
 
 describe('a saved change', () => {
-  it('applies within about a second after a rename, and the log summarizes it', async () => {
+  it('takes effect within about a second after a rename, and the log has a summary of the change', async () => {
     await save(
       [
         '  - { name: any, path: /any/*, upstream: echo }\n',
@@ -96,7 +96,7 @@ describe('a saved change', () => {
     expect(await reloads()).toEqual({ success: 1, failure: 0, isLastGood: 1 })
   })
 
-  it('applies when a link two folders up is swapped, as in Kubernetes', async () => {
+  it('takes effect when a link in the path of the file gets a new target, as in Kubernetes', async () => {
     const folder = dirname(gateway.file)
     const text = await readFile(gateway.file, 'utf8')
     const mount = async (version: string, content: string) => {
@@ -114,7 +114,7 @@ describe('a saved change', () => {
     expect((await reloads()).success).toBe(1)
   })
 
-  it('without any difference causes no reload', async () => {
+  it('that leaves the content equal causes no reload', async () => {
     await save()
     await utimes(gateway.file, new Date(), new Date())
     await writeFile(gateway.file, await readFile(gateway.file, 'utf8'))
@@ -131,7 +131,7 @@ describe('a bad file', () => {
     ['free_daily: 1 }', 'free_daily: "${NO_SUCH_NAME}" }'],
   ]
 
-  it('is refused once with the problems of check, and the old file stays active until a good one follows', async () => {
+  it('is refused once, with the problems that `peage check` prints; the old file stays active until a good one follows', async () => {
     await save(...bad, ['/public/*', '/open/*'])
     await expect.poll(() => gateway.refused.length, soon).toBe(3)
     const { stdout, code } = await runProgram(['check', '-c', gateway.file], dirname(gateway.file))
@@ -145,10 +145,10 @@ describe('a bad file', () => {
     expect((await reloads()).isLastGood).toBe(1)
   })
 
-  it('is refused once while it does not change, and again on each requested reload', async () => {
+  it('is refused once while it stays the same, and again for each requested reload', async () => {
     await save(...bad)
     await expect.poll(async () => (await reloads()).failure, soon).toBe(1)
-    // Waits for some more checks of the file.
+    // In this time, the gateway checks the file several times.
     await new Promise(resolve => setTimeout(resolve, 1_000))
     expect((await reloads()).failure).toBe(1)
     await gateway.reload()
@@ -164,13 +164,13 @@ describe('a bad file', () => {
   })
 })
 
-it('simultaneous reload requests cause one reload, followed by one more for all others', async () => {
+it('several simultaneous reload requests cause only two reloads', async () => {
   await Promise.all([gateway.reload(), gateway.reload(), gateway.reload(), gateway.reload()])
   expect((await reloads()).success).toBe(2)
 })
 
 describe('a client that is already served', () => {
-  it('gets its whole response from the old configuration while the route and its upstream change', async () => {
+  it('gets its whole response from the old configuration if its route and upstream change meanwhile', async () => {
     const pendingResponses: ServerResponse[] = []
     upstream.answer = (_, response) => pendingResponses.push(response)
     const slow = call(gateway.url, 'GET', '/public/slow')
@@ -186,11 +186,11 @@ describe('a client that is already served', () => {
     expect(await slow).toMatchObject({ status: 200, text: 'late but whole' })
     pendingResponses[1]?.end('b')
     expect(await stream.text()).toBe('ab')
-    // The old upstream closes its connection after the last request, without waiting for an idle timeout.
+    // The gateway closes the connection to the old upstream after its last request, before any idle timeout.
     await closed
   })
 
-  it('keeps its WebSocket through changes of the upstream, and its user is still checked', async () => {
+  it('keeps its WebSocket if the upstream changes or the route is removed, and its user is still checked', async () => {
     const user = await newUser(gateway, 'pro')
     const { socket, next, closed } = await openWebSocket(`${gateway.url}/chat`, { token: user.access })
     await change([`['${sockets.url}'] }`, `['${sockets.url}'], connections: 3 }`])
@@ -203,7 +203,7 @@ describe('a client that is already served', () => {
 })
 
 describe('a series of reloads', () => {
-  it('loses no request, stream or WebSocket, and leaves no upstream connection open', async () => {
+  it('loses no request, stream or WebSocket, and leaves no connection of old configurations open', async () => {
     const user = await newUser(gateway)
     await gateway.sql(
       "update users set daily_usage = 9, last_usage_date = (now() at time zone 'utc')::date where id = $1",
@@ -263,14 +263,14 @@ describe('a series of reloads', () => {
       'chat said',
     ])
     expect((await reloads()).success).toBeGreaterThanOrEqual(30)
-    // Only connections of the last configuration remain.
+    // Only the connections of the latest configuration stay open.
     await expect.poll(() => connections.size, soon).toBeLessThanOrEqual(2)
     chat.socket.close()
   })
 })
 
 describe('a reload', () => {
-  it('keeps open upstream connections and the counts of rate limits', async () => {
+  it('keeps open upstream connections and rate limit counts', async () => {
     const ports = new Set<number | undefined>()
     upstream.answer = (request, response) => {
       ports.add(request.socket.remotePort)
@@ -298,7 +298,7 @@ describe('a reload', () => {
 })
 
 describe('a change of', () => {
-  it('free_daily also applies to users with no use left today', async () => {
+  it('free_daily takes effect at once, even for users who have no use left today', async () => {
     const user = await newUser(gateway)
     const use = () => call(gateway.url, 'GET', '/counted', { token: user.access })
     expect([(await use()).status, (await use()).status, (await use()).status]).toEqual([200, 429, 429])
@@ -317,7 +317,7 @@ describe('a change of', () => {
     expect(await statusOf('/any/x', (await newUser(gateway)).access)).toBe(200)
   })
 
-  it('limits, URLs and lifetimes applies to built-in endpoints from the next request on', async () => {
+  it('limits, URLs and lifetimes takes effect at built-in endpoints with the next request', async () => {
     const user = await newUser(gateway)
     const lifetimeOf = (token: string) => {
       const { iat, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
@@ -337,7 +337,7 @@ describe('a change of', () => {
     expect(upgrade.body.checkout_url).toBe('https://pay.example.com/premium')
   })
 
-  it('admin tokens and routes applies to the admin listener', async () => {
+  it('admin tokens and routes takes effect on the admin listener', async () => {
     const list = (token: string) => call(gateway.admin, 'GET', '/admin/v1/routes', { token })
     const another = 'another-token-for-operators-0123456789'
     expect((await list(gateway.adminToken)).status).toBe(200)
@@ -346,7 +346,7 @@ describe('a change of', () => {
     expect(((await list(another)).body.routes as { name: string }[])[0]?.name).toBe('open')
   })
 
-  it('the hashing limits also applies to the admin listener', async () => {
+  it('the hashing limits takes effect on the admin listener too', async () => {
     await change(['auth: { ', 'auth: { hashing: { concurrency: 1, queue: 0 }, '])
     let created = 0
     const create = async () => {
@@ -361,7 +361,7 @@ describe('a change of', () => {
     expect(await statuses()).toEqual(new Set([201]))
   })
 
-  it('the log level or request logging applies at once', async () => {
+  it('the log level or request logging takes effect at once', async () => {
     const lines = () => logged('"msg":"request"').length
     await statusOf('/public/1')
     await expect.poll(lines, soon).toBe(1)
@@ -376,7 +376,7 @@ describe('a change of', () => {
       .toEqual(['/public/1', '/public/4'])
   })
 
-  it('an upstream ends its old health checks', async () => {
+  it('an upstream stops its old health checks', async () => {
     const checks: string[] = []
     upstream.answer = (request, response) => {
       checks.push(String(request.url))
@@ -392,7 +392,7 @@ describe('a change of', () => {
     expect(checks).not.toContain('/one')
   })
 
-  it('listen addresses or storage is logged with a hint to restart, while other changes apply', async () => {
+  it('listen addresses or storage does not take effect and is logged with a hint to restart', async () => {
     await change(
       ["listen: '127.0.0.1:0', drain", "listen: '127.0.0.1:1', drain"],
       [`pool: ${poolSize}`, 'pool: 3'],
@@ -426,7 +426,7 @@ describe('key files', () => {
   })
   afterEach(() => rm(folder, { recursive: true }))
 
-  it('can be added, promoted and removed; a removed key invalidates its tokens at once', async () => {
+  it('can be added, moved to first place and removed; tokens of a removed key are invalid at once', async () => {
     const old = await newUser(gateway)
     await change([`[${folder}/old]`, `[${folder}/new, ${folder}/old]`])
     const young = await newUser(gateway)
@@ -438,7 +438,7 @@ describe('key files', () => {
     expect((await call(gateway.url, 'POST', '/api/v1/auth/refresh', refresh)).status).toBe(401)
   })
 
-  it('with the same name are read again on a requested reload', async () => {
+  it('are read again on a requested reload, even if their names are the same', async () => {
     const old = await newUser(gateway)
     expect(await statusOf('/any/x', old.access)).toBe(200)
     await rename(join(folder, 'new'), join(folder, 'old'))

@@ -63,22 +63,25 @@ describeOverSetups('roles of operators', setup => {
     expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(may).sort())
   })
 
-  // No user has the ID 999999999, and no endpoint accepts a text body. The role is checked before both.
-  it.each(Object.entries(may))('%s requires role all or one of %j, checked first', async (name, roles) => {
-    const [method = '', pattern = ''] = name.split(' ')
-    const path = pattern.replace(':id', '999999999').replace(':session', 'x')
-    const body = method === 'GET' || method === 'DELETE' ? undefined : 'no object'
-    const stranger = await call(at.gateway.admin, method, path, { body, token: 'not-a-token-of-anybody' })
-    expectRefusal(stranger, 401, 'admin_unauthorized', 'Non autorisé')
-    for (const role of Object.keys(tokens) as Role[]) {
-      const answer = await ask(role, method, path, body)
-      if (role === 'all' || roles.includes(role)) {
-        expect([role, [200, 400, 404, 501].includes(answer.status)]).toEqual([role, true])
-      } else expectRefusal(answer, 403, 'admin_forbidden', forbidden)
-    }
-  })
+  // These requests have an unknown user ID and an invalid body. A wrong role must be refused before both are checked.
+  it.each(Object.entries(may))(
+    '%s requires the role all or one of %j, and checks the role first',
+    async (name, roles) => {
+      const [method = '', pattern = ''] = name.split(' ')
+      const path = pattern.replace(':id', '999999999').replace(':session', 'x')
+      const body = method === 'GET' || method === 'DELETE' ? undefined : 'no object'
+      const stranger = await call(at.gateway.admin, method, path, { body, token: 'not-a-token-of-anybody' })
+      expectRefusal(stranger, 401, 'admin_unauthorized', 'Non autorisé')
+      for (const role of Object.keys(tokens) as Role[]) {
+        const answer = await ask(role, method, path, body)
+        if (role === 'all' || roles.includes(role)) {
+          expect([role, [200, 400, 404, 501].includes(answer.status)]).toEqual([role, true])
+        } else expectRefusal(answer, 403, 'admin_forbidden', forbidden)
+      }
+    },
+  )
 
-  it('billing may change only a plan, and any other field is refused as a whole, even for an unknown user', async () => {
+  it('billing may change only a plan; a body with any other field is refused completely, even for an unknown user', async () => {
     const user = await newUser(at.gateway)
     const changed = await ask('billing', 'PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' })
     expect([changed.status, changed.body.plan]).toEqual([200, 'pro'])
@@ -108,7 +111,7 @@ describe('admin.allow_from', () => {
   }
   const no = [403, 'admin_forbidden']
 
-  it('refuses other addresses before any other check, except for health and metrics', async () => {
+  it('refuses all other addresses before any other check, except at /healthz, /readyz and /metrics', async () => {
     const gateway = await startGateway('', undefined, {
       admin: `, token: ${tokens.all}, allow_from: [10.0.0.0/8, "::1"]`,
     })
@@ -125,7 +128,7 @@ describe('admin.allow_from', () => {
     }
   })
 
-  it('requires an allowed proxy and an allowed client, and trusts no other hop', async () => {
+  it('requires that both the proxy and the client are allowed; earlier hops do not matter', async () => {
     const gateway = await startGateway('', undefined, {
       server: ', trusted_proxies: [127.0.0.1]',
       admin: `, token: ${tokens.all}, allow_from: [127.0.0.1, 203.0.113.0/24]`,

@@ -1,4 +1,4 @@
-// The tests cover the rate limit of a route: its keys, its place among the guards and its responses.
+// The rate limit of a route: what it counts by, its place among the guards, and its responses.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -23,7 +23,7 @@ describeOverSetups('the rate limit of a route', setup => {
     call(at.gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
   const from = (path: string, client: string) => get(path, undefined, { 'x-forwarded-for': client })
 
-  it('counts by user, sends RateLimit headers with each response and keeps excess requests from the upstream', async () => {
+  it('counts by user, sends RateLimit headers with each response and does not forward excess requests', async () => {
     const user = await newUser(at.gateway)
     for (const left of [2, 1, 0]) {
       const answer = await get('/mine/1', user.access)
@@ -51,7 +51,7 @@ describeOverSetups('the rate limit of a route', setup => {
     expect((await get('/mine/1', undefined, { 'x-api-key': `peage_${user.id}` })).status).toBe(429)
   })
 
-  it('counts anonymous clients by address, IPv6 clients by /64, apart from users', async () => {
+  it('counts anonymous clients by address (IPv6 clients by /64), separately from users', async () => {
     for (const client of ['198.51.100.1', '2001:db8::1']) {
       expect((await from('/open', client)).status).toBe(200)
       expect((await from('/open', client)).status).toBe(200)
@@ -74,7 +74,7 @@ describeOverSetups('the rate limit of a route', setup => {
     expect((await get('/either', undefined, client)).headers.get('ratelimit')).toContain(';r=1;')
   })
 
-  it('is checked before the plan, so that a refused user is limited too', async () => {
+  it('is checked before the plan guard, so requests with a wrong plan count too', async () => {
     const user = await newUser(at.gateway)
     for (let i = 0; i < 2; i++) {
       const refused = await get('/pro', user.access)
@@ -83,7 +83,7 @@ describeOverSetups('the rate limit of a route', setup => {
     expect((await get('/pro', user.access)).status).toBe(429)
   })
 
-  it('spends no daily use for a refused request, and the daily limit keeps its own error code', async () => {
+  it('refuses a request before it spends a daily use; a spent daily limit has its own error code', async () => {
     const spent = await newUser(at.gateway)
     expect((await get('/courses', spent.access)).status).toBe(200)
     const daily = await get('/courses', spent.access)

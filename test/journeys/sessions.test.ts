@@ -22,14 +22,14 @@ describeOverSetups('sessions', setup => {
     access: String(body.access_token),
     refresh: String(body.refresh_token),
   })
-  /** Signs a user in again. @returns the tokens of the new session */
+  /** Opens another session of the user. @returns the tokens of the new session */
   const signIn = ({ email, password }: TestUser) => login(at.gateway.url, email, password)
   const refresh = (token: string) => ask('POST', '/refresh', undefined, { body: { refresh_token: token } })
   const sessionsOf = async (token: string) =>
     (await ask('GET', '/sessions', token)).body.sessions as Record<string, unknown>[]
   const sidOf = (token: string) => String(claimsOf(token).sid)
 
-  it('put their ID into both tokens and keep it through rotations', async () => {
+  it('have an ID that is in both tokens and stays the same after a refresh', async () => {
     const pair = await newUser(at.gateway)
     const sid = sidOf(pair.access)
     expect(sid).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -37,7 +37,7 @@ describeOverSetups('sessions', setup => {
     expect([sidOf(pair.refresh), sidOf(next.access), sidOf(next.refresh)]).toEqual([sid, sid, sid])
   })
 
-  it('are listed with the latest use first, and the current session is marked', async () => {
+  it('are listed by last use, newest first, and the current session is marked', async () => {
     const user = await newUser(at.gateway)
     await ask('DELETE', '/sessions', user.access, { body: { all: true } })
     const began = at.gateway.clock.at
@@ -68,7 +68,7 @@ describeOverSetups('sessions', setup => {
     expect(String(listed[0]?.user_agent)).toMatch(/^Agent x+$/)
   })
 
-  it('are listed up to 100, starting with the latest use', async () => {
+  it('are listed up to a maximum of 100, and the list includes the current session', async () => {
     const pair = await newUser(at.gateway)
     await at.gateway.sql(
       `insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at, session_id, created_at)
@@ -107,7 +107,7 @@ describeOverSetups('sessions', setup => {
   })
 
   it.each(['0f0e0d0c-0b0a-4908-8706-050403020100', 'nothing'])(
-    'do not change if an unknown ID or a session of another user is deleted: %s',
+    'stay open if a user tries to delete the session of another user or the unknown session %s',
     async id => {
       const [mine, other] = [await newUser(at.gateway), await newUser(at.gateway)]
       for (const one of [id, sidOf(other.access)])
@@ -116,7 +116,7 @@ describeOverSetups('sessions', setup => {
     },
   )
 
-  it('are ended together except the current one, or all of them with `all`', async () => {
+  it('can be ended together, all except the current one, or with `all` including the current one', async () => {
     const mine = await newUser(at.gateway)
     const pairs = [mine, await signIn(mine), await signIn(mine)]
     const others = await ask('DELETE', '/sessions', mine.access, { body: { all: 'true' } })
@@ -126,20 +126,20 @@ describeOverSetups('sessions', setup => {
     expect(statuses).toEqual([200, 401, 401])
     const all = await ask('DELETE', '/sessions', mine.access, { body: { all: true } })
     expect(all.body).toEqual({ message: 'Sessions fermées', closed: 1 })
-    // The new epoch also refuses a login in progress, and a replica of version 0.1 refuses the tokens too.
+    // The new epoch also invalidates a login in progress. Replicas of version 0.1 use it to refuse the tokens.
     const [{ session_epoch: epoch } = { session_epoch: 0 }] = await at.gateway.sql<{ session_epoch: number }>(
       'select session_epoch from users where id = $1',
       [mine.id],
     )
     expect(epoch).toBe(1)
-    // The access token stays valid for routes until it expires, but not for these endpoints.
+    // Until the access token expires, routes accept it, but the endpoints for sessions refuse it.
     expect((await call(at.gateway.url, 'GET', '/any/thing', { token: mine.access })).status).toBe(200)
     const refused = await ask('GET', '/sessions', mine.access)
     expect([refused.status, refused.body]).toEqual([401, { error: 'Token invalide ou expiré' }])
     expect(refused.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
   })
 
-  it('of version 0.1 continue under an ID that is derived from their record', async () => {
+  it('of version 0.1 continue, with an ID derived from their database record', async () => {
     const old = await pairOf01(at.gateway, await newUser(at.gateway))
     const [listed] = await sessionsOf(old.access)
     expect(listed?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -147,7 +147,7 @@ describeOverSetups('sessions', setup => {
     const next = pairOf((await refresh(old.refresh)).body)
     expect([sidOf(next.access), sidOf(next.refresh)]).toEqual([listed?.id, listed?.id])
     expect(await sessionsOf(next.access)).toMatchObject([{ id: listed?.id, current: true }])
-    // Version 0.1 rotates a token into a new record, which is another session.
+    // When version 0.1 refreshes, it creates a new record. The new record counts as another session.
     const again = await pairOf01(at.gateway, next)
     expect((await sessionsOf(again.access))[0]?.id).not.toBe(listed?.id)
   })
@@ -181,8 +181,8 @@ describe('session_max', () => {
     call(gateway.url, 'POST', `/api/v1/auth/${path}`, { body })
   const refresh = (token: unknown) => post('refresh', { refresh_token: token })
   /**
-   * Returns by how many milliseconds a token outlives `at`. Tokens count whole seconds, so it may be
-   * negative.
+   * Returns the milliseconds from `at` to the expiry of a token. The result may be negative, because tokens expire at
+   * whole seconds.
    */
   const outlives = (token: unknown, at: number) => Number(claimsOf(String(token)).exp) * 1_000 - at
   const expectEnd = (token: unknown, at: number) => {
@@ -190,8 +190,9 @@ describe('session_max', () => {
     expect(outlives(token, at)).toBeGreaterThan(-1_000)
   }
 
-  it('ends a session at this age, and no token of it is valid longer', async () => {
-    // This time is half past a second. The refresh below is earlier within its second.
+  it('ends a session at this age, and no token of the session expires later', async () => {
+    // The session starts 500 ms after a full second, and the refresh below is 200 ms after one. This tests the
+    // rounding.
     gateway.clock.at = Math.floor(gateway.clock.at / 1_000) * 1_000 + 500
     const first = await newUser(gateway)
     const start = gateway.clock.at
@@ -208,7 +209,7 @@ describe('session_max', () => {
     })
   })
 
-  it('counts from the record of a session of version 0.1', async () => {
+  it('counts from the creation of the record for sessions of version 0.1', async () => {
     const old = await pairOf01(gateway, await newUser(gateway))
     const begun = gateway.clock.at - 39 * day
     await gateway.sql('update refresh_tokens set created_at = $1 where session_id is null and revoked = 0', [
@@ -220,7 +221,7 @@ describe('session_max', () => {
     expect((await refresh(next.body.refresh_token)).status).toBe(401)
   })
 
-  it('ends older sessions when it becomes shorter, although their tokens have not expired', async () => {
+  it('if it becomes shorter, ends older sessions, even if their tokens have not expired', async () => {
     const user = await newUser(gateway)
     const text = await readFile(gateway.file, 'utf8')
     await writeFile(gateway.file, text.replace('session_max: 40d', 'session_max: 1h'))

@@ -1,4 +1,4 @@
-// Several processes log to one pipe. No line is torn or lost, and the lines of each process stay in order.
+// Several processes log to one pipe. All lines arrive whole, and the lines of each process stay in order.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,12 +12,11 @@ beforeAll(async () => {
 afterAll(() => program?.remove())
 
 /**
- * Returns the lines that two processes write to one pipe. The reader is slow, so the pipe is full most of the
- * time.
+ * Returns the lines that two processes write to one pipe. This function reads slowly, so the pipe is often full.
  */
 async function linesOfTwo(count: number): Promise<string[]> {
   const script = '"$0" "$1" a "$2" "$3" & "$0" "$1" b "$2" "$3" & wait'
-  // Both processes have started by then.
+  // Both processes start to write at this time, so that they write simultaneously.
   const start = String(Date.now() + 2_000)
   const child = spawn('sh', ['-c', script, process.execPath, program.file, String(count), start], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -31,7 +30,7 @@ async function linesOfTwo(count: number): Promise<string[]> {
   return Buffer.concat(chunks).toString().split('\n').slice(0, -1)
 }
 
-it('lines of two processes never mix, however full the pipe is', async () => {
+it('lines of two processes never mix, even if the pipe is full', async () => {
   const count = 20_000
   const said = (await linesOfTwo(count)).map(line => JSON.parse(line) as Record<string, string>)
   for (const name of ['a', 'b']) {
@@ -41,7 +40,7 @@ it('lines of two processes never mix, however full the pipe is', async () => {
     )
     expect(own.filter(({ fill }) => !/^(a+|b+)$/.test(String(fill)) || fill?.[0] !== name)).toEqual([])
   }
-  // Both processes wrote at the same time.
+  // The lines alternate often enough to prove that both processes wrote at the same time.
   const turns = said.filter((line, index) => index > 0 && line.name !== said[index - 1]?.name).length
   expect(turns).toBeGreaterThan(20)
 })
@@ -49,7 +48,7 @@ it('lines of two processes never mix, however full the pipe is', async () => {
 it.each([
   ['stalls', 'sleep 20'],
   ['has ended', 'true'],
-])('a process ends when it calls process.exit, even if the reader of its log %s', async (_, reader) => {
+])('process.exit ends a process, even if the reader of its log %s', async (_, reader) => {
   const script = `("$0" "$1" a 5000 0 exit; echo "status $?" >&2) | ${reader}`
   const child = spawn('sh', ['-c', script, process.execPath, program.file], {
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -18,7 +18,7 @@ import { type Server, startPostgres, startRedis } from '../support/servers.ts'
 import { describeWithPostgresBinary, describeWithRedisBinary } from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
-/** These endpoints read no credential. They look up the code that they receive. */
+/** The endpoints that look up a mailed code and read no credential. */
 const withCodes = [...Object.values<Operation>(resetOperations), emailOperations.verify]
 const guarded = [userOperations, sessionOperations, accountOperations, passwordOperations]
   .flatMap(each => Object.values<Operation>(each))
@@ -61,7 +61,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       expect(record).toEqual({ daily_usage: 1, last_usage_date: today() })
     }
 
-    it('grants no second use and refuses no first use while Redis is down', async () => {
+    it('allows exactly one use per day while Redis is down', async () => {
       const fallbacks = async () => (await scrape(gateway.admin)).value('peage_daily_usage_fallback_total')
       const before = await fallbacks()
       await firstPassesSecondDoesNot(() => redis.kill())
@@ -78,7 +78,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       await firstPassesSecondDoesNot()
     })
 
-    it('refuses a use within 2 s if its record cannot be written, without forwarding or counting it', async () => {
+    it('refuses a use within 2 s if it cannot be stored; the request is not forwarded, and the use not counted', async () => {
       const user = await newUser(gateway)
       expect((await call(gateway.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
       const failed = async () =>
@@ -117,7 +117,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
     })
 
     it.each(['stopped', 'hanging'])(
-      'returns 503 within 2 s, forwards nothing and sends no wrong 401 while Postgres is %s',
+      'returns 503 within 2 s, forwards nothing and refuses no valid token with 401 while Postgres is %s',
       async how => {
         const user = await newUser(gateway)
         const fresh = await login(gateway.url, user.email, user.password)
@@ -183,7 +183,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       },
     )
 
-    it('counts the failures of Postgres and logs each kind once a minute, with a count and no stack', async () => {
+    it('counts the failures of Postgres; each kind is logged once a minute, with a count and without a stack trace', async () => {
       const user = await newUser(gateway)
       const from = gateway.log.length
       const told = (text: string) =>
@@ -196,7 +196,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         expect(answer.status).toBe(503)
       }
       const pending = 'revocations of logged-out tokens are not stored yet'
-      // The minute of the earlier log lines has passed.
+      // Earlier tests may have logged in this minute, so the clock moves to the next minute.
       gateway.clock.at += 60_000
       await postgres.kill()
       try {
@@ -238,8 +238,8 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
     })
 
     /**
-     * The endpoints return 503 to a token and to a code, and 401 to an API key. Operators get 503 for alerts
-     * and deliveries.
+     * Expects 503 for requests with an access token or a code, and 401 for requests with an API key. Expects 503 for
+     * operators who send an alert or list deliveries.
      */
     async function ownEndpointsAreUnavailable(user: TestUser, key: string): Promise<void> {
       const away = [503, 'service_unavailable', 'Service indisponible'] as const
@@ -280,7 +280,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         ),
         inTime(send(emailOperations.confirmChange, { body: { token } }), ...away),
       ])
-      // These endpoints read only the user. If Postgres hangs, the cached user stays valid for a while.
+      // The upgrade endpoints read only the user. If Postgres hangs, they still use the cached user for a while.
       const show = () => send(upgradeOperations.show, { token: user.access })
       await expect.poll(async () => (await show()).status, { timeout: 5_000 }).toBe(503)
       await Promise.all(Object.values<Operation>(upgradeOperations).flatMap(sendGuarded))
@@ -294,7 +294,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       ])
     }
 
-    /** Logout always returns 200. The token is revoked when Postgres is back. */
+    /** Expects that logout returns 200 without Postgres. The token is revoked later, when Postgres is back. */
     async function logoutIsKept(user: TestUser): Promise<void> {
       const { answer, took } = await timed(() =>
         call(gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: user.refresh } }),

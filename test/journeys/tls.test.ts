@@ -13,7 +13,7 @@ import { startUpstream } from '../support/upstream.ts'
 
 const timeouts = ', timeouts: { headers: 500ms, body_idle: 400ms, keep_alive: 600ms }'
 
-/** Completes a TLS handshake or throws. The caller closes the socket. */
+/** Opens a TLS connection, which the caller must close. @throws if the handshake fails */
 async function handshake(url: string, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const { hostname, port } = new URL(url)
   const socket = connectTls({ host: hostname, port: Number(port), ca: first.cert, ...options })
@@ -21,7 +21,7 @@ async function handshake(url: string, options: ConnectionOptions = {}): Promise<
   return socket
 }
 
-/** Waits until the socket is closed, by an end or a reset. */
+/** Waits until the socket is closed. A reset counts too. */
 function closed(socket: Socket): Promise<void> {
   socket.on('error', () => {})
   return new Promise(resolve => socket.once('close', () => resolve()))
@@ -33,7 +33,7 @@ describe('the listener over TLS', () => {
     auth: ", key_secret: 'a secret of tests'",
   })
 
-  /** Log lines at level warn or above. */
+  /** The log lines with level warn or higher. */
   const complaints = () => at.gateway.log.filter(line => JSON.parse(line).level >= 40)
 
   async function expectServed() {
@@ -43,7 +43,7 @@ describe('the listener over TLS', () => {
     connection.close()
   }
 
-  it('reports https in its address and to the upstream', async () => {
+  it('has an https URL, and sends X-Forwarded-Proto: https to the upstream', async () => {
     expect(at.gateway.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
     await expectServed()
     expect(at.upstream.received[0]?.headers['x-forwarded-proto']).toBe('https')
@@ -91,32 +91,35 @@ describe('the listener over TLS', () => {
     ['plain HTTP', requestBytes('GET', '/public/x')],
     ['bytes that are not TLS', Buffer.alloc(600, 0x2a)],
     ['an aborted handshake', Buffer.from('160301020001', 'hex')],
-  ])('closes only the connection for %s, without a response or a warning', async (_, bytes) => {
-    const { hostname, port } = new URL(at.gateway.url)
-    const socket = connect(Number(port), hostname)
-    let received = Buffer.alloc(0)
-    socket.on('data', chunk => {
-      received = Buffer.concat([received, chunk])
-    })
-    socket.on('error', () => {})
-    socket.write(bytes)
-    if (bytes.length < 10) socket.end()
-    await closed(socket)
-    expect(received.toString('latin1')).not.toContain('HTTP/')
-    expect(complaints()).toEqual([])
-    await expectServed()
-  })
+  ])(
+    'closes the connection after %s without a response or a warning, and serves other clients',
+    async (_, bytes) => {
+      const { hostname, port } = new URL(at.gateway.url)
+      const socket = connect(Number(port), hostname)
+      let received = Buffer.alloc(0)
+      socket.on('data', chunk => {
+        received = Buffer.concat([received, chunk])
+      })
+      socket.on('error', () => {})
+      socket.write(bytes)
+      if (bytes.length < 10) socket.end()
+      await closed(socket)
+      expect(received.toString('latin1')).not.toContain('HTTP/')
+      expect(complaints()).toEqual([])
+      await expectServed()
+    },
+  )
 
   it.each([
     ['sends nothing', 0],
     ['sends its handshake byte by byte', 20],
-  ])('closes the connection of a client that %s after the headers timeout', async (_, pause) => {
+  ])('after the headers timeout, closes the connection of a client that %s', async (_, pause) => {
     const { hostname, port } = new URL(at.gateway.url)
     const socket = connect(Number(port), hostname)
     socket.on('error', () => {})
     socket.resume()
     const begun = performance.now()
-    // The record header announces 16 KiB.
+    // The header of the TLS record announces 16 KiB, so the handshake stays incomplete.
     const hello = Buffer.concat([Buffer.from('1603014000010003fc0303', 'hex'), Buffer.alloc(500)])
     let sent = 0
     const drip = pause > 0 ? setInterval(() => socket.write(hello.subarray(sent, ++sent)), pause) : undefined
@@ -125,7 +128,7 @@ describe('the listener over TLS', () => {
     expect(performance.now() - begun).toBeLessThan(2_000)
   })
 
-  it('closes connections with slow heads, stalled bodies or no request', async () => {
+  it('closes a connection after its timeout if the head is slow, the body stalls or no request follows', async () => {
     const head = new RawConnection(at.gateway.url)
     head.write('GET /public/x HTTP/1.1\r\nX: ')
     const drip = setInterval(() => head.write('x'), 50)
@@ -165,7 +168,7 @@ describe('the listener over TLS', () => {
       requestBytes('POST', '/any/x', ['Content-Length: 5', 'Expect: 100-continue']),
       'token_invalid',
     ],
-  ])('refuses %s with its own error and closes the connection', async (_, bytes, code) => {
+  ])('refuses %s with the matching error code and closes the connection', async (_, bytes, code) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(bytes)
     expectRefusal(await connection.answer(), code)
@@ -185,7 +188,7 @@ describe('the listener over TLS', () => {
     connection.close()
   })
 
-  it('sends its refusal once to a client that is still sending', async () => {
+  it('sends exactly one refusal to a client that is still sending', async () => {
     for (const bytes of [
       requestBytes('POST', '/public/x', ['Transfer-Encoding: chunked'], `5;${'x'.repeat(1_000_000)}`),
       requestBytes(
@@ -206,7 +209,7 @@ describe('the listener over TLS', () => {
 })
 
 describe('a drain over TLS', () => {
-  it('completes requests in flight, and does not wait for silent connections or half a handshake', async () => {
+  it('completes requests in flight, but does not wait for idle connections or incomplete handshakes', async () => {
     const { upstream, gateway } = await started()
     const { hostname, port } = new URL(gateway.url)
     const halfway = connect(Number(port), hostname)

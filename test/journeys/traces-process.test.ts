@@ -39,7 +39,7 @@ afterAll(async () => {
   await eitherSetup().drop(stores)
 })
 
-/** @param isTold whether the program gets the address of the collector */
+/** Starts the program. @param isTold whether it gets the URL of the collector */
 async function start(env: Record<string, string> = {}, isTold = true) {
   traced = await startTraced(isTold ? collector : undefined, { routes: routes(upstream.url), stores, env })
   return traced
@@ -52,23 +52,26 @@ describe('traces', () => {
   it.each([
     ['nothing set', {}, false],
     ['an endpoint and OTEL_SDK_DISABLED', { OTEL_SDK_DISABLED: 'true' }, true],
-  ])('are off with %s, load and send nothing, and forward traceparent', async (_, env, isTold) => {
-    const folder = await mkdtemp(join(tmpdir(), 'peage-loaded-'))
-    const loaded = await start({ ...env, ...noting(join(folder, 'loaded')) }, isTold)
-    for (const traceparent of [parent, 'malformed']) {
-      await call(loaded.url, 'GET', '/public/x', { headers: { traceparent, tracestate: 'a=1' } })
-      expect(upstream.received.at(-1)?.headers).toMatchObject({ traceparent, tracestate: 'a=1' })
-    }
-    await expect.poll(() => tell('"msg":"request"')).toHaveLength(2)
-    expect(tell('trace_id')).toEqual([])
-    loaded.child.kill('SIGTERM')
-    expect(await loaded.ended).toBe(0)
-    expect(readFileSync(join(folder, 'loaded'), 'utf8')).not.toMatch(sdk)
-    expect(collector.received).toEqual([])
-    await rm(folder, { recursive: true })
-  })
+  ])(
+    'are off with %s: the SDK is not loaded, nothing is sent, and traceparent is forwarded unchanged',
+    async (_, env, isTold) => {
+      const folder = await mkdtemp(join(tmpdir(), 'peage-loaded-'))
+      const loaded = await start({ ...env, ...noting(join(folder, 'loaded')) }, isTold)
+      for (const traceparent of [parent, 'malformed']) {
+        await call(loaded.url, 'GET', '/public/x', { headers: { traceparent, tracestate: 'a=1' } })
+        expect(upstream.received.at(-1)?.headers).toMatchObject({ traceparent, tracestate: 'a=1' })
+      }
+      await expect.poll(() => tell('"msg":"request"')).toHaveLength(2)
+      expect(tell('trace_id')).toEqual([])
+      loaded.child.kill('SIGTERM')
+      expect(await loaded.ended).toBe(0)
+      expect(readFileSync(join(folder, 'loaded'), 'utf8')).not.toMatch(sdk)
+      expect(collector.received).toEqual([])
+      await rm(folder, { recursive: true })
+    },
+  )
 
-  it('follow the OTEL variables for address, headers, resource and sampler', async () => {
+  it('use the URL, headers, resource and sampler from the OTEL variables', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'peage-loaded-'))
     const told = await start({
       ...noting(join(folder, 'loaded')),
@@ -102,14 +105,14 @@ describe('traces', () => {
       'traces are sent',
     ])
     expect(told.lines.join('\n')).not.toContain('collector-token')
-    // Proves that the pattern of the test above matches a loaded SDK.
+    // The SDK is loaded here. If `sdk` did not match it, the test above would prove nothing.
     told.child.kill('SIGTERM')
     await told.ended
     expect(readFileSync(join(folder, 'loaded'), 'utf8')).toMatch(sdk)
     await rm(folder, { recursive: true })
   })
 
-  it('with invalid settings prevent the start with one error line each, but do not affect other commands', async () => {
+  it('prevent the start if OTEL variables are invalid, with one error line each; other commands still work', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'peage-untraced-'))
     await writeFile(join(folder, 'gateway.yaml'), routes(upstream.url))
     const wrong = { OTEL_TRACES_EXPORTER: 'zipkin', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
@@ -128,7 +131,7 @@ describe('traces', () => {
     await rm(folder, { recursive: true })
   })
 
-  it('do not wait for a collector that is down, log one warning, and log when it is back', async () => {
+  it('do not delay requests if the collector fails; one warning is logged, and one line when it works again', async () => {
     collector.status = 400
     const { ask, url, lines } = await start({
       OTEL_BSP_MAX_QUEUE_SIZE: '8',
@@ -153,7 +156,7 @@ describe('traces', () => {
     await expect.poll(() => tell('traces are sent again')).toHaveLength(1)
   })
 
-  it('that cannot be sent do not delay the shutdown', async () => {
+  it('do not delay the shutdown if the collector cannot be reached', async () => {
     const { url, child, ended } = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       OTEL_BSP_SCHEDULE_DELAY: '60000',
@@ -165,7 +168,7 @@ describe('traces', () => {
     expect(performance.now() - startedAt).toBeLessThan(4_500)
   })
 
-  it('are all sent before the process ends, including requests that the drain waited for', async () => {
+  it('are all sent before the process ends, even for requests that complete during the drain', async () => {
     const { url, child, ended } = await start({ OTEL_BSP_SCHEDULE_DELAY: '60000' })
     for (let i = 0; i < 20; i++) await call(url, 'GET', `/public/${i}`)
     const arrived = new Promise<() => void>(resolve => {
@@ -198,7 +201,7 @@ describeWithServices('workers', () => {
       env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '60000' },
     })
     const pids = crew.pids()
-    // Each request has its own connection, because connections go to the workers in turn.
+    // The primary distributes connections in turn. With one connection per request, both workers get requests.
     for (let i = 0; i < 4; i++) {
       await call(crew.url, 'GET', '/public/x', { headers: { connection: 'close' } })
     }
@@ -211,10 +214,10 @@ describeWithServices('workers', () => {
   })
 })
 
-/** Matches the file of the tracing SDK in `dist`. */
+/** Matches the path of the file in `dist` that contains the tracing SDK. */
 const sdk = /\/otel-\w+\.js$/m
 
-/** Makes a process write the list of its loaded scripts to `file` when it exits. */
+/** Returns an environment in which a process writes its loaded scripts to `file` when it exits. */
 function noting(file: string): Record<string, string> {
   const code = `import { writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'

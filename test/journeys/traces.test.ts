@@ -1,4 +1,4 @@
-// The tests check the OpenTelemetry spans that a collector receives, and that they contain no secrets.
+// Checks the OpenTelemetry spans that a collector receives, for example that they contain no secrets.
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -81,7 +81,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
     expect(first.spans.filter(span => span.hasFailed)).toEqual([])
 
-    // The user is cached now.
+    // The user is cached now, so there is no query.
     const { spans, parent } = await traced.ask('GET', '/any/2', { token: access })
     expect(treeOf(spans, parent)).toEqual([
       'server GET /any/*',
@@ -90,7 +90,7 @@ describeOverSetups('a gateway that traces', setup => {
     ])
   })
 
-  it('an admitted daily use has spans of its counters, and a refused use has no upstream span', async () => {
+  it('an admitted daily use has spans of the Redis and Postgres counters; a refused use has no upstream span', async () => {
     const { access } = await traced.newUser()
     const admitted = await traced.ask('GET', '/courses/1', { token: access })
     expect(treeOf(admitted.spans, admitted.parent)).toEqual([
@@ -156,7 +156,7 @@ describeOverSetups('a gateway that traces', setup => {
     expect(spanOf(pro.spans, 'guard plan').attributes['peage.guard.decision']).toBe('refuse')
   })
 
-  it('later checks of an open WebSocket are in no trace', async () => {
+  it('the regular checks of an open WebSocket add no spans to its trace', async () => {
     const { access } = await traced.newUser()
     const traceId = randomBytes(16).toString('hex')
     const client = await openWebSocket(`${traced.url}/ws`, {
@@ -165,7 +165,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
     client.socket.send('hello')
     expect(await client.next()).toBe('hello')
-    // Long enough for the gateway to check the WebSocket.
+    // In this time, the gateway checks the WebSocket at least once.
     await new Promise(resolve => setTimeout(resolve, 1_200))
     client.socket.close()
     await client.closed
@@ -181,10 +181,10 @@ describeOverSetups('a gateway that traces', setup => {
     expect(sockets.handshakes.at(-1)?.headers.traceparent).toBe(`00-${traceId}-${sent.spanId}-01`)
   })
 
-  it('an unreachable upstream fails the span of the request and its own span, which has the reason', async () => {
+  it('if the upstream is unreachable, the request span and the upstream span fail; the upstream span has the reason', async () => {
     const { spans, answer } = await traced.ask('GET', '/down')
     expect(answer.status).toBe(502)
-    // Without another target, there is only one attempt.
+    // The upstream has only one target, so there is only one attempt.
     expect(spans.filter(span => span.name === 'GET')).toHaveLength(1)
     expect(spanOf(spans, 'GET')).toMatchObject({
       hasFailed: true,
@@ -196,7 +196,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
   })
 
-  it('each attempt has a span, whose ID is sent to the upstream', async () => {
+  it('each upstream attempt has a span, and the upstream receives the ID of that span', async () => {
     const { spans, answer } = await traced.ask('GET', '/retried')
     expect(answer.status).toBe(200)
     const tries = spans.filter(span => span.name === 'GET')
@@ -209,7 +209,7 @@ describeOverSetups('a gateway that traces', setup => {
     )
   })
 
-  it('an error status of an upstream fails its span, but fails the request span only from 500 on', async () => {
+  it('the upstream span fails for statuses from 400 on, the request span only for statuses from 500 on', async () => {
     for (const [status, fails] of [
       [404, false],
       [503, true],
@@ -223,7 +223,7 @@ describeOverSetups('a gateway that traces', setup => {
     }
   })
 
-  it('a request without a route has a short span name, whatever its path and method', async () => {
+  it('unknown paths and methods do not appear in span names', async () => {
     const unknown = await traced.ask('GET', '/no/such/path')
     expect(treeOf(unknown.spans, unknown.parent)).toEqual(['server GET'])
     expect(unknown.spans[0]?.attributes).toMatchObject({ 'peage.decision': 'route_unknown' })
@@ -239,21 +239,24 @@ describeOverSetups('a gateway that traces', setup => {
   it.each([
     ['an invalid port', `a.example:${'9'.repeat(30)}`],
     ['an invalid host name', `${'a'.repeat(8_000)}.example`],
-  ])('%s is not sent, because a collector would refuse the whole batch for it', async (_, host) => {
-    const path = `/public/${randomBytes(8).toString('hex')}`
-    const { hostname, port } = new URL(traced.url)
-    connect(Number(port), hostname).end(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-    const sent = () => collector.spans.find(({ attributes }) => attributes['url.path'] === path)
-    await expect.poll(sent, { timeout: 15_000 }).toBeDefined()
-    expect(Object.keys(sent()?.attributes ?? {}).filter(name => name.startsWith('server.'))).toEqual([])
-  })
+  ])(
+    'a Host with %s is not in the span, because a collector would refuse the whole batch',
+    async (_, host) => {
+      const path = `/public/${randomBytes(8).toString('hex')}`
+      const { hostname, port } = new URL(traced.url)
+      connect(Number(port), hostname).end(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+      const sent = () => collector.spans.find(({ attributes }) => attributes['url.path'] === path)
+      await expect.poll(sent, { timeout: 15_000 }).toBeDefined()
+      expect(Object.keys(sent()?.attributes ?? {}).filter(name => name.startsWith('server.'))).toEqual([])
+    },
+  )
 
   describe('propagation', () => {
     const sentOn = () => upstream.received.at(-1)?.rawHeaders ?? []
     const valuesOf = (name: string) =>
       sentOn().filter((_, i) => i % 2 === 1 && sentOn()[i - 1]?.toLowerCase() === name)
 
-    it('the gateway sends one traceparent with the upstream span, and the tracestate of the client', async () => {
+    it('the upstream receives one traceparent, with the ID of the upstream span, and the client’s tracestate', async () => {
       const { spans } = await traced.ask('GET', '/public/x', { headers: { tracestate: 'a=1,b=2' } })
       const sent = spanOf(spans, 'GET')
       expect(valuesOf('traceparent')).toEqual([`00-${sent.traceId}-${sent.spanId}-01`])
@@ -276,34 +279,37 @@ describeOverSetups('a gateway that traces', setup => {
       '00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01',
       'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
-    ])('a malformed traceparent (%s) is dropped with its tracestate', async traceparent => {
-      await call(traced.url, 'GET', '/public/x', { headers: { traceparent, tracestate: 'a=1' } })
-      const [onward = '', ...more] = valuesOf('traceparent')
-      expect(more).toEqual([])
-      expect(onward).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/)
-      expect(onward.toLowerCase()).not.toContain('0af7651916cd43dd8448eb211c80319c')
-      expect(valuesOf('tracestate')).toEqual([])
-    })
+    ])(
+      'if the traceparent is malformed (%s), it is replaced and the tracestate is dropped',
+      async traceparent => {
+        await call(traced.url, 'GET', '/public/x', { headers: { traceparent, tracestate: 'a=1' } })
+        const [onward = '', ...more] = valuesOf('traceparent')
+        expect(more).toEqual([])
+        expect(onward).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/)
+        expect(onward.toLowerCase()).not.toContain('0af7651916cd43dd8448eb211c80319c')
+        expect(valuesOf('tracestate')).toEqual([])
+      },
+    )
 
-    it('a traceparent of a later version is accepted', async () => {
+    it('a traceparent with a later version of the format is accepted', async () => {
       const traceId = randomBytes(16).toString('hex')
       const traceparent = `01-${traceId}-b7ad6b7169203331-01-more`
       await call(traced.url, 'GET', '/public/x', { headers: { traceparent } })
       expect(treeOf(await collector.trace(traceId), 'b7ad6b7169203331')[0]).toBe('server GET /public/*')
     })
 
-    it('a trace that the client does not sample is not sampled, and the upstream receives this flag', async () => {
+    it('if the client does not sample a trace, no span is sent, and the upstream receives this flag too', async () => {
       const traceId = randomBytes(16).toString('hex')
       const traceparent = `00-${traceId}-b7ad6b7169203331-00`
       await call(traced.url, 'GET', '/public/x', { headers: { traceparent } })
       expect(valuesOf('traceparent')[0]).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`))
       expect(valuesOf('traceparent')[0]).not.toBe(traceparent)
-      // A later span has arrived by now.
+      // After this call, a later span has arrived. A span of the first request would be here too.
       await traced.ask('GET', '/public/x')
       expect(collector.spans.filter(span => span.traceId === traceId)).toEqual([])
     })
 
-    it('a route that removes the header sends no traceparent to its upstream', async () => {
+    it('the upstream receives no traceparent if the route removes this header', async () => {
       await traced.ask('GET', '/untold')
       expect(valuesOf('traceparent')).toEqual([])
     })

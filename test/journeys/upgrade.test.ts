@@ -1,4 +1,4 @@
-// The upgrade endpoints through real requests, and declared routes that replace them.
+// Sends real requests to the upgrade endpoints, and to declared routes that replace them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, requestBytes, value, values } from '../security/raw-client.ts'
 import { call, newUser } from '../support/client.ts'
@@ -38,7 +38,7 @@ describeOverSetups('the upgrade path', setup => {
     expect(answer.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9._:~+/=-]{1,128}$/)
   })
 
-  it('returns the headers of GET without a body on HEAD', async () => {
+  it('for HEAD, returns the same headers as for GET, without a body', async () => {
     const { access } = await newUser(at.gateway)
     const line = `Authorization: Bearer ${access}`
     const [get, head] = [
@@ -83,7 +83,7 @@ routes: [${routes.map(route => `{ upstream: echo, auth: none, ${route} }`).join(
     return [answer?.status, answer && value(answer, 'x-peage-error'), answer && value(answer, 'allow')]
   }
 
-  it('with exactly this path replaces the built-in endpoint, with its own guards', () =>
+  it('replaces the built-in endpoint and its guards if it has exactly the same path', () =>
     withRoutes([`path: ${path}`], async gateway => {
       for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
         expect((await call(gateway.url, method, path)).status).toBe(200)
@@ -92,7 +92,7 @@ routes: [${routes.map(route => `{ upstream: echo, auth: none, ${route} }`).join(
       expect(upstream.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'PUT', 'DELETE', 'GET'])
     }))
 
-  it('for one host replaces the built-in endpoint only there, and returns 405 for undeclared methods', () =>
+  it('replaces the built-in endpoint only on its own hosts, where undeclared methods get 405', () =>
     withRoutes([`path: ${path}, hosts: [pay.example.com], methods: [POST]`], async gateway => {
       for (const [method, host, ...answered] of [
         ['POST', 'pay.example.com', 200, undefined, undefined],
@@ -104,7 +104,7 @@ routes: [${routes.map(route => `{ upstream: echo, auth: none, ${route} }`).join(
         expect([method, host, ...(await asHost(gateway, method, host))]).toEqual([method, host, ...answered])
     }))
 
-  it('with a pattern that matches the path does not replace the built-in endpoint', () =>
+  it('does not replace the built-in endpoint if its path is a pattern that matches', () =>
     withRoutes(
       [
         '/*',

@@ -1,4 +1,4 @@
-// Webhooks and API keys are created and removed through real requests.
+// Users create and remove their webhook and their API key with real requests.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -31,7 +31,7 @@ describeOverSetups('a webhook', setup => {
     ['https://8.8.8.8/hook', '8.8.8.8:443'],
     ['HTTPS://8.8.8.8:8443/Hook?x=%2F&y=é#part', '8.8.8.8:8443'],
     ['https://no-such-name.invalid/hook', 'no-such-name.invalid:443'],
-  ])('is stored and returned as written: %s', async (url, receiver) => {
+  ])('is stored and returned with its URL unchanged: %s', async (url, receiver) => {
     const answer = await register(url)
     expectAnswer(answer, 201, {
       url,
@@ -63,7 +63,7 @@ describeOverSetups('a webhook', setup => {
     expect((await register(body.url, free.access)).status).toBe(403)
   })
 
-  it('is removed with 200 even if none exists, and pending deliveries are dropped', async () => {
+  it('is removed together with pending deliveries; a removal without a webhook returns 200 too', async () => {
     await register('https://8.8.8.8/hook')
     await at.gateway.sql(
       `insert into webhook_deliveries (alert_id, user_id, receiver, due_at, created_at)
@@ -76,7 +76,7 @@ describeOverSetups('a webhook', setup => {
       await at.gateway.sql('select status from webhook_deliveries where user_id = $1', [user.id]),
     ).toEqual([{ status: 'dropped' }])
   })
-  it('an API token works wherever an access token works, including these endpoints', async () => {
+  it('an API key works in place of an access token on routes and on the user endpoints', async () => {
     const withKey = (key: unknown, method: string, target: string, body?: object) =>
       call(at.gateway.url, method, target, { headers: { 'x-api-key': String(key) }, body })
     const { api_token: key } = (await call(at.gateway.url, 'POST', tokenPath, { token: user.access })).body
@@ -103,7 +103,7 @@ describeOverSetups('a webhook', setup => {
 })
 
 describe('a webhook secret with auth.key_secret', () => {
-  it('is stored encrypted, before and after its replacement', async () => {
+  it('is stored encrypted, and so is the previous secret after a replacement', async () => {
     const gateway = await startGateway('', undefined, { auth: ', key_secret: a-secret-of-our-own-0123' })
     try {
       const { access: token } = await newUser(gateway, 'pro')

@@ -1,4 +1,4 @@
-// The tests check which users pass routes with `verified: true`, and when a change applies.
+// Routes with `verified: true` admit only users with a verified email. A change takes effect at once.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -25,7 +25,7 @@ routes:
   const patch = (id: number, change: object) =>
     call(at.gateway.admin, 'PATCH', `/admin/v1/users/${id}`, { token: at.gateway.adminToken, body: change })
 
-  it('refuses an unverified user with any credential, and spends no daily use', async () => {
+  it('refuses an unverified user with a token or an API key, and spends no daily use', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/all', user.access)).toBe(200)
     expect(await get('/verified', user.access)).toEqual(unverified)
@@ -36,7 +36,7 @@ routes:
     ])
   })
 
-  it('checks the plan first, and refuses anonymous clients like the plan guard', async () => {
+  it('checks the plan before the email, and refuses anonymous clients in the same way as the plan guard', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/pro', user.access)).toMatchObject([403, { error: 'Plan insuffisant' }])
     expect(await get('/maybe')).toEqual([401, { error: 'Non authentifié' }])
@@ -75,7 +75,7 @@ routes:
     }
   })
 
-  it('applies a change made by raw SQL', async () => {
+  it('uses a change that another program makes with SQL', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/verified', user.access)).toEqual(unverified)
     await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])

@@ -1,4 +1,4 @@
-// A WebSocket passes the guards. The gateway sends 101 only after it has connected to the upstream.
+// A WebSocket must pass the guards. The gateway sends 101 only after the upstream has sent 101.
 import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:https'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -76,7 +76,7 @@ describe('a WebSocket', () => {
     await expect.poll(() => at.upstream.closed).toEqual([{ code: 1000 }])
   })
 
-  it('gets the 101 of the upstream without hop-by-hop and reserved headers', async () => {
+  it('gets the headers of the upstream’s 101, except hop-by-hop and reserved headers', async () => {
     at.upstream.refuse = socket => {
       socket.write(
         'HTTP/1.1 101 Fine\r\nUpgrade: WebSocket\r\nConnection: Upgrade, X-Hop\r\nX-Hop: 1\r\nX-Peage-Error: no\r\n' +
@@ -108,7 +108,7 @@ describe('a WebSocket', () => {
     expect(at.upstream.handshakes).toEqual([])
   })
 
-  it('counts as a use, so the second handshake of a free user on the same day is refused', async () => {
+  it('counts as a daily use, so a second handshake of a free user on the same day is refused', async () => {
     const { socket } = await openWebSocket(`${at.gateway.url}/counted`, { token: user.access })
     socket.close()
     const [status, code] = await refused('/counted', [bearer()])
@@ -130,7 +130,7 @@ describe('a WebSocket', () => {
     expect(at.gateway.log.join('')).not.toContain(user.access)
   })
 
-  it('returns the bearer subprotocol itself if nothing else was offered, because browsers require one', async () => {
+  it('selects the bearer subprotocol if the client offers no other, because browsers require a selection', async () => {
     const only = `peage.bearer.${user.access}`
     const { socket } = await openWebSocket(`${at.gateway.url}/chat/x`, { protocols: [only] })
     expect(socket.protocol).toBe(only)
@@ -138,7 +138,7 @@ describe('a WebSocket', () => {
     socket.close()
   })
 
-  it('gets the refusal of its upstream unchanged', async () => {
+  it('gets the response of the upstream unchanged if the upstream refuses', async () => {
     const body = 'x'.repeat(3_000_000)
     at.upstream.refuse = socket => {
       socket.end(`HTTP/1.1 418 Teapot\r\nX-Why: tea\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
@@ -168,14 +168,14 @@ describe('a WebSocket', () => {
       `Sec-WebSocket-Accept: ${accepted}\r\nSec-WebSocket-Protocol: soap`,
     ],
     ['another protocol', 'h2c', `Sec-WebSocket-Accept: ${accepted}`],
-  ])('gets 502 if the 101 of the upstream has %s', async (_, protocol, line) => {
+  ])('gets 502 if the upstream responds with a 101 that has %s', async (_, protocol, line) => {
     at.upstream.refuse = socket => {
       socket.write(`HTTP/1.1 101 x\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n${line}\r\n\r\n`)
     }
     expect((await refused('/open')).slice(0, 2)).toEqual([502, 'upstream_unreachable'])
   })
 
-  it('uses no upstream connection slot once it is open; a handshake waits for a slot and then gets 503', async () => {
+  it('does not count against `connections` once it is open; a handshake over this limit waits, then gets 503', async () => {
     const silent = await startScriptedUpstream()
     silent.script = () => {}
     const narrow = await startGateway(`upstreams:
@@ -202,7 +202,7 @@ routes:
   })
 
   it('carries large and fragmented messages completely, compressed or not', async () => {
-    // On a busy machine, the compression of the largest message takes longer than `timeouts.idle` of /open.
+    // Uses /patient, because compressing the largest message may take longer than `timeouts.idle` of /open.
     const options = { maxPayload: 2 ** 27 }
     const { socket, closed } = await openWebSocket(`${at.gateway.url}/patient`, { options })
     expect(socket.extensions).toContain('permessage-deflate')
@@ -251,12 +251,12 @@ routes:
         { interval: 200 },
       )
       .toBe(true)
-    // The kernel buffers of four sockets grow with the data, so the limit is generous.
+    // The limit is generous, because the kernel buffers of four sockets grow with the data.
     expect(sent).toBeLessThan(64 * 1024 * 1024)
     connection.close()
   })
 
-  it('forwards a half-close, and data after it still arrives', async () => {
+  it('forwards a half-close, and the other side can still send data', async () => {
     at.upstream.refuse = socket => {
       socket.write(
         `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
@@ -271,7 +271,7 @@ routes:
     connection.close()
   })
 
-  it('closes the connection to one side when the other side drops its connection', async () => {
+  it('if one side drops its connection, closes the connection to the other side', async () => {
     const { closed } = await openWebSocket(`${at.gateway.url}/open`)
     at.upstream.sockets.at(-1)?.terminate()
     expect((await closed).code).toBe(1006)
@@ -280,7 +280,7 @@ routes:
     await expect.poll(() => at.upstream.closed.at(-1)).toEqual({ code: 1006 })
   })
 
-  it('is closed with 1001 after timeouts.idle without a byte', async () => {
+  it('is closed with 1001 if no byte arrives for `timeouts.idle`', async () => {
     const started = performance.now()
     const { closed } = await openWebSocket(`${at.gateway.url}/open`)
     const { code, at: closedAt } = await closed
@@ -309,7 +309,7 @@ routes:
     expect(line.duration_ms).toBeGreaterThan(90)
   })
 
-  it('is treated as a plain request on a route without websocket, and the connection stays open', async () => {
+  it('on a route without `websocket`, is handled as a plain request, and the connection stays open', async () => {
     const connection = new RawConnection(at.gateway.url)
     for (const lines of [
       handshake,
@@ -321,7 +321,7 @@ routes:
     }
     connection.close()
     expect(at.upstream.handshakes).toEqual([])
-    // A WebSocket route also accepts plain requests.
+    // A route with `websocket` also accepts plain requests.
     expect(await (await fetch(`${at.gateway.url}/open`)).text()).toBe('plain')
     expect(
       at.upstream.requests.slice(0, 2).map(({ headers }) => [headers.upgrade, headers['http2-settings']]),
@@ -363,7 +363,7 @@ describe('a drain', () => {
 })
 
 describe('over TLS', () => {
-  it('WebSockets and plain requests with an h2c upgrade work as without TLS', async () => {
+  it('WebSockets and requests with `Upgrade: h2c` work as without TLS', async () => {
     const upstream = await startWebSocketUpstream()
     const gateway = await startGateway(routes(upstream.url), undefined, { server: tlsSettings(first.files) })
     const { socket, next, closed } = await openWebSocket(`${gateway.url}/open`, {

@@ -1,4 +1,4 @@
-// TLS, timeouts and WebSockets also work for connections that the primary passes to a worker.
+// The primary passes connections to workers. TLS, timeouts and WebSockets work on these connections too.
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -15,7 +15,7 @@ describeWithServices('connections of two workers', () => {
   let stores: Stores
   let upstream: WebSocketUpstream
   let crew: Crew | undefined
-  /** The server settings of the running crew. */
+  /** The server settings with which the current crew was started. */
   let running: string | undefined
   beforeAll(async () => {
     stores = await services.open()
@@ -27,8 +27,7 @@ describeWithServices('connections of two workers', () => {
     if (stores !== undefined) await services.drop(stores)
   })
   /**
-   * Returns the crew of the previous test if it still runs with the same settings. Otherwise starts a new
-   * crew.
+   * Returns the running crew (a primary and its workers) if its settings are the same. If not, starts a new crew.
    */
   async function start(server = ''): Promise<Crew> {
     if (crew !== undefined && running === server && crew.child.exitCode === null) return crew
@@ -42,14 +41,14 @@ routes:
     crew = await startCrew({ stores, routes, server })
     return crew
   }
-  /** Waits until the server has closed the connection. @returns milliseconds since the call */
+  /** Waits until the server has closed the connection. @returns how long this took, in milliseconds */
   async function timeToEnd(connection: RawConnection): Promise<number> {
     const begun = performance.now()
     await expect.poll(() => connection.ended, { timeout: 10_000, interval: 20 }).toBe(true)
     return performance.now() - begun
   }
 
-  it('are encrypted by both workers with the same certificate', async () => {
+  it('are served over TLS by both workers', async () => {
     const crew = await start(`, tls: ${JSON.stringify(first.files)}`)
     expect(crew.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask(`${crew.url}/public/x`)))
@@ -88,7 +87,7 @@ routes:
     expect(await crew.ended).toBe(0)
   })
 
-  it('are closed in time if they are slow or idle', async () => {
+  it('are closed within 3 s if the head is slow or the connection is idle', async () => {
     const crew = await start(timeouts)
     const slow = [1, 2].map(() => new RawConnection(crew.url))
     for (const connection of slow) connection.write('GET /public/x HTTP/1.1\r\nX: ')

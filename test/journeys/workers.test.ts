@@ -1,4 +1,4 @@
-// Several processes serve one port. The gateway replaces and drains them (`server.workers`).
+// With `server.workers`, several processes serve one port. The primary process replaces and drains them.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -37,7 +37,7 @@ describeWithServices('two workers', () => {
     upstream.received.length = 0
   })
   afterEach(async ({ task }) => {
-    // If a test ends its crew or fails, the next test starts a new crew.
+    // The crew (primary and workers) stays for the next test, except after a failure or if a test ended it.
     const { exitCode, signalCode } = crew.child
     if (exitCode === null && signalCode === null && task.result?.state !== 'fail') return
     isRunning = false
@@ -48,10 +48,10 @@ describeWithServices('two workers', () => {
     await upstream?.close()
     if (stores !== undefined) await services.drop(stores)
   })
-  /** One crew for all tests that do not end it, because a start takes seconds of CPU. */
+  /** Tests share one crew unless they end it, because a start takes seconds of CPU time. */
   const start = async () => {
     if (!isRunning) {
-      // The tests hold responses back, which takes longer on a busy machine.
+      // A longer timeout: the tests hold responses back, and on a busy machine this may take more than 1 s.
       const heldBack = routes(upstream.url).replace('response: 1s', 'response: 20s')
       crew = await startCrew({ stores, routes: heldBack })
       isRunning = true
@@ -60,7 +60,7 @@ describeWithServices('two workers', () => {
     await eventually(async () => (await crew.ready()).body.status).toBe('ok')
   }
   const get = (path: string, headers = {}) => ask(crew.url + path, headers)
-  /** Sends requests until both workers have responded. @returns the workers */
+  /** Sends requests until both workers have responded, at most 50. @returns the workers that responded */
   async function bothServe(path: string, headers = {}): Promise<Set<string>> {
     const seen = new Set<string>()
     for (let tries = 0; seen.size < 2 && tries < 50; tries++) seen.add((await get(path, headers)).worker)
@@ -71,7 +71,7 @@ describeWithServices('two workers', () => {
     const registered = await call(crew.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
     return { id: Number(registered.body.user_id), ...(await login(crew.url, email, password)) }
   }
-  /** Holds all responses of the upstream back. @returns functions that release them */
+  /** Makes the upstream hold all responses back. @returns functions that send one response each */
   function holdAnswers() {
     const heldBack: (() => void)[] = []
     upstream.answer = (_request, response) => heldBack.push(() => response.end('late but whole'))
@@ -79,7 +79,7 @@ describeWithServices('two workers', () => {
   }
   const ready = () => crew.lines.filter(line => line.includes('"ready on '))
 
-  it('serve alternately on one address, which is logged once', async () => {
+  it('share the requests on one address, which is logged once', async () => {
     await start()
     expect(crew.pids()).toHaveLength(2)
     const answers = await Promise.all(Array.from({ length: 40 }, () => get('/public/x')))
@@ -92,7 +92,7 @@ describeWithServices('two workers', () => {
     })
   })
 
-  it('act as one gateway for a user, with one account and one free use', async () => {
+  it('give a free user only one daily use together', async () => {
     await start()
     const { access } = await newUser()
     const authorization = { authorization: `Bearer ${access}` }
@@ -102,7 +102,7 @@ describeWithServices('two workers', () => {
     expect(uses.filter(({ status }) => status === 429)).toHaveLength(19)
   })
 
-  it('apply a change by an operator before its response is sent', async () => {
+  it('both apply a change by an operator before the operator gets the response', async () => {
     await start()
     const { id, access } = await newUser()
     const authorization = { authorization: `Bearer ${access}` }
@@ -122,7 +122,7 @@ describeWithServices('two workers', () => {
     }
   })
 
-  it('apply a change by the user on either worker before its response is sent', async () => {
+  it('both apply a change by a user before the user gets the response', async () => {
     await start()
     const { id, access } = await newUser()
     await call(crew.admin, 'PATCH', `/admin/v1/users/${id}`, { token: adminToken, body: { plan: 'pro' } })
@@ -139,7 +139,7 @@ describeWithServices('two workers', () => {
     }
   })
 
-  it('lose only the requests of a killed worker, which is replaced', async () => {
+  it('lose only the requests in flight of a killed worker, which is then replaced', async () => {
     await start()
     const [killed = 0] = crew.pids()
     let going = true
@@ -174,7 +174,7 @@ describeWithServices('two workers', () => {
     expect(ready()).toHaveLength(1)
   })
 
-  it('export one page of metrics with all counts, even of a dead or silent worker', async () => {
+  it('share one page of metrics, which keeps the counts of a dead or silent worker', async () => {
     await start()
     // No earlier test uses this route.
     const served = async () => {
@@ -199,18 +199,18 @@ describeWithServices('two workers', () => {
     process.kill(stopped, 'SIGCONT')
   })
 
-  it('pass the connections of a dying worker to the other worker', async () => {
+  it('also serve connections that were passed to a worker before it died', async () => {
     await start()
     const [stopped = 0] = crew.pids()
     process.kill(stopped, 'SIGSTOP')
-    // One connection is passed to the stopped worker, which cannot accept it.
+    // At least one of these connections is passed to the stopped worker, which cannot serve it.
     const pending = [1, 2, 3, 4].map(() => get('/public/x'))
     await Promise.race(pending)
     process.kill(stopped, 'SIGKILL')
     expect((await Promise.all(pending)).map(({ status }) => status)).toEqual(Array(4).fill(200))
   })
 
-  it('report the health of targets while at least one worker responds', async () => {
+  it('report the health of targets as long as at least one worker responds', async () => {
     await start()
     const [one = 0, other = 0] = crew.pids()
     const told = async () => {
@@ -228,7 +228,7 @@ describeWithServices('two workers', () => {
     await eventually(told).toMatchObject(well)
   })
 
-  it('survive SIGHUP', async () => {
+  it('continue after SIGHUP, which only reloads the configuration', async () => {
     await start()
     for (const pid of [crew.child.pid as number, ...crew.pids()]) process.kill(pid, 'SIGHUP')
     await eventually(() => crew.lines.filter(line => line.includes('configuration reloaded')).length).toBe(1)
@@ -236,13 +236,13 @@ describeWithServices('two workers', () => {
     expect((await crew.ready()).body.status).toBe('ok')
   })
 
-  it('complete requests in flight after SIGINT, still report health, and exit with 0', async () => {
+  it('on SIGINT, complete requests in flight, still respond to health checks, and exit with 0', async () => {
     await start()
     const heldBack = holdAnswers()
     const slow = Array.from({ length: 6 }, () => get('/public/slow'))
     await eventually(() => heldBack.length).toBe(6)
     const pids = crew.pids()
-    // A terminal sends the signal to all processes.
+    // A terminal sends SIGINT to the primary and to the workers.
     for (const pid of [crew.child.pid as number, ...pids]) process.kill(pid, 'SIGINT')
     await eventually(() => crew.lines.some(line => line.includes('"draining"'))).toBe(true)
     await eventually(() =>
@@ -262,7 +262,7 @@ describeWithServices('two workers', () => {
     expect(pids.filter(isAlive)).toEqual([])
   })
 
-  it('are killed if they do not end within the drain timeout', async () => {
+  it('are killed if they do not exit within the drain timeout', async () => {
     await start()
     const [stuck = 0] = crew.pids()
     process.kill(stuck, 'SIGSTOP')
@@ -273,7 +273,7 @@ describeWithServices('two workers', () => {
     await eventually(() => isAlive(stuck)).toBe(false)
   })
 
-  it('end at once with exit code 1 on a second signal', async () => {
+  it('exit at once with code 1 on a second signal', async () => {
     await start()
     const heldBack = holdAnswers()
     const slow = get('/public/slow').catch(error => error.code)
@@ -287,7 +287,7 @@ describeWithServices('two workers', () => {
     await eventually(() => pids.filter(isAlive)).toEqual([])
   })
 
-  it('complete requests in flight and then end when the primary is killed', async () => {
+  it('complete requests in flight and then exit if the primary is killed', async () => {
     await start()
     const heldBack = holdAnswers()
     const slow = Array.from({ length: 4 }, () => get('/public/slow'))
@@ -295,14 +295,14 @@ describeWithServices('two workers', () => {
     const pids = crew.pids()
     crew.child.kill('SIGKILL')
     await crew.ended
-    // A worker that did not drain would have ended by now.
+    // A worker that exits without a drain would be gone after this time.
     await sleep(300)
     for (const release of heldBack) release()
     expect((await Promise.all(slow)).map(({ text }) => text)).toEqual(Array(4).fill('late but whole'))
     await eventually(() => pids.filter(isAlive)).toEqual([])
   })
 
-  it('end the start with exit code 1 and one error line if the port is in use', async () => {
+  it('cannot start if the port is in use; the program exits with 1 and one error line', async () => {
     const other = createServer()
     const port = Number(new URL(await listen(other)).port)
     const folder = await mkdtemp(join(tmpdir(), 'peage-crew-'))

@@ -1,4 +1,4 @@
-// Mails from a real store to a real SMTP server are sent once, retried on a schedule, and sent after a crash.
+// Sends mails from a real store to a real SMTP server: once, with retries on a schedule, and after a crash.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
@@ -161,11 +161,11 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect(counts.slice(-2)).toEqual(['password_changed retried', 'password_changed failed'])
   })
 
-  it('fails if its code is void or would expire before the next attempt', async () => {
+  it('fails if its code is invalid or would expire before the next attempt', async () => {
     const { port } = await startScripted(event => (event === 'RCPT' ? '450 later' : undefined))
     await code(20_000)
     await code()
-    // This code makes the previous code void. It expires before the next attempt.
+    // A new code makes the older codes invalid. This code expires before the next attempt, which is 30 s later.
     const last = await code(25_000)
     worker(port).wake()
     await vi.waitFor(async () => {
@@ -178,7 +178,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect(last.expires_at.getTime()).toBe(time + 25_000)
   })
 
-  it('fails at once after a 5xx reply, whose stored text does not contain the code', async () => {
+  it('fails at once after a 5xx reply; if the reply repeats the code, the stored text omits it', async () => {
     let quoted = ''
     const { port } = await startScripted((event, line) => {
       if (/^\d{8}$/.test(line)) quoted = line
@@ -212,7 +212,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     await vi.waitFor(() => expect(mails).toHaveLength(1))
   })
 
-  it('is sent once if two workers send 40 mails', async () => {
+  it('is sent exactly once if two workers share a queue of 40 mails', async () => {
     const { port, received, mails } = await server()
     for (let i = 0; i < 40; i++) await notice(`user${i}@example.com`)
     const workers = [worker(port), worker(port)]
@@ -243,7 +243,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect([mails.length, errors.splice(0).length]).toEqual([1, 1])
   })
 
-  it('returns to the queue unchanged if its worker stops', async () => {
+  it('returns to the queue without a counted attempt if its worker stops during the attempt', async () => {
     const { port } = await startScripted(event => (event === 'EHLO' ? '' : undefined))
     await notice()
     const started = worker(port)
@@ -254,7 +254,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect((await rows())[0]?.due_at.getTime()).toBe(time)
   })
 
-  it('is not sent if its worker stops while the code is read', async () => {
+  it('is not sent if its worker stops while it reads the code from the database', async () => {
     const { port } = await server()
     await code()
     const stopped: Promise<void>[] = []
@@ -270,7 +270,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect(counts).toEqual([])
   })
 
-  it('is deleted with its user, except an unsent notice, which is deleted after it is sent', async () => {
+  it('is deleted with its user; a notice that is still unsent is sent first and then deleted', async () => {
     const { port, received } = await server()
     await notice()
     worker(port).wake()

@@ -1,4 +1,4 @@
-// Notices of account changes are stored with the change and go to the right address.
+// A notice of an account change is stored in the transaction of the change, with the right address.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createMailQueue } from '../../src/mail/mail-queue.ts'
 import { createNoticeRecorder } from '../../src/mail/notices.ts'
@@ -29,7 +29,7 @@ afterAll(() => database.close())
 
 const users = () => createUserStore(database, record)
 
-it('a changed password and a deletion each store a notice, which outlives the user', async () => {
+it('a password change and a deletion each store a notice, which stays after the user is deleted', async () => {
   await users().setPassword(id, 'y')
   await users().update(id, { plan: 'pro' })
   expect(await mails()).toEqual([{ kind: 'password_changed', address: 'ada@example.com', user_id: id }])
@@ -40,7 +40,7 @@ it('a changed password and a deletion each store a notice, which outlives the us
   ])
 })
 
-it('a changed email stores a notice only to the previous address', async () => {
+it('an email change stores one notice, addressed to the previous email', async () => {
   const user = (await users().findById(id)) as User
   await database.transaction(tx =>
     record(tx, [
@@ -54,7 +54,7 @@ it('a changed email stores a notice only to the previous address', async () => {
   expect(await mails()).toEqual([{ kind: 'email_changed', address: 'ada@example.com', user_id: id }])
 })
 
-it('no notice is stored for an inactive user, with notices off, or for a rolled-back change', async () => {
+it('no notice is stored for an inactive user, if notices are off, or if the change is rolled back', async () => {
   await users().update(id, { is_active: 0 })
   await users().setPassword(id, 'y')
   await users().update(id, { is_active: 1 })

@@ -1,4 +1,4 @@
-// Log lines about a state that is up or down: few lines, which are never outdated for longer than 10 s.
+// The log shows when a state goes up or down: at most one line in 10 s, and the latest state within 10 s.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStateLog, type StateLog } from '../../src/observability/state-log.ts'
 
@@ -15,7 +15,7 @@ afterEach(() => {
 })
 
 describe('a state log', () => {
-  it('writes a loss at once with its reason, and the return after 10 s', () => {
+  it('writes "down" at once with the reason, and the following "up" 10 s after that line', () => {
     log.report(true)
     expect(lines).toEqual([])
     log.report(false, 'refused')
@@ -39,12 +39,12 @@ describe('a state log', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('writes at most one line in 10 s for a state that flaps, and the last state is written', () => {
+  it('writes at most one line in 10 s if the state flaps, and always writes the final state', () => {
     for (let i = 0; i < 100; i += 1) {
       log.report(i % 2 === 1, 'refused')
       vi.advanceTimersByTime(300)
     }
-    // Lines at 0, 10, 20 and 30 s.
+    // The lines were written at 0, 10, 20 and 30 s.
     expect(lines).toHaveLength(4)
     log.report(false, 'the last')
     vi.advanceTimersByTime(10_000)
@@ -54,7 +54,7 @@ describe('a state log', () => {
     expect(lines.at(-1)).toEqual([true, undefined])
   })
 
-  it('writes no second line if the state is unchanged after 10 s', () => {
+  it('writes no second line if the state is the same again after 10 s', () => {
     log.report(false, 'refused')
     log.report(true)
     log.report(false, 'again')
@@ -62,7 +62,7 @@ describe('a state log', () => {
     expect(lines).toEqual([[false, 'refused']])
   })
 
-  it('writes nothing after its stop', () => {
+  it('writes nothing after stop() is called', () => {
     log.report(false, 'refused')
     log.report(true)
     log.stop()

@@ -1,4 +1,4 @@
-// If the reader of the log stalls, lines wait in limited memory, and the log shows how many lines were lost.
+// If the reader of the log stalls, lines wait in limited memory. Later, the log shows how many lines were lost.
 import { Writable } from 'node:stream'
 import { expect, it } from 'vitest'
 import { openLog } from '../../src/observability/stdout.ts'

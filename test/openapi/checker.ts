@@ -42,7 +42,7 @@ export function createChecker(document: DocumentText) {
   ajv.addSchema({ ...document, $id: 'document' } as object)
   const seen = new Set<string>()
 
-  /** Follows a `$ref`, and returns the part and its pointer. */
+  /** Returns the part and its JSON pointer. If the part is a `$ref`, follows the reference first. */
   function found<T extends { $ref?: string }>(part: T, pointer: string): [T, string] {
     if (part.$ref === undefined) return [part, pointer]
     const steps = part.$ref.slice(2).split('/')
@@ -57,7 +57,7 @@ export function createChecker(document: DocumentText) {
   }
 
   function valid(pointer: string, value: unknown): boolean {
-    // ajv reads the fragment as part of a URI.
+    // ajv parses the pointer as part of a URI, so it must be encoded.
     const validate = ajv.compile({ $ref: `document${encodeURI(pointer)}` })
     const isValid = validate(value) as boolean
     errors = validate.errors ?? []
@@ -67,7 +67,7 @@ export function createChecker(document: DocumentText) {
 
   return {
     operation,
-    /** Returns `operationId status code` of every response that is described by its status. */
+    /** Returns `operationId status code` for every described response, except for the status `default`. */
     described(): string[] {
       return Object.values(document.paths).flatMap(item =>
         Object.values(item).flatMap(({ operationId, responses = {} }) =>
@@ -86,7 +86,11 @@ export function createChecker(document: DocumentText) {
       expect(requestBody).toBeDefined()
       return valid(`${pointer}/requestBody/content/application~1json/schema`, body)
     },
-    /** @param path the pattern, `{id}` for a parameter @param as `default` if the response does not depend on the operation */
+    /**
+     * Checks one response against the document.
+     * @param path the path in the document, with `{id}` in place of an ID
+     * @param as `default` to check against the `default` response in place of the response for the status
+     */
     check(method: string, path: string, answer: Answer, as: 'its status' | 'default' = 'its status'): void {
       const [{ operationId, responses }, pointer] = operation(method, path)
       const status = as === 'default' ? as : String(answer.status)

@@ -1,4 +1,4 @@
-// Calls every operation of the OpenAPI document on running gateways, until each described response was seen.
+// Calls every operation of the OpenAPI document on running gateways until each described response was received.
 import { readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
@@ -20,7 +20,7 @@ interface Sent {
 const document = JSON.parse(createDocumentation('0.0.0')) as DocumentText
 const checker = createChecker(document)
 
-/** Sends a request without `fetch`, which cannot send a header twice or another Host. */
+/** Uses `node:http`, because `fetch` cannot repeat a header or change `Host`. */
 function send(
   base: string,
   method: string,
@@ -61,7 +61,7 @@ const tooLong = { email: 'x'.repeat(70_000), type: 'x'.repeat(70_000) }
 describeWithPostgresBinary('the OpenAPI document', () => {
   let postgres: Server
   let upstream: Upstream
-  /** A gateway without limits, on a Postgres that a later test stops. */
+  /** A gateway with normal limits. The last tests stop its Postgres. */
   let gateway: TestGateway
   /** A gateway with the lowest limits, without an upgrade URL and without an admin token. */
   let tight: TestGateway
@@ -72,7 +72,9 @@ describeWithPostgresBinary('the OpenAPI document', () => {
   let free: TestUser
   let gone: TestUser
 
-  /** Sends to the listener that serves the path, and checks the response against the document. */
+  /**
+   * Sends a request to the client or admin listener, depending on the path. Checks the response against the document.
+   */
   async function drive(to: TestGateway, method: string, pattern: string, sent: Sent = {}, target = pattern) {
     const base = isOfOperators({ path: pattern }) ? to.admin : to.url
     const path = target.replace('{id}', String(free.id))
@@ -333,7 +335,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await drive(gateway, 'DELETE', path, { headers: { origin, cookie } })
   })
 
-  it('describes the refusals that come before an endpoint runs', async () => {
+  it('describes the refusals that clients get before an endpoint runs', async () => {
     const twice = { 'x-api-key': ['a', 'b'] }
     const mayBeAmbiguous = operations.filter(one => !isOfOperators(one))
     for (const { method, path } of mayBeAmbiguous) await drive(gateway, method, path, { headers: twice })
@@ -360,7 +362,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     }
   })
 
-  it('describes the responses for exceeded limits, and without an upgrade URL', async () => {
+  it('describes the responses beyond a limit, and the responses if there is no upgrade URL', async () => {
     const auth = (name: string, body: unknown) => drive(tight, 'POST', `/api/v1/auth/${name}`, { body })
     const password = 'correct horse battery'
     const account = { email: 'tight@example.com', password }
@@ -373,7 +375,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       for (let i = 0; i < 2; i += 1) await auth(name, { email: 'a@b', password: 'x', refresh_token: 'x' })
   })
 
-  it('describes the responses to guessed codes, and without a mail server', async () => {
+  it('describes the responses to guessed codes, and the responses if there is no mail server', async () => {
     const { access: token, email } = guessed
     const auth = (name: string, body: unknown = {}) =>
       drive(tight, 'POST', `/api/v1/auth/${name}`, { token, body: { email, ...Object(body) } })
@@ -473,7 +475,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     }
   })
 
-  it('describes only responses that the tests above received', () => {
+  it('describes no response that the tests above did not receive', () => {
     const unseen = checker.described().filter(one => !checker.seen().includes(one))
     expect(unseen).toEqual([])
   })

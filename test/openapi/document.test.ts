@@ -1,4 +1,4 @@
-// docs/openapi.json is the served document, is valid OpenAPI 3.1, and contains every refusal.
+// The served OpenAPI document is valid, contains every refusal, and is equal to docs/openapi.json.
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
@@ -12,7 +12,7 @@ import { messageId } from '../../src/webhooks/delivery/delivery-worker.ts'
 const document = createDocumentation(packageFacts().version)
 const operations = operationGroups.flatMap(group => group.operations)
 
-/** Refusals that only declared routes give, or that belong to paths and methods without an operation. */
+/** Error codes that no operation returns. Only declared routes, unknown paths or wrong methods return them. */
 const notOfOperations = [
   'daily_limit_reached',
   'email_unverified',
@@ -26,7 +26,7 @@ const notOfOperations = [
 ]
 
 describe('the OpenAPI document', () => {
-  it('is valid OpenAPI 3.1 by the official schema, and every reference in it exists', async () => {
+  it('is valid OpenAPI 3.1 by the official schema, and each of its references has a target', async () => {
     const validator = new Validator()
     expect(await validator.validate(JSON.parse(document))).toEqual({ valid: true })
     expect(validator.version).toBe('3.1')
@@ -43,7 +43,7 @@ describe('the OpenAPI document', () => {
     expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')).toBe(document)
   })
 
-  it('describes how to find an exported delivery by the `webhook-id` that the receiver got', () => {
+  it('explains how the `webhook-id` that a receiver gets contains the exported `alert_id`', () => {
     const alert = '0f0e0d0c-0b0a-4908-8706-050403020100'
     expect(messageId(alert, 7)).toBe(`msg_${alert.replaceAll('-', '')}_7`)
     expect(accountExport.properties.deliveries.items?.properties?.alert_id?.description).toContain(

@@ -17,7 +17,7 @@ const someone = {
 }
 const { password_hash: _, ...described } = someone
 
-it('members that no schema describes are left out at any depth', () => {
+it('members that the schema does not describe are omitted at any depth', () => {
   const page = record({ users: Type.Array(user), one: nullable(user), by_name: Type.Record('^.*$', user) })
   const body = { users: [someone], one: someone, by_name: { a: someone }, more: someone }
   const written = JSON.parse(JSON.stringify(described))
@@ -36,14 +36,14 @@ it('a date is written in ISO 8601, or as null if the schema allows it', () => {
   )
 })
 
-it('required members come first, and a body without one causes an error', () => {
+it('required members come first, and a body without a required member causes an error', () => {
   const schema = record({ note: Type.Optional(text('A note.')), name: text('A name.') })
   expect(serialize(schema, { note: 'n', name: 'a' })).toBe('{"name":"a","note":"n"}')
   expect(serialize(schema, { name: 'a' })).toBe('{"name":"a"}')
   expect(() => serialize(schema, { note: 'n' })).toThrow('name')
 })
 
-it('an object with any members is written unchanged', () => {
+it('an object is written unchanged if its schema allows any members', () => {
   const schema = record({ changes: Type.Unsafe<object>({ type: 'object', additionalProperties: true }) })
   expect(serialize(schema, { changes: { plan: 'pro', more: [1, { a: null }] } })).toBe(
     '{"changes":{"plan":"pro","more":[1,{"a":null}]}}',

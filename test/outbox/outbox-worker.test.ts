@@ -1,4 +1,4 @@
-// The loop that sends stored rows: when it polls, how it reports a failed store, and how it stops.
+// The outbox worker sends stored rows. The tests cover its polls, the reports about a failed store, and its stop.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it, vi } from 'vitest'
 import { type OutboxWorker, startOutboxWorker } from '../../src/outbox/outbox-worker.ts'
@@ -8,7 +8,9 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map(each => each.stop(0)))
 })
 
-/** Starts a worker with room for two rows, over a list of due rows. `failing` makes its store fail. */
+/**
+ * Starts a worker that handles two rows at a time and leases them from `due`. `state.failing` makes its store fail.
+ */
 function work(
   due: string[],
   attempt: (row: string, stopping: AbortSignal) => Promise<void> = async () => {},
@@ -33,7 +35,7 @@ function work(
   return { worker, state }
 }
 
-it('the worker leases due rows when it has room again, and limits its polls for many wakes', async () => {
+it('the worker leases more due rows when it has room, and many wakes cause only a few polls', async () => {
   const due = ['a', 'b', 'c', 'd', 'e']
   const { worker, state } = work(due)
   worker.wake()
@@ -45,12 +47,12 @@ it('the worker leases due rows when it has room again, and limits its polls for 
   expect(state.polls - polls).toBeLessThanOrEqual(5)
 })
 
-it('the worker polls within about a second without a wake, for rows of other processes', async () => {
+it('the worker also polls about every second without a wake, to find rows of other processes', async () => {
   const { state } = work(['a'])
   await vi.waitFor(() => expect(state.attempted).toEqual(['a']), { timeout: 1_500, interval: 10 })
 })
 
-it('the worker reports a failed store once, and again after the store has worked', async () => {
+it('the worker reports a failing store once, and once more if the store fails again after a success', async () => {
   const { worker, state } = work([])
   state.failing = true
   const poll = async (from = state.polls) => {
@@ -76,7 +78,7 @@ it('the worker continues with other rows if the result of one row cannot be reco
   expect(state.errors).toHaveLength(1)
 })
 
-it('the worker waits for attempts when it stops, aborts them after the grace, and leases no more', async () => {
+it('a stopping worker leases no more rows, waits for running attempts, and aborts them after the grace period', async () => {
   const ended: string[] = []
   const due = ['quick', 'hanging', 'late']
   const { worker, state } = work(due, async (row, stopping) => {

@@ -1,4 +1,4 @@
-// Max-Forwards (RFC 9110 §7.6.2): OPTIONS and TRACE are forwarded at most as often as the client allows.
+// Max-Forwards (RFC 9110 §7.6.2): the client limits how many servers may forward its OPTIONS or TRACE request.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, type RawAnswer, RawConnection, requestBytes, value } from '../security/raw-client.ts'
@@ -40,7 +40,7 @@ routes:
     )
 
   it.each(['0', '00'])(
-    'makes the gateway answer OPTIONS with %s itself, with the methods of the route',
+    'for OPTIONS with %s, makes the gateway respond itself with the methods of the route',
     async limit => {
       const answer = await send('OPTIONS', '/public/x', [`Max-Forwards: ${limit}`])
       expect([answer.status, value(answer, 'allow')]).toEqual([204, everyMethod])
@@ -54,7 +54,7 @@ routes:
     },
   )
 
-  it('makes the gateway refuse TRACE with 0 without reflecting the request', async () => {
+  it('for TRACE with 0, makes the gateway refuse, and the response does not repeat the request', async () => {
     const answer = await send('TRACE', '/some', ['Max-Forwards: 0', 'Cookie: session=secret'])
     expectRefusal(answer, 'method_not_allowed')
     expect(value(answer, 'allow')).toBe('GET, OPTIONS, HEAD')
@@ -73,18 +73,18 @@ routes:
     ['GET', '0', '0'],
     ['GET', '5', '5'],
     ['POST', '0', '0'],
-  ])('in %s with the value %s is forwarded as %s', async (method, limit, next) => {
+  ])('of a %s request with the value %s reaches the upstream as %s', async (method, limit, next) => {
     const length = method === 'POST' ? ['Content-Length: 0'] : []
     expect((await send(method, '/public/x', [`Max-Forwards: ${limit}`, ...length])).status).toBe(200)
     expect(received()).toEqual([next])
   })
 
-  it('counts with its lowest value if it has several', async () => {
+  it('is read as its lowest value if it has several values', async () => {
     expect((await send('OPTIONS', '/public/x', ['Max-Forwards: 5', 'Max-Forwards: 0'])).status).toBe(204)
     expect(at.upstream.received).toEqual([])
   })
 
-  it('does not bypass the guards of the route, and spends no daily use', async () => {
+  it('with 0 does not bypass the guards of the route, and spends no daily use', async () => {
     expectRefusal(await send('OPTIONS', '/private', ['Max-Forwards: 0']), 'token_invalid')
     const bearer = `Authorization: Bearer ${user.access}`
     for (let i = 0; i < 2; i += 1) {
@@ -94,12 +94,12 @@ routes:
     expectRefusal(await send('GET', '/counted', [bearer]), 'daily_limit_reached')
   })
 
-  it('leads to a response with the CORS headers of the route', async () => {
+  it('with 0 gets a response that has the CORS headers of the route', async () => {
     const answer = await send('OPTIONS', '/cors', ['Max-Forwards: 0', 'Origin: https://a.example'])
     expect([answer.status, value(answer, 'access-control-allow-origin')]).toEqual([204, 'https://a.example'])
   })
 
-  it('leaves the connection open for the next request after OPTIONS with a body', async () => {
+  it('with 0 leaves the connection usable, even if the OPTIONS request has a body', async () => {
     const connection = new RawConnection(at.gateway.url)
     const lines = ['Max-Forwards: 0', 'Content-Length: 5']
     connection.write(requestBytes('OPTIONS', '/public/x', lines, 'five!'))

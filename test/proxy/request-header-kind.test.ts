@@ -22,7 +22,7 @@ const identityNames = [
   ['x', 'peage', 'assertion'],
 ]
 
-/** Characters of a header name that are neither letter nor digit (RFC 9110 §5.6.2). */
+/** The characters other than letters and digits that a header name may contain (RFC 9110 §5.6.2). */
 const separator = fc.string({ unit: fc.constantFrom(..."!#$%&'*+-.^_`|~"), minLength: 1, maxLength: 3 })
 const edge = fc.oneof({ weight: 3, arbitrary: fc.constant('') }, separator)
 const anyCase = (word: string) =>
@@ -68,7 +68,7 @@ const fieldValue = fc.oneof(
 )
 const fields = fc.array(fc.tuple(fc.oneof(forgedName, knownName, tokenName), fieldValue), { maxLength: 12 })
 
-/** A request as node:http emits it. */
+/** Returns a request like those that node:http passes to its listeners. */
 function requestOf(lines: readonly (readonly [string, string])[]): IncomingMessage {
   const request = new IncomingMessage(new Socket())
   Object.assign(request, {
@@ -122,7 +122,7 @@ describe('the canonical name of a header', () => {
     )
   })
 
-  it('does not change with the letter case or when it is computed twice', () => {
+  it('does not depend on letter case, and a canonical name is its own canonical name', () => {
     fc.assert(
       fc.property(fc.oneof(tokenName, fc.string()), name => {
         expect(canonicalName(canonicalName(name))).toBe(canonicalName(name))
@@ -132,7 +132,7 @@ describe('the canonical name of a header', () => {
     )
   })
 
-  it('gives a header the same kind after many other headers', () => {
+  it('leads to the same kind, even after thousands of other headers were seen', () => {
     expect(headerKind('X_User-Id')).toBe('identity')
     for (let i = 0; i < 5_000; i++) expect(headerKind(`X-Invented-${i}`)).toBe('pass')
     expect([headerKind('X_User-Id'), headerKind('x-user-idx'), headerKind('user-id')]).toEqual([
@@ -177,13 +177,13 @@ describe('the canonical name of a header', () => {
     ['X-Recipient-IP', 'pass'],
     ['Source-Ship', 'pass'],
     ['Sec-CH-UA', 'pass'],
-  ])('gives %s the kind %s', (name, kind) => {
+  ])('of %s leads to the kind "%s"', (name, kind) => {
     expect(headerKind(name)).toBe(kind)
   })
 })
 
 describe('the headers to the upstream', () => {
-  it('contain no forged identity of an anonymous request, even from a trusted proxy', () => {
+  it('contain no identity for an anonymous request that forges one, even behind a trusted proxy', () => {
     fc.assert(
       fc.property(fields, fc.constantFrom([], ['0.0.0.0/0', '::/0']), (lines, proxies) => {
         expect(claims(sent(lines, { kind: 'anonymous' }, proxies))).toEqual([])

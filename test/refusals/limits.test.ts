@@ -1,4 +1,4 @@
-// A 429 response contains the time to retry, the limit, and the upgrade URL.
+// A 429 response contains the waiting time and the limit. For the daily limit, it also contains the upgrade URL.
 import { describe, expect, it } from 'vitest'
 import { createDailyLimitReached, rateLimited, rateLimitHeaders } from '../../src/refusals/limits.ts'
 
@@ -12,14 +12,14 @@ function fieldsOf(fields: readonly string[]): Record<string, string> {
 const state = { limit: 20, windowMs: 90_500, remaining: 7, resetSeconds: 42 }
 
 describe('a rate limit', () => {
-  it('is shown in the headers of the IETF draft, with its window rounded up to seconds', () => {
+  it('is shown in the RateLimit headers of the IETF draft, with the window rounded up to seconds', () => {
     expect(rateLimitHeaders('route', state)).toEqual({
       'ratelimit-policy': '"route";q=20;w=91',
       ratelimit: '"route";r=7;t=42',
     })
   })
 
-  it('refuses with the time to retry and with no remaining requests, whatever was counted', () => {
+  it('refuses with Retry-After and shows 0 remaining requests, even if some remain', () => {
     const refusal = rateLimited(
       { policy: 'refresh', key: 'auth.rate_limits.refresh' },
       { ...state, remaining: 3 },
@@ -38,7 +38,7 @@ describe('a rate limit', () => {
 })
 
 describe('the daily limit', () => {
-  it('refuses with its value, the upgrade URL, and the time until the end of the day', () => {
+  it('refuses with its value, the upgrade URL, and Retry-After until the end of the day', () => {
     const refusal = createDailyLimitReached(3)(7_200)
     const { fields, body } = refusal.response
     expect([refusal.status, refusal.code]).toEqual([429, 'daily_limit_reached'])
@@ -49,7 +49,7 @@ describe('the daily limit', () => {
     expect(fieldsOf(fields)['retry-after']).toBe('7200')
   })
 
-  it('reuses its refusal within the same second, but not for another second', () => {
+  it('reuses one refusal for equal waiting times, and creates a new one if the time differs', () => {
     const reached = createDailyLimitReached(1)
     const first = reached(10)
     expect(reached(10)).toBe(first)

@@ -4,7 +4,7 @@ import { catalog } from '../../src/refusals/catalog.ts'
 import { ClientDisconnected, Refusal, serviceUnavailable } from '../../src/refusals/refusal.ts'
 
 describe('a refusal', () => {
-  it('has a JSON body with its exact length, no-store, and its code in a header', () => {
+  it('has a JSON body with the exact Content-Length, no-store, and its code in a header', () => {
     for (const code of Object.keys(catalog) as (keyof typeof catalog)[]) {
       const refusal = new Refusal(code, { reason: 'given' })
       const { fields, body } = refusal.response
@@ -17,7 +17,7 @@ describe('a refusal', () => {
     }
   })
 
-  it('has the reason of its caller or its code, only with 401, 403 and 429', () => {
+  it('has a reason only with status 401, 403 or 429: the given reason or a default for its code', () => {
     expect(new Refusal('token_invalid', { reason: 'expired' }).reason).toBe('expired')
     expect(new Refusal('plan_insufficient').reason).toBe('plan')
     expect(new Refusal('user_not_found').reason).toBe('user')
@@ -29,7 +29,7 @@ describe('a refusal', () => {
     }
   })
 
-  it('has the status, the members and the headers of its caller', () => {
+  it('has the status, body and headers that its creator passes', () => {
     const refusal = new Refusal('user_not_found', {
       status: 404,
       body: { error: 'autre', plan: 'pro' },
@@ -48,14 +48,14 @@ describe('a refusal', () => {
     expect(refusal.response.fields.slice(-2)).toEqual(['retry-after', '1'])
   })
 
-  it('has no stack trace, and other errors keep theirs', () => {
+  it('has no stack trace, while other errors still have one', () => {
     const before = Error.stackTraceLimit
     expect(new Refusal('internal').stack).not.toContain('\n')
     expect(Error.stackTraceLimit).toBe(before)
     expect(before).toBeGreaterThan(0)
   })
 
-  it('has another name than the error for a disconnected client', () => {
+  it('is called "Refusal", which differs from the name of the error for a disconnected client', () => {
     expect([new Refusal('internal').name, new ClientDisconnected().name]).toEqual([
       'Refusal',
       'ClientDisconnected',

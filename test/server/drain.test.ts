@@ -1,4 +1,4 @@
-// Draining a listener with any set of connections: which connections finish, which close, and when the drain ends.
+// Drains listeners with many kinds of connections. Checks which of them finish or close, and when the drain ends.
 import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -49,7 +49,7 @@ async function listen(tls: { cert: string; key: string } | undefined) {
   const url = listening.replace(/^https?/, schemeOf(app))
 
   let made = 0
-  /** Sends a request whose response waits. The returned function completes the response. */
+  /** Sends a request and holds its response back. The returned function completes the response. */
   async function ask(connection: RawConnection, prefix: string, lines: string[] = []): Promise<Finish> {
     made += 1
     const path = `${prefix}/${made}`
@@ -71,7 +71,9 @@ async function listen(tls: { cert: string; key: string } | undefined) {
   return {
     drain,
     url,
-    /** @returns the connection and a function that finishes it, or undefined if the drain need not wait for it */
+    /**
+     * Returns the connection. If the drain must wait for the connection, also returns a function that finishes it.
+     */
     async open(kind: Kind): Promise<[RawConnection, Finish | undefined]> {
       // A plain TCP connection to the TLS listener stays in its handshake.
       const isOverTls = tls !== undefined && kind !== 'handshaking'
@@ -113,7 +115,7 @@ describe.concurrent.each([
   ['HTTP', undefined],
   ['TLS', first],
 ])('a drain over %s', (_, tls) => {
-  it('keeps a response that was ended but not sent yet, for a client that reads slowly', async () => {
+  it('waits until a slow client has received a response that is complete but not fully sent', async () => {
     const { drain, url } = await listen(tls)
     const connection = new RawConnection(url)
     connection.write(requestBytes('GET', '/large'))
@@ -128,7 +130,7 @@ describe.concurrent.each([
     connection.close()
   })
 
-  it('closes connections without a request, finishes the others in any order, and ends with the last', async () => {
+  it('closes connections without a request, lets all others finish in any order, and ends when the last one ends', async () => {
     await fc.assert(
       fc.asyncProperty(crowd, fc.infiniteStream(fc.nat()), async (crowd, order) => {
         const { drain, url, open } = await listen(tls)
@@ -173,7 +175,7 @@ describe.concurrent.each([
     const { drain, url } = await listen(tls)
     const connections = Array.from({ length: 40 }, () => new RawConnection(url))
     for (const connection of connections) connection.write(requestBytes('GET', '/quick'))
-    // The kernel has all connections by then.
+    // After this tick, the kernel has all connections, but the listener has not accepted them.
     await new Promise(process.nextTick)
     const over = drain.run(60_000)
     for (const connection of connections) {
@@ -183,7 +185,7 @@ describe.concurrent.each([
     await over
   })
 
-  it('waits until its time limit if a connection does not finish', async () => {
+  it('ends at its time limit and closes all connections if one does not finish', async () => {
     await fc.assert(
       fc.asyncProperty(crowd, fc.constantFrom(0, 30), async (crowd, timeMs) => {
         const { drain, open } = await listen(tls)
@@ -193,7 +195,7 @@ describe.concurrent.each([
         await drain.run(timeMs)
         const tookMs = performance.now() - startedAt
         const isAnyUnfinished = opened.some(([, finish]) => finish !== undefined)
-        // Timers have a resolution of one millisecond.
+        // The tolerance of 2 ms covers timers, which have a resolution of 1 ms.
         if (isAnyUnfinished) expect(tookMs).toBeGreaterThan(timeMs - 2)
         for (const [connection] of opened) expect(await connection.endsWithin(5_000)).toBe(true)
         for (const [connection] of opened) connection.close()

@@ -1,4 +1,4 @@
-// Explains each request by one configuration, even if a reload ends during the explanation.
+// Each explanation uses only one configuration, even if a reload completes while it is made.
 import { expect, it } from 'vitest'
 import type { ListedConfig } from '../../src/admin/configuration-record.ts'
 import { systemClock } from '../../src/clock.ts'

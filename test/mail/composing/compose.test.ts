@@ -57,7 +57,7 @@ describe('a mail with a code', () => {
   })
 })
 
-it('every kind of mail has a subject and a text in both languages, and only the reader’s address', () => {
+it('every kind of mail has its own subject and text in both languages, and shows no address except the recipient’s', () => {
   for (const language of ['fr', 'en'] as const) {
     const texts = mailKinds.map(kind => {
       const mail = { kind, address: 'reader@example.com', ...(isNoticeKind(kind) ? {} : { code }) }
@@ -89,7 +89,7 @@ describe('the product and the contact', () => {
     for (const { text } of texts({ language })) expect(text).toContain('Example')
   })
 
-  it('are not searched for placeholders', () => {
+  it('are inserted as they are, even if they contain a placeholder', () => {
     for (const { subject, text } of texts({ product: '{code}', contact: '{token}' })) {
       expect(`${subject}\n${text}`).toContain('{code}')
       expect(text).toContain('{token}')
@@ -115,7 +115,7 @@ describe('the product and the contact', () => {
 describe('a template', () => {
   const placeholders = '{code}|{token}|{link}|{email}|{minutes}|{notice}|{other}'
 
-  it('replaces the built-in text, is filled in once, and keeps unknown placeholders', () => {
+  it('replaces the built-in text; its placeholders are filled in once, and unknown placeholders stay', () => {
     const own = templates({ 'reset.txt': placeholders })
     const { subject, text } = compose(
       { kind: 'reset', address: '{token}@example.com', code },

@@ -64,7 +64,7 @@ async function scripted(...script: Parameters<typeof startScriptedServer>) {
 const refusal = (responseCode: number, text = 'no') => Object.assign(new Error(text), { responseCode })
 
 describe('a mail', () => {
-  it('arrives unchanged with one recipient, and no value can add a header', async () => {
+  it('arrives unchanged with one recipient, and a line break in the subject adds no header', async () => {
     const { port, received } = await mailServer()
     await sender(`smtp://127.0.0.1:${port}`).send(mail(), never())
     const [{ from, to, parsed, raw }] = (await received(1)) as [
@@ -99,7 +99,7 @@ describe('a mail', () => {
     expect(lines[0]).toBe('EHLO gw.example.com')
   })
 
-  it('is printed with its code if the server is the log', async () => {
+  it('is written to the log with its code if the server is "log"', async () => {
     const printed: string[] = []
     const output = new Writable({
       write(chunk, _encoding, written) {
@@ -151,7 +151,7 @@ describe('a mail', () => {
 })
 
 describe('encryption', () => {
-  it('is optional on loopback, and is not used with ?tls=off', async () => {
+  it('is used on loopback if the server offers it, and never with ?tls=off', async () => {
     const { port, received } = await mailServer()
     await sender(`smtp://localhost:${port}`).send(mail(), never())
     await sender(`smtp://127.0.0.1:${port}?tls=off`).send(mail(), never())
@@ -161,7 +161,7 @@ describe('encryption', () => {
     expect((await plain.received(1))[0]?.secure).toBe(false)
   })
 
-  it('fails with an untrusted certificate before a mail or a password is sent', async () => {
+  it('fails if the certificate is untrusted, before a password or a mail is sent', async () => {
     const auths: unknown[] = []
     const onAuth = (auth: object, _: unknown, done: (error: null, response: { user: string }) => void) => {
       auths.push(auth)
@@ -183,7 +183,7 @@ describe('encryption', () => {
     expect([auths, implicit.mails, starttls.mails]).toEqual([[], [], []])
   })
 
-  it('is not skipped if it is required but not offered', async () => {
+  it('fails if it is required but the server does not offer it; no password or mail is sent', async () => {
     const { port, lines } = await scripted(event => (event === 'STARTTLS' ? '502 no' : undefined))
     const strict = { ...server(`smtp://me:secret@127.0.0.1:${port}`), tls: 'starttls' } as const
     const failure = await createSmtpSender(strict, 1)
@@ -195,7 +195,7 @@ describe('encryption', () => {
 })
 
 describe('a failure', () => {
-  it('is reported as a failure of the name or of the connection', async () => {
+  it('names the step "name" for an unknown host, and "connect" for a refused connection', async () => {
     expect(await failureOf('smtp://nowhere.invalid:25?tls=off')).toMatchObject({ step: 'name' })
     const { port, close } = await startScriptedServer(() => undefined)
     await close()
@@ -216,7 +216,7 @@ describe('a failure', () => {
     expect(lines.map(line => line.split(' ')[0])).toEqual(['EHLO'])
   })
 
-  it('of the login shows only the reply codes, because a server may repeat the password', async () => {
+  it('during login shows only the reply codes, because a server may repeat the password in its text', async () => {
     const { port } = await mailServer({
       onAuth: ({ password }, _, done) => done(refusal(535, `5.7.8 wrong: ${password}`)),
     })
@@ -269,7 +269,7 @@ describe('a failure', () => {
     await sender(`smtp://127.0.0.1:${port}`).send(mail(), never())
   })
 
-  it('is reported at the deadline if the server sends single bytes', async () => {
+  it('is reported at the deadline if the server sends its reply byte by byte without end', async () => {
     const { port } = await scripted((event, _, socket) => {
       if (event !== 'EHLO') return undefined
       const timer = setInterval(() => socket.write('2'), 5)

@@ -1,4 +1,4 @@
-// The page that Prometheus scrapes, with metrics that are counted without a gateway.
+// Tests the page that Prometheus scrapes. The tests count events directly, without a running gateway.
 import { describe, expect, it } from 'vitest'
 import { mergedText } from '../../../src/observability/metrics/exposition.ts'
 import { createMetrics, type Metrics } from '../../../src/observability/metrics/metrics.ts'
@@ -37,7 +37,7 @@ describe('requests', () => {
     expect(page.sum('http_requests_total')).toBe(4)
   })
 
-  it('are counted by their exact status if it is known, otherwise by its class', async () => {
+  it('are counted by their exact status if it is a standard one, otherwise by a class such as "2xx"', async () => {
     const metrics = create()
     for (const status of [200, 299, 298, 418, 499, 599, 599, 999])
       metrics.requests.count({ ...request, status })
@@ -48,7 +48,7 @@ describe('requests', () => {
     expect(page.value('http_request_duration_seconds_count', { route: 'a' })).toBe(8)
   })
 
-  it('without a route share a series with a route that is named "none"', async () => {
+  it('without a route are counted under "none", like requests of a route named "none"', async () => {
     const metrics = create()
     metrics.requests.count({ ...request, route: undefined })
     metrics.requests.count({ ...request, route: 'none' })
@@ -82,7 +82,7 @@ describe('reloads', () => {
     expect((await read(metrics)).value('peage_config_last_reload_successful')).toBe(1)
   })
 
-  it('keep all counts, and add the open streams of the old and the new gateway', async () => {
+  it('keep all counts, and the open streams of the old and the new gateway are added up', async () => {
     const metrics = create()
     const gateway = (target: string, streams: number) => ({
       targets: () => [{ upstream: 'app', target, isHealthy: true }],
@@ -110,22 +110,25 @@ describe('a target that an upstream contains twice', () => {
   it.each([
     [true, false],
     [false, true],
-  ])('is one series, which is healthy if one of the two is healthy (%s, %s)', async (...well) => {
-    const metrics = create()
-    metrics.register({
-      targets: () => well.map(isHealthy => ({ upstream: 'app', target: 'http://one', isHealthy })),
-      openStreams: () => ({ web_socket: 0, event_stream: 0 }),
-      pendingRevocations: () => 0,
-      isChangeFeedFresh: () => false,
-    })
-    const page = await read(metrics)
-    expect(page.value('peage_upstream_healthy', { upstream: 'app', target: 'http://one' })).toBe(1)
-    expect(page.value('peage_change_feed_trusted')).toBe(0)
-  })
+  ])(
+    'is one series, which reports healthy if at least one of the two entries is healthy (%s, %s)',
+    async (...well) => {
+      const metrics = create()
+      metrics.register({
+        targets: () => well.map(isHealthy => ({ upstream: 'app', target: 'http://one', isHealthy })),
+        openStreams: () => ({ web_socket: 0, event_stream: 0 }),
+        pendingRevocations: () => 0,
+        isChangeFeedFresh: () => false,
+      })
+      const page = await read(metrics)
+      expect(page.value('peage_upstream_healthy', { upstream: 'app', target: 'http://one' })).toBe(1)
+      expect(page.value('peage_change_feed_trusted')).toBe(0)
+    },
+  )
 })
 
 describe('several processes', () => {
-  it('share one page, which adds counts and shows a good state only if all processes have it', async () => {
+  it('share one page, which adds up counts and reports a good state only if all processes report it', async () => {
     const [one, two] = [create(), create()]
     const gateway = (isHealthy: boolean, pending: number) => ({
       targets: () => [{ upstream: 'app', target: 'http://one', isHealthy }],
@@ -142,7 +145,7 @@ describe('several processes', () => {
     one.counters.countReload('success')
     two.counters.countReload('refused')
 
-    // Processes exchange the metrics as JSON.
+    // Processes exchange their metrics as JSON, so the test converts them too.
     const gathered = await Promise.all([one, two].map(metrics => metrics.gather()))
     const page = readPage(await mergedText(JSON.parse(JSON.stringify(gathered))))
     expect(page.value('http_requests_total', { route: 'a', method: 'GET', status: '200' })).toBe(3)
@@ -166,7 +169,7 @@ describe('several processes', () => {
 })
 
 describe('the process', () => {
-  it('shows its CPU, memory and event loop, and no series that come and go', async () => {
+  it('shows its CPU, memory and event loop, and only series that always exist', async () => {
     const { series } = await read(create())
     const names = new Set([...series.keys()].map(id => id.replace(/\{.*/, '')))
     for (const name of [

@@ -1,4 +1,4 @@
-// Reads the environment variables of OpenTelemetry, which switch traces on or off or are invalid.
+// The OpenTelemetry environment variables switch traces on or off. Invalid values are reported.
 import { describe, expect, it } from 'vitest'
 import { readLimited } from '../../../src/config/read-file.ts'
 import { readTracing as readTracingWith } from '../../../src/observability/tracing/open.ts'
@@ -96,7 +96,7 @@ describe('tracing', () => {
     ['a=€', 'entry 1 has a value with characters that are not allowed in a header'],
     ['a=%E2%82%AC', 'entry 1 has a value with characters that are not allowed in a header'],
     ['Content-Length=5', 'entry 1 sets the header content-length, which the gateway sets itself'],
-  ])('refuses the headers %j, which cannot be sent', (headers, message) => {
+  ])('refuses the headers %j, because they cannot be sent', (headers, message) => {
     for (const name of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'])
       expect(readTracing({ ...endpoint, [name]: headers })).toEqual({ problems: [`${name}: ${message}`] })
   })
@@ -116,7 +116,7 @@ describe('tracing', () => {
     [{ OTEL_EXPORTER_OTLP_TIMEOUT: '10s' }, 'is not a number; the default is used'],
     [{ OTEL_BSP_MAX_QUEUE_SIZE: 'many' }, 'is not a number; the default is used'],
     [{ OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd' }, 'is not gzip or none; traces are sent without compression'],
-  ])('warns about %j, which the SDK ignores', (env, message) => {
+  ])('warns that the SDK ignores the value in %j', (env, message) => {
     expect(readTracing({ ...endpoint, ...env } as Record<string, string>).traces?.warnings).toEqual([
       `${Object.keys(env)[0]}: ${message}`,
     ])

@@ -1,4 +1,4 @@
-// The log counts the spans that did not fit into the queue of the SDK.
+// The log shows how many spans did not fit into the queue of the SDK.
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { afterEach, expect, it, vi } from 'vitest'
@@ -10,7 +10,7 @@ afterEach(() => {
   vi.unstubAllEnvs()
 })
 
-it('the log counts every dropped span, also between two log lines', async () => {
+it('each log line includes all spans dropped since the previous log line', async () => {
   const collector = await startCollector()
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
   vi.stubEnv('OTEL_BSP_MAX_QUEUE_SIZE', '2')
@@ -35,7 +35,7 @@ it('the log counts every dropped span, also between two log lines', async () => 
   for (let round = 0; round < 4; round += 1) await end(10)
   expect(reasons).toEqual([expect.stringMatching(/^Dropped \d+ spans/)])
   vi.advanceTimersByTime(61_000)
-  // The SDK warns when a span fits into the queue again. Until then, it drops and counts spans.
+  // The SDK logs its warning only when a span fits into the queue again, so more spans are ended until it does.
   while (reasons.length < 2) await end(1)
   await tracing.close(2_000)
   const counts = reasons.map(reason => Number(/^Dropped (\d+) spans/.exec(reason)?.[1]))

@@ -1,4 +1,4 @@
-// Summaries of SQL statements contain only operations and tables.
+// The summary of an SQL statement contains only its operations and tables.
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
@@ -25,7 +25,7 @@ it.each([
   expect(summaryOf(text)).toBe(summary)
 })
 
-it('no summary contains a literal of a statement in src/', () => {
+it('the summary of every SQL statement in src/ contains no literal', () => {
   const src = fileURLToPath(new URL('../../../src', import.meta.url))
   const stores = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(name =>
     /-store\.ts$/.test(name),

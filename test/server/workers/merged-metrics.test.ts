@@ -27,13 +27,13 @@ it('merged metrics keep the counters but not the gauges of a hundred exited work
     const page = readPage(await mergedText(all))
     pages.push(page.value('requests'))
     expect(page.value('open')).toBe(6)
-    // The memory for exited workers is bounded, however many there are.
+    // The number of merged pages, and so the memory, does not grow with the number of exited workers.
     expect(all.length).toBeLessThan(15)
   }
   expect(pages).toEqual(Array.from({ length: 100 }, (_, index) => (index + 1) * 11))
 })
 
-it('families that were not requested keep their previous values', async () => {
+it('if a worker sends only some metric families, the other families keep their previous values', async () => {
   const counts = createMergedMetrics()
   await counts([{ pid: 1, families: said(10, 5) }])
   const page = readPage(await mergedText(await counts([{ pid: 1, families: said(11, 0).slice(0, 1) }])))

@@ -1,4 +1,4 @@
-// Calls between the primary and a worker, with a reply, with a late reply, or without a peer.
+// Calls between the primary and a worker. The reply arrives, comes too late, or the channel is closed.
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, expect, it } from 'vitest'
 import { createRpcChannel, type IpcChannel } from '../../../src/server/workers/rpc.ts'
@@ -33,7 +33,7 @@ function pair() {
   return createRpcChannel<Asked>(over(port1), {})
 }
 
-it('each call gets its own reply in any order', async () => {
+it('each call gets its own reply, and a call without a reply returns undefined after its time limit', async () => {
   const line = pair()
   const late = line.call('never', 200)
   const sums = await Promise.all([1, 2, 3].map(number => line.call('sum', 5_000, number, 10)))

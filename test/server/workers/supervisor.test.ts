@@ -1,4 +1,4 @@
-// A worker slot: how long it stays empty, and which worker may fill it.
+// A worker slot: how long it stays empty after an exit, and which worker may fill it.
 import pino from 'pino'
 import { expect, it } from 'vitest'
 import type { Config } from '../../../src/config/sections/schema.ts'
@@ -7,7 +7,7 @@ import type { WorkerApi } from '../../../src/server/workers/protocol.ts'
 import type { RpcChannel } from '../../../src/server/workers/rpc.ts'
 import { createWorkerSlot, nextDelay } from '../../../src/server/workers/supervisor.ts'
 
-it('an exited worker is replaced after 100 ms, which doubles with each exit up to 10 s', () => {
+it('an exited worker is replaced after 100 ms; this delay doubles with each exit up to 10 s', () => {
   const delays: number[] = []
   for (let delay = 0; delays.length < 9; delays.push(delay)) delay = nextDelay(delay, 500)
   expect(delays).toEqual([100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000])
@@ -18,7 +18,10 @@ it('the delay starts again at 100 ms after a worker served for 30 s', () => {
   expect(nextDelay(10_000, 30_000)).toBe(100)
 })
 
-/** Opens a slot while the configuration is reloaded. @param replies replies of its worker by the name of the call */
+/**
+ * Opens a slot while the configuration is reloaded.
+ * @param replies the replies of the worker, by call name
+ */
 async function openDuringReload(replies: Record<string, unknown>) {
   const [before, after] = [{}, {}] as Config[]
   let active = before
