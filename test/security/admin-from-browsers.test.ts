@@ -1,4 +1,4 @@
-// A web page in an operator's browser must not control the admin listener, on loopback or elsewhere.
+// A web page in an operator's browser must not be able to use the admin listener, on loopback or any other address.
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLoopback } from '../../src/admin/cross-site.ts'
@@ -7,7 +7,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 
 type Headers = Record<string, string | string[]>
 
-/** Sends any headers. `fetch` does not allow to set all of these. */
+/** Uses `node:http`, because `fetch` does not let you set `Host`, `Origin` and some other headers. */
 function send(base: string, method: string, path: string, headers: Headers, body?: string) {
   const { hostname, port } = new URL(base)
   return new Promise<{ status: number; code: unknown; cors: unknown }>((resolve, reject) => {
@@ -43,8 +43,8 @@ describe('the admin listener on loopback', () => {
 
   it.each<[string, (own: string) => Headers]>([
     ['another site', () => ({ origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' })],
-    ['another site, only with an Origin', () => ({ origin: 'https://evil.example' })],
-    ['another site, without an Origin', () => ({ 'sec-fetch-site': 'cross-site' })],
+    ['another site, with an Origin but no Sec-Fetch-Site', () => ({ origin: 'https://evil.example' })],
+    ['another site, with Sec-Fetch-Site but no Origin', () => ({ 'sec-fetch-site': 'cross-site' })],
     [
       'another port of the same machine',
       () => ({ origin: 'http://127.0.0.1:1', 'sec-fetch-site': 'same-site' }),
@@ -58,7 +58,7 @@ describe('the admin listener on loopback', () => {
         'sec-fetch-site': 'same-origin',
       }),
     ],
-    ['a name that resolves to loopback, without other headers', own => ({ host: `evil.example:${own}` })],
+    ['a name that resolves to loopback, with only its Host', own => ({ host: `evil.example:${own}` })],
     ['a name that only begins like loopback', own => ({ host: `127.0.0.1.evil.example:${own}` })],
     ['a name that only ends like loopback', own => ({ host: `evil-localhost:${own}` })],
   ])('refuses changes and reads from a page of %s, even with the token', async (_, headers) => {
@@ -79,7 +79,7 @@ describe('the admin listener on loopback', () => {
     expect(answer).toEqual({ status: 403, code: 'admin_unauthorized', cors: undefined })
   })
 
-  it('accepts programs under any name of loopback', async () => {
+  it('accepts programs that use any name of loopback as Host', async () => {
     const { port } = new URL(gateway.admin)
     for (const host of [
       `127.0.0.1:${port}`,
@@ -99,7 +99,7 @@ describe('the admin listener on loopback', () => {
     expect((await send(gateway.admin, 'GET', '/admin/v1/users', { authorization, ...own })).status).toBe(200)
   })
 
-  it('accepts health checks and scrapers under any name', async () => {
+  it('accepts requests for health checks and metrics with any Host', async () => {
     for (const host of ['10.1.2.3:8081', 'peage-0.peage.svc', 'evil.example'])
       for (const path of ['/healthz', '/readyz', '/metrics'])
         expect((await send(gateway.admin, 'GET', path, { host })).status).toBe(200)
@@ -107,7 +107,7 @@ describe('the admin listener on loopback', () => {
 })
 
 describe('an admin listener on every address', () => {
-  it('accepts requests under any name, and refuses pages of other sites', async () => {
+  it('accepts requests with any Host, but refuses pages of other sites', async () => {
     const gateway = await startGateway('', undefined, { adminListen: '0.0.0.0:0' })
     const base = gateway.admin.replace('0.0.0.0', '127.0.0.1')
     const authorization = `Bearer ${gateway.adminToken}`

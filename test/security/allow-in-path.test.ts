@@ -1,4 +1,5 @@
-// `allow_in_path` on a public catch-all route allows only what it lists, and never bypasses another route's guards.
+// `allow_in_path` on a public catch-all route allows only the listed kinds of paths, and bypasses no guard of other
+// routes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { alone } from '../support/setups.ts'
@@ -21,7 +22,7 @@ describe('a catch-all route with every allowance, next to a guarded prefix', () 
     return answer
   }
 
-  it('serves no path of the corpus from the guarded prefix', async () => {
+  it('does not give access to the guarded prefix with any path of the corpus', async () => {
     at.upstream.reading = 'lax'
     const answers: RawAnswer[] = []
     for (const attack of corpus.paths) {
@@ -70,23 +71,26 @@ ${names.map(route).join('\n')}
     double_encoding: ['a%2541', '%252f', '%25252541'],
   }
 
-  it.each(names)('%s allows its own paths unchanged and no path of another allowance', async name => {
-    for (const [needs, segments] of Object.entries(needing)) {
-      for (const segment of segments) {
-        upstream.received.length = 0
-        const target = `/${name}/${segment}`
-        const answer = await send(target)
-        if (needs === name) {
-          expect([target, answer?.status, upstream.received[0]?.url]).toEqual([target, 200, target])
-        } else {
-          expectRefusal(answer, 'path_invalid')
-          expect(upstream.received).toEqual([])
+  it.each(names)(
+    '%s forwards the paths that it allows unchanged, and refuses paths that need another allowance',
+    async name => {
+      for (const [needs, segments] of Object.entries(needing)) {
+        for (const segment of segments) {
+          upstream.received.length = 0
+          const target = `/${name}/${segment}`
+          const answer = await send(target)
+          if (needs === name) {
+            expect([target, answer?.status, upstream.received[0]?.url]).toEqual([target, 200, target])
+          } else {
+            expectRefusal(answer, 'path_invalid')
+            expect(upstream.received).toEqual([])
+          }
         }
       }
-    }
-  })
+    },
+  )
 
-  it('double_slash sends duplicate slashes as written and matches without them; other routes merge them', async () => {
+  it('double_slash ignores duplicate slashes for matching, but forwards them; other routes merge them', async () => {
     for (const target of ['//double_slash//x//', '/double_slash///x', '//double_slash/x?y=//z']) {
       upstream.received.length = 0
       expect([(await send(target))?.status, upstream.received[0]?.url]).toEqual([200, target])
@@ -97,13 +101,13 @@ ${names.map(route).join('\n')}
     expect(upstream.received.map(({ url }) => url)).toEqual(['/semicolon/x', '/double_slash/shut/x'])
   })
 
-  it('encoded_slash does not make an encoded slash split segments', async () => {
+  it('with encoded_slash, an encoded slash is part of a segment and does not separate segments', async () => {
     expectRefusal(await send('/encoded_slash%2fx'), 'path_invalid')
     expect((await send('/encoded_slash/a%2fb%2fc'))?.status).toBe(200)
     expectRefusal(await send('/encoded_slash/a%2fb/c'), 'path_invalid')
   })
 
-  it('paths are checked before the method of the route', async () => {
+  it('the allowance of a route is checked before its methods', async () => {
     expectRefusal(await send('/semicolon/a;b', 'POST'), 'method_not_allowed')
     expectRefusal(await send('/semicolon/a.', 'POST'), 'path_invalid')
     expectRefusal(await send('/nowhere/a;b'), 'path_invalid')

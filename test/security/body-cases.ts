@@ -1,4 +1,4 @@
-// More bodies in the style of the corpus: other shapes, other types, and invalid characters in other places.
+// Bodies in addition to the corpus, with other shapes and types, and with invalid characters in other places.
 import { type BodyAttack, corpus, type Expectation } from './corpus.ts'
 
 export const password = '12345678'
@@ -209,7 +209,7 @@ const more: BodyAttack[] = [
   })),
 ]
 
-/** The corpus expects other responses to 100,000 brackets, but a body may have only 64 KiB. */
+/** Bodies of 100,000 brackets get a 413, because the limit is 64 KiB. The corpus expects other responses. */
 const overruled = new Map<string, Expectation>([
   ['body-49', tooLarge],
   ['body-107', tooLarge],

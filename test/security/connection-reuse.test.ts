@@ -1,4 +1,4 @@
-// After a response before the end of a body, no byte of that body becomes a request of the same connection.
+// If the gateway responds before it has read a body, it never treats the rest of that body as a request.
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
@@ -16,7 +16,7 @@ describe('connection reuse', () => {
 `,
   })
 
-  /** Sends a refused request whose body looks like requests, then one more request. */
+  /** Sends a request that is refused and whose body looks like requests. Then sends one more request. */
   async function afterRefusal(target: string, lines: string[], inPieces: boolean) {
     const body = smuggled.repeat(50)
     const connection = new RawConnection(at.gateway.url)
@@ -65,7 +65,7 @@ describe('connection reuse', () => {
   })
 
   it.each(['declared', 'chunked'])(
-    'the connection stays usable after the body if the upstream responds early (%s)',
+    'if the upstream responds before the end of a %s body, the connection is usable after the body',
     async framing => {
       at.upstream.answer = (_, response) => {
         response.writeHead(403, { 'x-upstream': 'yes', 'content-length': '2' }).end('no')
@@ -87,9 +87,12 @@ describe('connection reuse', () => {
   )
 
   it.each([
-    ['while it reads', (request: IncomingMessage, answer: () => void) => request.once('data', answer)],
-    // After 500 ms every buffer on the way is full, and nothing is read from the client.
-    ['without reading', (_: IncomingMessage, answer: () => void) => setTimeout(answer, 500)],
+    [
+      'while it reads the body',
+      (request: IncomingMessage, answer: () => void) => request.once('data', answer),
+    ],
+    // After 500 ms, all buffers between client and upstream are full, so the gateway reads nothing more.
+    ['without reading the body', (_: IncomingMessage, answer: () => void) => setTimeout(answer, 500)],
   ])(
     'the client gets the response of an upstream that responds %s, and can send its next request',
     async (_, when) => {

@@ -1,4 +1,4 @@
-// The attack corpus. The tables in the files next to it add more attacks.
+// Reads the attack corpus. Other files in this folder contain more attacks.
 import { readFileSync } from 'node:fs'
 
 export interface PathAttack {
@@ -53,7 +53,7 @@ export interface WebhookAttack {
   id: string
   url: unknown
   expect: 'accept' | 'reject'
-  /** The step that refuses the URL: saving it, or a delivery to it. */
+  /** The step that refuses the URL: when it is saved, or when something is delivered to it. */
   stage: 'save' | 'delivery'
   why: string
 }
@@ -71,10 +71,10 @@ export const corpus = JSON.parse(
   readFileSync(new URL('corpus/attacks.json', import.meta.url), 'utf8'),
 ) as Corpus
 
-/** The prefix that needs a credential. */
+/** The path prefix of the routes that require a credential. */
 export const guarded = corpus.protected_prefix
 
-/** Replaces `@x65536@` by 65,536 times `A`, and `AAAA…(×100)` by a hundred times `AAAA`. */
+/** Replaces `@x65536@` with 65,536 times `A`, and `AAAA…(×100)` with 100 times `AAAA`. */
 export function expand(text: string): string {
   return text
     .replace(/@x(\d+)@/g, (_, count: string) => 'A'.repeat(Number(count)))

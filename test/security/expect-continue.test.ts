@@ -1,4 +1,4 @@
-// Guards decide before the gateway sends a 100, and every client gets a response (RFC 9110 §10.1.1).
+// Guards decide before the gateway sends "100 Continue", and every client gets a final response (RFC 9110 §10.1.1).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -43,7 +43,7 @@ describe('the Expect header', () => {
     const length = lines.some(line => line.startsWith('Content-Length')) ? [] : ['Content-Length: 5']
     const connection = await opened('POST', target, [...lines, ...length, expects])
     expectRefusal(await connection.answer(), code)
-    // The connection cannot be reused, because the body may or may not follow.
+    // The connection must end, because the gateway cannot know whether the body follows.
     expect(await connection.endsWithin(2_000)).toBe(true)
     connection.close()
     expect(at.upstream.seen).toEqual([])
@@ -62,7 +62,7 @@ describe('the Expect header', () => {
     connection.close()
   })
 
-  it('a request to an endpoint of the gateway keeps its connection', async () => {
+  it('a request to an endpoint of the gateway gets a 100, and its connection stays open', async () => {
     const connection = await opened('POST', '/api/v1/auth/logout', [
       'Content-Length: 2',
       expects.toUpperCase(),
@@ -75,7 +75,7 @@ describe('the Expect header', () => {
     connection.close()
   })
 
-  it('a client that does not wait for the 100 gets its response', async () => {
+  it('a client that sends the body without waiting for the 100 gets its response', async () => {
     const connection = await opened('POST', '/public/x', ['Content-Length: 5', expects])
     connection.write('five!')
     const statuses = (await connection.answers()).map(answer => answer.status)
@@ -90,7 +90,7 @@ describe('the Expect header', () => {
     connection.close()
   })
 
-  it('a 413 for a streamed body follows the 100', async () => {
+  it('a streamed body that is too large gets a 413 after the 100', async () => {
     const connection = await opened('POST', '/limited', ['Transfer-Encoding: chunked', expects])
     expect((await connection.answer())?.status).toBe(100)
     connection.write(chunked('x'.repeat(2_000)))
@@ -109,7 +109,7 @@ describe('the Expect header', () => {
     },
   )
 
-  it('a broken connection to the upstream becomes a 502 after the 100', async () => {
+  it('if the upstream breaks its connection after the 100, the client gets a 502', async () => {
     at.upstream.answer = request => request.socket.destroy()
     const connection = await opened('POST', '/public/x', ['Content-Length: 5', expects])
     expect((await connection.answer())?.status).toBe(100)

@@ -1,4 +1,4 @@
-// Headers that forge or move an identity, or remove the gateway's headers (corpus `headers`).
+// Attacks with headers: forged identities, moved credentials and removed gateway headers (corpus `headers`).
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { describeOverSetups } from '../support/setups.ts'
@@ -29,7 +29,7 @@ describeOverSetups('forged headers', setup => {
     for (const mode of modes) await run(attack, lines, mode)
   })
 
-  /** Creates an API key of the user if the case uses one. In `X-API-Key`, `<VALID>` stands for the key. */
+  /** Creates an API key if the case uses one. In these cases, `<VALID>` stands for the key. */
   async function keyOf({ lines }: HeaderAttack): Promise<string | undefined> {
     if (!lines.some(line => /api.key/i.test(line))) return undefined
     const key = `peage_${'k'.repeat(36)}`
@@ -85,7 +85,7 @@ describeOverSetups('forged headers', setup => {
     expect(at.upstream.seen).toEqual([])
   }
 
-  /** The check for each expectation in the corpus. The invariants cover identity and framing. */
+  /** The check for each expectation text of the corpus. `at.holds` already checks identity and framing. */
   const judges: [string, (answer: RawAnswer, lines: string[]) => void][] = [
     ['dropped', forwardedOnce],
     ['rejected_400 or upstream Host', refusedWith('request_invalid')],
@@ -130,7 +130,7 @@ describeOverSetups('forged headers', setup => {
         forwardedOnce(answer)
         const sent = lines.map(line => line.replace(/^[^:]+: /, ''))
         const told = at.upstream.seen.flatMap(seen => seen.fields.map(([, text]) => text))
-        // The claimed address is also the real address of the client.
+        // `127.0.0.1` may appear, because it is also the real address of the client.
         expect(told.filter(text => sent.includes(text))).toEqual(sent.filter(text => text === '127.0.0.1'))
         expect(received('x-forwarded-for')).toEqual(['127.0.0.1'])
         expect(received('x-forwarded-host')).toEqual(['gw.test'])
@@ -151,7 +151,7 @@ describeOverSetups('forged headers', setup => {
     expect(at.upstream.seen).toEqual([])
   }
 
-  it('more headers than Node keeps by default hide neither the body nor a second credential', async () => {
+  it('a request with more headers than Node keeps by default keeps its body, and a second credential is found', async () => {
     const padding = Array.from({ length: 1_500 }, () => 'a:')
     const answer = await ask(
       at.gateway.url,
@@ -169,7 +169,7 @@ describeOverSetups('forged headers', setup => {
     expectRefusal(ambiguous, 'credentials_ambiguous')
   })
 
-  it('more headers than an upstream keeps do not displace the identity', async () => {
+  it('a request with more headers than an upstream keeps still has its identity headers', async () => {
     const padding = Array.from({ length: 1_500 }, () => 'a:')
     const answer = await ask(
       at.gateway.url,
@@ -179,12 +179,12 @@ describeOverSetups('forged headers', setup => {
   })
 })
 
-/** A chunked body with an identity in its trailers. */
+/** A chunked body whose trailers forge an identity. */
 const trailed = Buffer.concat([
   chunked('AAAAA').subarray(0, -2),
   Buffer.from('X-User-Id: 999999\r\nX_User_Plan: pro\r\nX-Foo: bar\r\n\r\n'),
 ])
 
-it('the corpus is complete', () => {
+it('the corpus has all 59 attacks with headers', () => {
   expect(corpus.headers).toHaveLength(59)
 })

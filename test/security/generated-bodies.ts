@@ -1,15 +1,15 @@
-// The bodies that the corpus describes by a generator call, and their framing.
+// Generates the bodies that the corpus describes by a call such as `@json_pad(65536)`, and their framing headers.
 import { chunked, requestBytes } from './raw-client.ts'
 
-/** The body of a request and the header that frames it. */
+/** The body of a request and the header that states its length or coding. */
 export interface Framed {
   framing: string[]
   body: Buffer
-  /** True if more bytes are declared than sent. */
+  /** True if the header declares more bytes than the body has. */
   withheld: boolean
 }
 
-/** Returns the body of a generator call, or `undefined` for a call that describes how to send requests. */
+/** Returns the body for a generator call. Returns `undefined` for `parallel`, which only describes how to send. */
 export function generated(call: string): Framed | undefined {
   const [, name = '', list = ''] = /^@(\w+)\((.*)\)$/s.exec(call) ?? []
   const argument = Number(list.split(',', 1)[0])

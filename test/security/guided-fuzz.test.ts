@@ -1,4 +1,4 @@
-// The kept inputs of guided fuzzing violate no promise of their targets, and coverage guides the search.
+// Runs the kept inputs of guided fuzzing against their targets. Also tests that coverage guides the search.
 import { describe, expect, it } from 'vitest'
 import type { Coverage } from './fuzz/guided/coverage.ts'
 import { explore, tryOut } from './fuzz/guided/explore.ts'
@@ -7,7 +7,7 @@ import { type Target, Violation } from './fuzz/guided/target.ts'
 import { targets } from './fuzz/guided/targets.ts'
 
 describe('the kept inputs of guided fuzzing', () => {
-  it.each(Object.keys(targets))('violate no promise of %s', async name => {
+  it.each(Object.keys(targets))('violate no promise of the target %s', async name => {
     const target = await (targets[name] as (typeof targets)[string])()
     const inputs = readKept(name)
     try {
@@ -26,7 +26,7 @@ describe('the kept inputs of guided fuzzing', () => {
   })
 })
 
-/** A target that fails for one word of six letters. Each correct letter is new coverage. */
+/** Returns a target that fails if an input contains one word of six letters. Each correct letter reaches new code. */
 function planted(): { target: Target; coverage: Coverage } {
   const word = 'zebras'
   let ran = new Set<number>()
@@ -59,14 +59,14 @@ function planted(): { target: Target; coverage: Coverage } {
 describe('guided fuzzing', () => {
   const plan = { seed: 7, kept: [], within: 60_000, cases: 200_000 }
 
-  it('continues from inputs with new coverage, and shrinks the finding', async () => {
+  it('mutates inputs that reached new code, and shrinks the finding', async () => {
     const { finding, cases } = await explore({ ...planted(), ...plan })
     expect(finding).toMatchObject({ input: 'zebras' })
     expect(finding?.message).toContain('the word was found')
     expect(cases).toBeLessThan(plan.cases)
   })
 
-  it('finds nothing without coverage', async () => {
+  it('does not find the word without coverage', async () => {
     const { target } = planted()
     const blind: Coverage = { take: () => ({ isNew: () => false, learn() {} }) }
     const { finding, cases } = await explore({ target, coverage: blind, ...plan, cases: 20_000 })

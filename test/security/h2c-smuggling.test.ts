@@ -1,4 +1,5 @@
-// h2c smuggling: a proxy that passes on `Upgrade: h2c` becomes a tunnel that bypasses every guard.
+// h2c smuggling: if a proxy forwards `Upgrade: h2c`, its connection becomes a tunnel, and later requests bypass every
+// guard.
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -20,7 +21,7 @@ const upgrades = [
 describe('an upgrade to HTTP/2', () => {
   const at = stage(alone, { catchAll: true })
 
-  it.each(upgrades)('opens no tunnel and is not passed on: %s, %s', async (...lines) => {
+  it.each(upgrades)('opens no tunnel and is not forwarded: %s, %s', async (...lines) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/public/x', lines))
     const answer = await connection.answer()
@@ -31,7 +32,7 @@ describe('an upgrade to HTTP/2', () => {
     )
     expect(passed).toEqual([])
 
-    // Requests that follow are HTTP/1.1 and guarded, or the connection has ended.
+    // The connection either has ended or is still HTTP/1.1, so the gateway refuses these bytes.
     connection.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${requestBytes('GET', guarded)}`)
     const after = await connection.answer('GET', 1_000)
     if (after !== undefined) expectRefusal(after, 'request_invalid')

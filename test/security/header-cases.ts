@@ -1,4 +1,4 @@
-// More headers in the style of the corpus: other aliases, other Connection options, other malformed lines.
+// Headers in addition to the corpus, with other aliases, Connection options and malformed lines.
 import { corpus, type HeaderAttack } from './corpus.ts'
 import { separators } from './spellings.ts'
 

@@ -1,4 +1,4 @@
-// Bodies that are not a JSON object, contain invalid strings, or never end (corpus `bodies`).
+// Attacks with bodies: bodies that are no JSON object, contain invalid strings or never end (corpus `bodies`).
 import { describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { describeOverSetups } from '../support/setups.ts'
@@ -18,13 +18,13 @@ describeOverSetups('hostile bodies', setup => {
   const at = stage(relayed.setup)
   const suite = new BodySuite(at)
 
-  it('have their preconditions: the accounts of the corpus are registered', () => suite.prepare())
+  it('can be sent after the accounts of the corpus are registered', () => suite.prepare())
 
   describe.each(groups(attacks.filter(attack => !isStoreStopped(attack))))('%s', (_, attacks) => {
     it.each(attacks)('$id: $desc', attack => suite.run(attack))
   })
 
-  it('register only free and active users with IDs of the store', async () => {
+  it('create only active users with the plan free, and cannot choose the user ID', async () => {
     const rows = await at.gateway.sql<{ id: number; plan: string; is_active: number; daily_usage: number }>(
       "select id, plan, is_active, daily_usage from users where email like 'm%@example.com' or email like 'ct%'",
     )
@@ -34,7 +34,7 @@ describeOverSetups('hostile bodies', setup => {
     expect(rows.map(row => row.id)).not.toContain(1)
   })
 
-  it('pollute no prototype', () => {
+  it('change no property of Object.prototype', () => {
     const empty = {} as Record<string, unknown>
     expect([empty.plan, empty.isAdmin, empty.email, empty.password, empty.refresh_token]).toEqual(
       Array(5).fill(undefined),
@@ -46,7 +46,7 @@ describeOverSetups('hostile bodies', setup => {
     ['a line feed at its end', 'p48@example.com', '12345678\n', '12345678'],
     ['a 73rd byte', 'p44@example.com', 'a'.repeat(73), 'a'.repeat(74)],
     ['eight spaces', 'p38@example.com', ' '.repeat(8), ' '.repeat(9)],
-  ])('log in only with the whole password, including %s', async (_, email, right, nearly) => {
+  ])('log in only with the whole password, which contains %s', async (_, email, right, nearly) => {
     const login = (given: string) =>
       call(at.gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password: given } })
     expect((await login(nearly)).status).toBe(401)
@@ -54,7 +54,7 @@ describeOverSetups('hostile bodies', setup => {
   })
 
   describe('without the store', () => {
-    it('Postgres is stopped first', () =>
+    it('the next tests have no store, because it is stopped here', () =>
       relayed.relay === undefined ? at.gateway.backing.database.close() : relayed.relay.stop())
 
     it.each(attacks.filter(isStoreStopped))('$id: $desc', attack => suite.run(attack, { storeIsGone: true }))
@@ -76,7 +76,7 @@ describeOverSetups('hostile bodies', setup => {
   })
 })
 
-it('the corpus is complete', () => {
+it('the corpus has all 166 bodies', () => {
   expect(corpus.bodies).toHaveLength(166)
 })
 

@@ -1,4 +1,4 @@
-// The invariants I1 to I5 of the corpus, checked for all requests that upstreams received and all responses.
+// Checks the invariants I1 to I5 of the corpus for requests that the upstream received and for responses.
 import { expect } from 'vitest'
 import type { TestGateway } from '../support/gateway.ts'
 import { canonical, identityNames } from './identity-names.ts'
@@ -7,7 +7,7 @@ import { type RawAnswer, value } from './raw-client.ts'
 import { isUnder, readings } from './readings.ts'
 import { sentences } from './sentences.ts'
 
-/** I5: a refusal of the gateway is French JSON with its code and `no-store`. Returns the code. */
+/** Checks I5: a refusal is JSON with a French text, its code and `no-store`. @returns the error code */
 export function expectRefusal(answer: RawAnswer | undefined, code?: string, method = 'GET'): string {
   if (answer === undefined) throw new Error('no response')
   const said = value(answer, 'x-peage-error') ?? `a ${answer.status} response without X-Peage-Error`
@@ -31,21 +31,21 @@ export function expectRefusal(answer: RawAnswer | undefined, code?: string, meth
   return said
 }
 
-/** The refusal of a malformed request: 400 or 431. The connection closes after it. */
+/** The error codes of malformed requests. The gateway closes the connection after such a refusal. */
 export const closing = new Set(['request_invalid', 'headers_too_large'])
 
 export interface Watched {
   gateway: TestGateway
   upstream: ObservedUpstream
-  /** The plan of every user whose identity may reach the upstream, by ID. */
+  /** The users whose identity may reach the upstream: their plans by user ID. */
   plans: Map<string, string>
-  /** The number of failures (500 `internal`) expected so far. */
+  /** The number of expected 500 responses (`internal`) so far. */
   expectedFailures: number
 }
 
 /**
  * Checks I1 to I3 for the requests in `upstream.seen`, and I4 and I5 for the responses.
- * @param guarded the prefix that needs a credential
+ * @param guarded the path prefix that requires a credential
  */
 export async function expectInvariants(
   watched: Watched,
@@ -68,14 +68,14 @@ export async function expectInvariants(
   }
   // I3: the gateway forwarded every request that the upstream received.
   await expect.poll(() => count(gateway.log, '"decision":"forwarded"')).toBeGreaterThanOrEqual(upstream.count)
-  // I4: no internal error is hidden behind an expected refusal.
+  // I4: the log contains no internal error, except the expected ones.
   if (mayFail) watched.expectedFailures += 1
   expect(count(gateway.log, '"decision":"internal"')).toBeLessThanOrEqual(watched.expectedFailures)
 }
 
 const count = (log: readonly string[], text: string) => log.filter(line => line.includes(text)).length
 
-/** I1: only the gateway's own two headers contain an identity for any upstream, and there are no trailers. */
+/** Checks I1: the only identity headers are the two that the gateway sets, and no trailers arrive. */
 function expectOwnIdentityOnly(seen: Seen, plans: Map<string, string>): void {
   const identity = seen.fields.filter(([name]) => identityNames.has(canonical(name)))
   const [id] = identity.filter(([name]) => name === 'x-user-id').map(([, text]) => text)

@@ -1,5 +1,5 @@
-// A malformed request behind other requests: first their responses arrive complete and in order. Then it is refused,
-// and the connection ends.
+// A client sends a malformed request after other requests. It first gets the responses to the other requests. Then
+// the malformed request is refused, and the connection ends.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { first as certificate, tlsSettings } from '../support/certificates.ts'
 import { newUser } from '../support/client.ts'
@@ -14,7 +14,7 @@ const coding = 'Transfer-Encoding: chunked'
 const post = (lines: string[], body: string | Buffer = 'World', target = '/public/bad') =>
   requestBytes('POST', target, lines, body)
 
-/** The cases that llhttp refuses, from its own tests (test/request/transfer-encoding.md) and others. */
+/** Requests that llhttp refuses. Some are from the tests of llhttp (test/request/transfer-encoding.md). */
 const malformed: [string, Buffer, code?: string][] = [
   ['chunked before another coding', post(['Transfer-Encoding: chunked, deflate'])],
   ['a second Transfer-Encoding', post([coding, 'Transfer-Encoding: deflate'])],
@@ -59,7 +59,7 @@ const before: [string, Buffer, statuses: number[]][] = [
   ['a request to an endpoint of the gateway', requestBytes('GET', '/.well-known/jwks.json'), [200]],
 ]
 
-/** Expects the refusal and then only the end of the connection. */
+/** Expects that the next response is the refusal, and that the connection then ends. */
 async function expectLast(connection: RawConnection, code = 'request_invalid'): Promise<void> {
   const answer = await connection.answer()
   expectRefusal(answer, code)
@@ -86,7 +86,7 @@ routes:
     at.upstream.answer = undefined
   })
 
-  /** The upstream begins its response to the first request. The returned function completes it. */
+  /** Makes the upstream begin its next response with `part`. @returns a function that completes the response */
   function begun(part: string): Promise<() => void> {
     return new Promise(resolve => {
       at.upstream.answer = (_request, response) => {
@@ -98,7 +98,7 @@ routes:
   }
 
   describe.each(malformed)('%s', (_, bytes, code) => {
-    // The tests run concurrently because the gateway waits before it ends a connection.
+    // The gateway waits before it ends a connection, so the tests run concurrently to save time.
     it.concurrent.each(before)('is refused behind %s', async (_, ahead, statuses) => {
       const connection = new RawConnection(at.gateway.url)
       connection.write(Buffer.concat([ahead, bytes]))
@@ -107,7 +107,7 @@ routes:
         expect([answer?.status, answer?.complete]).toEqual([status, true])
       }
       await expectLast(connection, code)
-      // The malformed request and the refused requests before it did not reach the upstream.
+      // Neither the malformed request nor an earlier refused request reached the upstream.
       expect(at.upstream.received.filter(({ url }) => url !== '/public/1')).toEqual([])
     })
 
@@ -126,7 +126,7 @@ routes:
     })
   })
 
-  it('half a head behind a pending response is refused after its timeout', async () => {
+  it('an incomplete head behind a pending response is refused after the timeout for heads', async () => {
     const going = begun('fi')
     const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, Buffer.from('GET /public/bad HTTP/1.1\r\nHo')]))
@@ -136,7 +136,7 @@ routes:
     await expectLast(connection)
   })
 
-  it('a request is refused and its upstream connection closed if its body turns out malformed', async () => {
+  it('if a body is malformed in the middle, the request is refused and its upstream connection closed', async () => {
     let left = false
     const arrived = new Promise<void>(resolve => {
       at.upstream.answer = (request, response) => {
@@ -153,7 +153,7 @@ routes:
     await expect.poll(() => left).toBe(true)
   })
 
-  it('a response that the upstream sends after the refusal is dropped', async () => {
+  it('if the upstream responds after the refusal, its response is dropped', async () => {
     const arrived = new Promise<() => void>(resolve => {
       at.upstream.answer = (request, response) => {
         if (request.url === '/public/1') response.end('first')
@@ -181,7 +181,7 @@ routes:
       200,
     ],
   ])(
-    'a request gets no second response if its body turns out malformed after a response %s',
+    'if a body is malformed in the middle after a response %s, no second response follows',
     async (_, bytes, status) => {
       at.upstream.answer = (_request, response) => response.end('early')
       const connection = new RawConnection(at.gateway.url)
@@ -202,7 +202,7 @@ routes:
     const connection = new RawConnection(at.gateway.url)
     connection.socket.pause()
     connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
-    // The client sends for longer than the gateway reads from a silent connection.
+    // The client sends for 1 s. From a client that sends nothing, the gateway would read for only 500 ms.
     for (let sent = 0; sent < 20; sent += 1) {
       connection.write(Buffer.alloc(65_536, 'x'))
       await new Promise(resolve => setTimeout(resolve, 50))
@@ -213,7 +213,7 @@ routes:
     await expectLast(connection)
   })
 
-  it('a client that reads nothing is cut off, and the upstream connection is closed', async () => {
+  it('a client that reads nothing is disconnected, and the upstream connection is closed', async () => {
     let left = false
     at.upstream.answer = (_request, response) => {
       response.on('close', () => (left = true))
@@ -226,7 +226,7 @@ routes:
     connection.close()
   })
 
-  it('a client that keeps sending is cut off after its refusal', async () => {
+  it('a client that keeps sending after its refusal is disconnected', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
     const closed = new Promise<boolean>(resolve => connection.socket.once('close', () => resolve(true)))
@@ -251,7 +251,7 @@ routes:
 describe('a request that counts against the daily limit', () => {
   const at = stage(alone, { more: '  - { path: /counted, upstream: app, free_daily: true }\n' })
 
-  it('spends no use if its body was malformed before its turn', async () => {
+  it('spends no daily use if it waits behind another request and its body is malformed', async () => {
     const user = await newUser(at.gateway)
     const lines = [`Authorization: Bearer ${user.access}`]
     let goOn = () => {}
@@ -273,12 +273,12 @@ describe('a request that counts against the daily limit', () => {
   it.each([
     ['a bad chunk', [coding], 'zz\r\n'],
     ['a bad chunk after a good chunk', [coding], '5\r\nWorld\r\nzz\r\n'],
-    ['a coding that Node’s parser trims and refuses', ['Transfer-Encoding: chunked\t'], chunked('hello')],
-  ])('spends no use if it arrives in one piece with %s', async (_, framing, body) => {
+    ['a tab after its coding', ['Transfer-Encoding: chunked\t'], chunked('hello')],
+  ])('spends no daily use if it arrives in one piece and has %s', async (_, framing, body) => {
     const user = await newUser(at.gateway)
     const lines = [`Authorization: Bearer ${user.access}`]
     const { status } = (await ask(at.gateway.url, post([...lines, ...framing], body, '/counted'))) ?? {}
-    // Node 24 and later accept the tab.
+    // Node 24 and later accept the tab after `chunked`, so the request may succeed.
     expect([200, 400]).toContain(status)
     const next = await ask(at.gateway.url, requestBytes('GET', '/counted', lines))
     expect(next?.status).toBe(status === 400 ? 200 : 429)

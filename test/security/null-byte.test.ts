@@ -1,4 +1,5 @@
-// NUL ends a string in C but not in other languages. Two servers can therefore read different values.
+// NUL ends a string in C, but not in other languages. Two servers can therefore read different values from one
+// request.
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { expectRefusal } from './invariants.ts'
@@ -22,14 +23,14 @@ describe('a NUL byte', () => {
     expect(at.upstream.seen).toEqual([])
   })
 
-  it('is passed on unchanged if it is encoded in a query', async () => {
+  it('is forwarded unchanged if it is percent-encoded in a query', async () => {
     const answer = await ask(at.gateway.url, requestBytes('GET', '/public/x?a=%00&b=%2500'))
     expect(answer?.status).toBe(200)
     expect(at.upstream.seen.map(({ url }) => url)).toEqual(['/public/x?a=%00&b=%2500'])
     await at.holds([])
   })
 
-  it('is passed on in a body', async () => {
+  it('is forwarded in a body', async () => {
     const answer = await ask(
       at.gateway.url,
       requestBytes('POST', '/public/x', ['Content-Length: 5'], 'a\0b\0c'),

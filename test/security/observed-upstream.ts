@@ -9,27 +9,28 @@ export interface Seen {
   fields: [name: string, value: string][]
   trailers: string[]
   body: Buffer
-  /** Whether the request was received completely. */
+  /** Whether the whole request arrived. */
   complete: boolean
-  /** Whether this upstream, or the nginx in front of it, took the path for the guarded prefix. */
+  /** Whether this upstream, or nginx in front of it, interprets the path as one under the guarded prefix. */
   isSecret: boolean
 }
 
 export interface ObservedUpstream {
   readonly url: string
   readonly seen: Seen[]
-  /** The number of all requests received, complete or cut off. */
+  /** The number of requests received since the start, including incomplete ones. */
   readonly count: number
-  /** How the upstream reads paths: unchanged, or with all lenient rules. */
+  /** How the upstream interprets paths: `plain` literally, `lax` with all lenient rules. */
   reading: 'plain' | 'lax'
-  /** Handles the requests in place of the upstream. */
+  /** If set, handles the requests in place of the default responses. */
   answer: RequestListener | undefined
   close(): Promise<void>
 }
 
 /**
- * @param guarded the prefix of the secret responses
- * @param parsing `lax` accepts framing that RFC 9112 §11 refuses, so that smuggled bytes become requests
+ * Starts an upstream.
+ * @param guarded the path prefix for which the upstream responds with "secret"
+ * @param parsing `lax` accepts framing that RFC 9112 §11 refuses, so smuggled bytes would become requests
  */
 export async function startObservedUpstream(
   guarded: string,
@@ -87,12 +88,12 @@ export async function startObservedUpstream(
   return upstream
 }
 
-/** The location that nginx in front of the upstream chose (see nginx.ts). */
+/** The header in which nginx, in front of the upstream, sends the location that it chose (see nginx.ts). */
 const locationField = 'X-Nginx-Location'
 
 function serve(request: IncomingMessage, response: ServerResponse, secret: boolean): void {
   const caller = request.headers['x-user-id'] ?? 'nobody'
-  // Only the client named here may receive this response. Otherwise the queue of responses is out of order.
+  // Names the client of the request. If another client gets this response, the gateway has mixed up responses.
   const from = request.headers['x-forwarded-for'] ?? 'nowhere'
   response.writeHead(200, { 'content-type': 'text/plain', 'x-upstream': 'yes', 'x-heard-from': from })
   response.end(`${secret ? 'secret' : 'public'} for ${caller}`)

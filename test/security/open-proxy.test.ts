@@ -34,7 +34,7 @@ describe('the gateway as a proxy', () => {
     elsewhere.close()
   })
 
-  it('routes an absolute-form target by its path, and sets its own Host', async () => {
+  it('routes a target such as http://host/path by its path only, and sends the Host of the upstream', async () => {
     const answer = await asked('http://gw.test/public/x?y=1')
     expect(answer?.status).toBe(200)
     const [seen] = at.upstream.seen

@@ -1,4 +1,4 @@
-// Requests that are too large are refused in time, and the client receives the refusal (RFC 9112 §9.6).
+// Requests that are too large are refused, and the client can read the refusal before a reset (RFC 9112 §9.6).
 import { request as httpRequest } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
@@ -33,7 +33,7 @@ describe('oversized requests', () => {
 
   describe.each(bodies)('2 MiB, %s', (_, bytes) => {
     it.each(paths)(
-      '%s refuses a client that reads after sending with a 413, and keeps the connection',
+      '%s sends a 413 that a client can read after sending the body, and the connection stays open',
       async path => {
         const connection = new RawConnection(at.gateway.url)
         connection.socket.pause()
@@ -51,7 +51,7 @@ describe('oversized requests', () => {
       ['Connection: close', ['Connection: close']],
       ['Expect', ['Expect: 100-continue']],
       ['Expect and close', ['Expect: 100-continue', 'Connection: close']],
-    ])('the client receives a 413 before the connection ends, with %s', async (_, lines) => {
+    ])('with %s, the client receives a 413 before the connection ends', async (_, lines) => {
       for (let round = 0; round < 5; round++) {
         for (const path of ['/api/v1/auth/login', '/limited']) {
           const connection = new RawConnection(at.gateway.url)
@@ -60,7 +60,7 @@ describe('oversized requests', () => {
           )
           connection.socket.pause()
           const sent = await Promise.race([connection.writeAll(bytes(path, lines)), broken])
-          // Everything was accepted. A reset would have discarded the response.
+          // The server accepted all bytes. A reset would have discarded the response.
           expect(sent).toBe(true)
           connection.socket.resume()
           expectRefusal(await connection.finalAnswer(), 'body_too_large')
@@ -82,7 +82,7 @@ describe('oversized requests', () => {
   })
 
   it.each(['declared', 'chunked'])(
-    'a client library that is still sending (%s) receives a 413',
+    'a client library receives a 413 while it is still sending a %s body',
     async framing => {
       for (const keepAlive of [true, false]) {
         const heard = await new Promise<number | undefined>((resolve, reject) => {
@@ -119,27 +119,30 @@ describe('oversized requests', () => {
     { lines: ['Connection: close'] },
     { lines: [expects] },
     { lines: [expects, 'Connection: close'] },
-  ])('the client can send the rest after the response without a reset, with $lines', async ({ lines }) => {
-    const body = Buffer.alloc(8 * mebibyte, 0x20)
-    const connection = new RawConnection(at.gateway.url)
-    const broken = new Promise<string>(resolve =>
-      connection.socket.once('error', error => resolve(error.message)),
-    )
-    const length = `Content-Length: ${body.length}`
-    connection.write(requestBytes('POST', '/api/v1/auth/login', [...lines, length]))
-    expectRefusal(await connection.answer(), 'body_too_large')
-    const sent = (async () => {
-      for (let at = 0; at < body.length; at += 65_536) {
-        connection.write(body.subarray(at, at + 65_536))
-        await new Promise(resolve => setImmediate(resolve))
-      }
-      return 'all of it'
-    })()
-    expect(await Promise.race([sent, broken])).toBe('all of it')
-    connection.close()
-  })
+  ])(
+    'the client can send the rest of the body after the response without a reset, with $lines',
+    async ({ lines }) => {
+      const body = Buffer.alloc(8 * mebibyte, 0x20)
+      const connection = new RawConnection(at.gateway.url)
+      const broken = new Promise<string>(resolve =>
+        connection.socket.once('error', error => resolve(error.message)),
+      )
+      const length = `Content-Length: ${body.length}`
+      connection.write(requestBytes('POST', '/api/v1/auth/login', [...lines, length]))
+      expectRefusal(await connection.answer(), 'body_too_large')
+      const sent = (async () => {
+        for (let at = 0; at < body.length; at += 65_536) {
+          connection.write(body.subarray(at, at + 65_536))
+          await new Promise(resolve => setImmediate(resolve))
+        }
+        return 'all of it'
+      })()
+      expect(await Promise.race([sent, broken])).toBe('all of it')
+      connection.close()
+    },
+  )
 
-  it('a client that sends without end is cut off', async () => {
+  it('a client that sends a body without end is disconnected', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/api/v1/auth/login', [...fields, 'Content-Length: 10737418240']))
     expectRefusal(await connection.answer(), 'body_too_large')

@@ -5,13 +5,13 @@ import { corpus, guarded, type PathAttack } from './corpus.ts'
 import { ask, type RawAnswer, requestBytes, value } from './raw-client.ts'
 import { stage } from './stage.ts'
 
-/** Targets that all get one status code. `targets` are separated by white space. */
+/** Expects one status code for several targets. White space separates the targets in `targets`. */
 const all = (status: number, targets: string, ...others: string[]) =>
   [...targets.trim().split(/\s+/), ...others].map((target): [string, number[]] => [target, [status]])
 
-/** The kinds of the corpus in other spellings. */
+/** More targets of the same kinds as in the corpus. */
 const more: [target: string, statuses: number[]][] = [
-  // The guarded prefix in every spelling.
+  // The guarded prefix in many spellings.
   ...all(
     401,
     `
@@ -52,7 +52,7 @@ const more: [target: string, statuses: number[]][] = [
     '/public/x\\..\\..\\api/v1/private',
     '/api/v1/private. ',
   ),
-  // Broken, overlong, or not UTF-8.
+  // Escapes and bytes that are broken, overlong or not UTF-8.
   ...all(
     400,
     `
@@ -75,7 +75,7 @@ const more: [target: string, statuses: number[]][] = [
     `,
     'http://gw.test\\@evil.example/public',
   ),
-  // Unambiguous public paths. They must not be refused.
+  // Public paths with only one interpretation, which must be accepted.
   ...all(
     200,
     `
@@ -98,7 +98,7 @@ const attacks: PathAttack[] = [
   })),
 ]
 
-/** The corpus refuses these. Péage merges duplicate slashes, and the resulting path is public. */
+/** The corpus expects a refusal here. Péage accepts the path: after merging duplicate slashes, it is public. */
 const acceptedAnyway = new Map([['rewrite-escape-10', 200]])
 
 describe.each([
@@ -107,7 +107,9 @@ describe.each([
 ])('a guarded prefix %s', (_, catchAll) => {
   const at = stage(alone, { catchAll })
 
-  /** The catch-all route may serve everything except the guarded prefix. I2 checks the resulting path. */
+  /**
+   * The allowed status codes. A catch-all route may serve paths that are otherwise unknown; `at.holds` checks them.
+   */
   const allowed = (attack: PathAttack) => [
     ...attack.allowed_status,
     ...(catchAll && attack.allowed_status.includes(404) ? [200] : []),
@@ -131,7 +133,7 @@ describe.each([
       await at.holds([answer])
     })
 
-    it('is not reached by methods other than GET', async () => {
+    it('is not reached by other methods than GET without a credential', async () => {
       at.upstream.reading = reading
       const heard: RawAnswer[] = []
       for (const [index, attack] of attacks.entries()) {
@@ -145,7 +147,7 @@ describe.each([
     })
   })
 
-  it('is reached with a credential in every spelling that is not refused', async () => {
+  it('is reached with a credential in each spelling that gets a 401 without one', async () => {
     at.upstream.reading = 'lax'
     const credential = [`Authorization: Bearer ${at.user.access}`]
     const spellings = attacks.filter(attack => attack.allowed_status.join() === '401')
@@ -163,7 +165,7 @@ describe.each([
   })
 })
 
-it('the corpus is complete', () => {
+it('the corpus has all 94 paths', () => {
   expect(corpus.paths).toHaveLength(94)
   expect(corpus.paths.every(attack => attack.raw_target !== '' && guarded.startsWith('/'))).toBe(true)
 })

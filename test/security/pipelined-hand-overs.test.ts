@@ -1,4 +1,4 @@
-// Upgrades and CONNECT behind pending requests: the earlier requests get their responses, then a 400 follows.
+// A client sends an upgrade or CONNECT behind pending requests. It gets their responses first, and then a 400.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { first, tlsSettings } from '../support/certificates.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -7,9 +7,9 @@ import { accepted, handshake } from '../support/web-sockets.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from '../upstream/scripted-upstream.ts'
 import { RawConnection, requestBytes, value } from './raw-client.ts'
 
-/** More bytes than one write accepts or a queue holds. */
+/** More bytes than one write or one queue can hold. */
 const large = Buffer.alloc(4 * 1024 * 1024, 'x')
-/** More bytes than the sockets on the way buffer. */
+/** More bytes than all sockets between upstream and client can buffer. */
 const huge = Buffer.alloc(32 * 1024 * 1024, 'x')
 
 const behind: [string, Buffer][] = [
@@ -18,7 +18,7 @@ const behind: [string, Buffer][] = [
   ['a CONNECT', Buffer.from('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n')],
 ]
 
-/** Expects a separate refusal and the end of the connection. */
+/** Expects that the next response is a 400, and that the connection then ends. */
 async function expectRefusedLast(connection: RawConnection): Promise<void> {
   const refusal = await connection.answer()
   expect([refusal?.status, refusal && value(refusal, 'x-peage-error')]).toEqual([400, 'request_invalid'])
@@ -65,7 +65,7 @@ routes:
     await sockets?.close()
   })
 
-  /** The upstream begins its response to the first request. The returned function completes it. */
+  /** Makes the upstream begin its next response. @returns a function that completes the response */
   function begun(): Promise<() => void> {
     return new Promise(resolve => {
       upstream.answer = (_request, response) => {
@@ -80,7 +80,7 @@ routes:
   }
 
   describe.each(behind)('%s behind a pending request', (_, bytes) => {
-    it('is refused after a large response, which arrives completely', async () => {
+    it('is refused only after the large response to the earlier request has arrived completely', async () => {
       upstream.answer = (_request, response) => {
         upstream.answer = undefined
         response.end(large)
@@ -93,7 +93,7 @@ routes:
       connection.close()
     })
 
-    it('is refused after a response that had begun, and is not forwarded', async () => {
+    it('is refused after the response that had begun, and never reaches an upstream', async () => {
       const [requests, heads] = [upstream.received.length, sockets.heads]
       const going = begun()
       const connection = new RawConnection(gateway.url)
@@ -110,22 +110,25 @@ routes:
     it.each([
       ['ends', (connection: RawConnection) => connection.socket.end()],
       ['breaks', (connection: RawConnection) => connection.close()],
-    ])('is dropped with the upstream connection when the client %s its connection', async (_, leave) => {
-      const going = begun()
-      const connection = new RawConnection(gateway.url)
-      connection.write(Buffer.concat([requestBytes('GET', '/public/1'), bytes, Buffer.from('early')]))
-      await going
-      await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
-      leave(connection)
-      await expect.poll(() => left, { timeout: 700 }).toBe(1)
-      connection.close()
-    })
+    ])(
+      'is dropped when the client %s its connection, and the upstream connection is closed',
+      async (_, leave) => {
+        const going = begun()
+        const connection = new RawConnection(gateway.url)
+        connection.write(Buffer.concat([requestBytes('GET', '/public/1'), bytes, Buffer.from('early')]))
+        await going
+        await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
+        leave(connection)
+        await expect.poll(() => left, { timeout: 700 }).toBe(1)
+        connection.close()
+      },
+    )
   })
 
-  it('a client that reads nothing is cut off, even with an upgrade behind its request', async () => {
+  it('a client that reads nothing is disconnected, even if an upgrade follows its request', async () => {
     upstream.answer = (_request, response) => {
       upstream.answer = undefined
-      // The response cannot be complete, because the buffers on the way are too small.
+      // Counts every close. The response cannot be complete, because it exceeds all buffers up to the client.
       response.on('close', () => {
         left += 1
       })
@@ -138,7 +141,7 @@ routes:
     connection.close()
   })
 
-  it('the refusal of an upgrade reaches a client that is still sending the body', async () => {
+  it('a client that is still sending a body receives the refusal of its upgrade', async () => {
     const going = begun()
     const lines = ['Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${large.length}`]
     const connection = new RawConnection(gateway.url)
@@ -185,7 +188,7 @@ routes:
       connection.close()
     })
 
-    it('arrive before later bytes', async () => {
+    it('reach the upstream before later bytes', async () => {
       let heard = ''
       let goOn = () => {}
       sockets.script = socket => {
@@ -212,7 +215,7 @@ routes:
       connection.close()
     })
 
-    it('do not keep the refusal from the client, however many they are', async () => {
+    it('do not prevent a guard’s refusal from reaching the client, even if they are many', async () => {
       const connection = new RawConnection(gateway.url)
       connection.write(requestBytes('GET', '/guarded', handshake, large.subarray(0, 1024 * 1024)))
       const sent = connection.writeAll(large)
@@ -223,7 +226,7 @@ routes:
       connection.close()
     })
 
-    it('do not keep the refusal from a client that keeps sending', async () => {
+    it('do not prevent the upstream’s refusal from reaching a client that keeps sending', async () => {
       const body = 'x'.repeat(3_000_000)
       sockets.script = socket =>
         socket.write(`HTTP/1.1 418 Teapot\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
@@ -241,22 +244,25 @@ routes:
 })
 
 describe('a drain', () => {
-  it.each(behind)('cuts off %s that is still waiting at the end of the drain timeout', async (_, bytes) => {
-    const upstream = await startUpstream()
-    upstream.answer = (_request, response) => response.writeHead(200).write('without end')
-    const gateway = await startGateway(
-      `upstreams: { app: { targets: ['${upstream.url}'] } }
+  it.each(behind)(
+    'ends at its timeout and closes the connection if %s still waits behind a request',
+    async (_, bytes) => {
+      const upstream = await startUpstream()
+      upstream.answer = (_request, response) => response.writeHead(200).write('without end')
+      const gateway = await startGateway(
+        `upstreams: { app: { targets: ['${upstream.url}'] } }
 routes: [{ path: /*, upstream: app, auth: none }]
 `,
-      undefined,
-      { drainTimeout: '500ms' },
-    )
-    const connection = new RawConnection(gateway.url)
-    connection.write(Buffer.concat([requestBytes('GET', '/1'), bytes]))
-    await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
-    await gateway.stop()
-    expect(await connection.endsWithin(500)).toBe(true)
-    connection.close()
-    await upstream.close()
-  })
+        undefined,
+        { drainTimeout: '500ms' },
+      )
+      const connection = new RawConnection(gateway.url)
+      connection.write(Buffer.concat([requestBytes('GET', '/1'), bytes]))
+      await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
+      await gateway.stop()
+      expect(await connection.endsWithin(500)).toBe(true)
+      connection.close()
+      await upstream.close()
+    },
+  )
 })

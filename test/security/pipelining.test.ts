@@ -1,4 +1,4 @@
-// Many pipelined requests on one connection (RFC 9112 §9.3.2) must not fill the memory or block the event loop.
+// Many pipelined requests on one connection (RFC 9112 §9.3.2) must not fill the memory or block other clients.
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
@@ -8,7 +8,7 @@ import { stage } from './stage.ts'
 describe('pipelined requests', () => {
   const at = stage(alone)
 
-  // All bytes are in one write, so that the later bytes are read before the first response.
+  // One write contains all bytes, so the gateway reads the last bytes before it sends the first response.
   it.each([
     ['an invalid chunk', requestBytes('POST', '/nowhere', ['Transfer-Encoding: chunked'], 'zz\r\n')],
     [
@@ -16,17 +16,20 @@ describe('pipelined requests', () => {
       Buffer.concat([requestBytes('GET', '/nowhere'), Buffer.from('?\r\n\r\n')]),
     ],
     [
-      'too many other requests',
+      'too many further requests',
       Buffer.concat(Array.from({ length: 150 }, () => requestBytes('GET', '/nowhere'))),
     ],
-  ])('do not keep a refusal from the client when the connection ends because of %s', async (_, bytes) => {
-    const connection = new RawConnection(at.gateway.url)
-    connection.write(bytes)
-    expect((await connection.answer())?.status).toBe(404)
-    connection.close()
-  })
+  ])(
+    'do not prevent the first refusal from reaching the client if the connection ends because of %s',
+    async (_, bytes) => {
+      const connection = new RawConnection(at.gateway.url)
+      connection.write(bytes)
+      expect((await connection.answer())?.status).toBe(404)
+      connection.close()
+    },
+  )
 
-  it('by the thousands end the connection without delaying other clients', async () => {
+  it('in a batch of 100,000 end their connection and do not delay other clients', async () => {
     const { port } = new URL(at.gateway.url)
     const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
     socket.pause()

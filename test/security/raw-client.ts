@@ -1,29 +1,29 @@
-// A client that sends exactly the given bytes. A library would correct the attacks.
+// A client that sends exactly the given bytes. An HTTP library would correct or refuse the attacks.
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
 export interface RawAnswer {
   status: number
   reason: string
-  /** Names in lower case, in the order received. */
+  /** The headers in the order received, with names in lower case. */
   fields: [name: string, value: string][]
   body: Buffer
   trailers: [name: string, value: string][]
-  /** False if the connection ended before the response did. */
+  /** False if the connection ended before the response was complete. */
   complete: boolean
 }
 
-/** One connection to a gateway. Strings are latin1: one character, one byte. */
+/** One connection to a gateway. Strings are sent as latin1, so one character is one byte. */
 export class RawConnection {
   readonly socket: Socket
-  /** Grows by doubling. Joining all received bytes at each chunk would take seconds for a large response. */
+  /** Doubles when it is full. If each chunk were appended with a copy, a large response would take seconds. */
   #buffer = Buffer.alloc(0)
   #start = 0
   #end = 0
   #ended = false
   #wake: (() => void)[] = []
 
-  /** @param from the loopback address of the client, to distinguish many clients */
+  /** @param from the loopback address of the client, if the test needs several clients */
   constructor(base: string, from?: string) {
     const { protocol, hostname, port } = new URL(base)
     const local = from === undefined ? {} : { localAddress: from }
@@ -71,7 +71,7 @@ export class RawConnection {
     return this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   }
 
-  /** Sends all bytes and waits while the server does not read. @returns false if the connection ends earlier */
+  /** Sends all bytes, and waits while the server does not read. @returns false if the connection ends before that */
   async writeAll(bytes: Buffer, chunk = 65_536): Promise<boolean> {
     for (let at = 0; at < bytes.length; at += chunk) {
       if (this.#ended || this.socket.destroyed) return false
@@ -96,7 +96,7 @@ export class RawConnection {
    * Reads the next response, including interim responses (1xx).
    * @param method the method of the request; a response to HEAD has no body
    * @param within the timeout in milliseconds
-   * @returns `undefined` after the timeout
+   * @returns undefined if the timeout or the end of the connection comes first
    */
   async answer(method = 'GET', within = 5_000): Promise<RawAnswer | undefined> {
     const deadline = performance.now() + within
@@ -130,7 +130,7 @@ export class RawConnection {
     }
   }
 
-  /** Whether the server ends the connection within `limit` milliseconds. */
+  /** Waits up to `limit` milliseconds. @returns whether the server has ended the connection */
   async endsWithin(limit: number): Promise<boolean> {
     const deadline = performance.now() + limit
     while (!this.#ended && (await this.#news(deadline))) {}
@@ -175,7 +175,7 @@ export async function ask(
   }
 }
 
-/** The bytes of a request: request line, headers and body. A default Host is added if `lines` has none. */
+/** Returns a request: request line, headers and body. Adds `Host: gw.test` if `lines` contains no Host. */
 export function requestBytes(
   method: string,
   target: string,
@@ -190,7 +190,7 @@ export function requestBytes(
   ])
 }
 
-/** A complete body in the chunked coding. */
+/** Returns a complete body in chunked coding. */
 export function chunked(...chunks: (string | Buffer)[]): Buffer {
   const coded = chunks.map(chunk => {
     const bytes = Buffer.from(chunk as string, 'latin1')
@@ -199,7 +199,7 @@ export function chunked(...chunks: (string | Buffer)[]): Buffer {
   return Buffer.concat([...coded, Buffer.from('0\r\n\r\n')])
 }
 
-/** The values of a header, in order. */
+/** Returns the values of a header, in the order received. */
 export function values(answer: Pick<RawAnswer, 'fields'>, name: string): string[] {
   return answer.fields.filter(([other]) => other === name).map(([, value]) => value)
 }
@@ -208,7 +208,7 @@ export function value(answer: Pick<RawAnswer, 'fields'>, name: string): string |
   return values(answer, name)[0]
 }
 
-/** Parses the response at the start of `bytes`. @returns `undefined` while it is incomplete */
+/** Parses the response at the start of `bytes`. @returns undefined if the response is incomplete */
 export function readAnswer(
   bytes: Buffer,
   ended: boolean,

@@ -1,13 +1,13 @@
-// How upstreams interpret a request target, from exact to very lenient.
+// The paths that upstreams may read from a request target, from an exact to the most lenient upstream.
 
-/** The path for the most lenient upstream: decoded three times, in lower case, without parameters, resolved. */
+/** Returns the path that the most lenient upstream reads: decoded three times, then resolved in lower case. */
 export function worstCase(target: string): string {
   return resolve(decode(pathOf(target), 3))
 }
 
 /**
- * Returns the paths that upstreams may read: decoded zero to three times, then resolved. Decoding less can also lead to
- * the guarded prefix.
+ * Returns the paths that upstreams may read: decoded zero to three times, then resolved. A path that is decoded
+ * fewer times can also be under the guarded prefix.
  */
 export function readings(target: string): string[] {
   const path = pathOf(target)
@@ -29,7 +29,7 @@ function decode(path: string, times: number): string {
       String.fromCharCode(Number.parseInt(hex, 16)),
     )
   }
-  // Overlong UTF-8 uses two bytes for a character of one byte.
+  // Some servers accept overlong UTF-8: two bytes for a character that needs only one byte.
   return decoded.replace(/[\xc0\xc1][\x80-\xbf]/g, ([lead = '', rest = '']) =>
     String.fromCharCode(((lead.charCodeAt(0) & 0x1f) << 6) | (rest.charCodeAt(0) & 0x3f)),
   )
@@ -43,7 +43,7 @@ function resolve(path: string): string {
     .split(/[/\\]/)) {
     const segment = part.replace(/;.*$/s, '').trimEnd()
     if (segment === '..') resolved.pop()
-    // Windows drops dots and spaces at the end of a name.
+    // Windows ignores dots and spaces at the end of a file name.
     const name = segment.replace(/[. ]+$/, '')
     if (name !== '') resolved.push(name)
   }

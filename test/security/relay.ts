@@ -1,12 +1,12 @@
-// A TCP relay in front of a shared server. Stopping the relay stops the server for one client only.
+// A TCP relay in front of a shared server. Its client loses the server when the relay stops; other clients do not.
 import { connect, createServer, type Socket } from 'node:net'
 import type { Stores } from '../support/gateway.ts'
 import type { Setup } from '../support/setups.ts'
 
 export interface Relay {
-  /** The URL of the server through the relay. */
+  /** The URL at which the server can be reached through the relay. */
   readonly url: string
-  /** Cuts every connection and refuses new ones. */
+  /** Closes all connections and refuses new ones. */
   stop(): Promise<void>
 }
 
@@ -39,7 +39,7 @@ async function startRelay(target: string): Promise<Relay> {
   }
 }
 
-/** Puts a relay in front of a real Postgres. The relay can stop; the shared server must not. */
+/** Puts a relay in front of a real Postgres. A test can stop the relay, but not Postgres, which other tests use. */
 export function throughRelay(setup: Setup) {
   const relayed: { relay: Relay | undefined; setup: Setup } = {
     relay: undefined,

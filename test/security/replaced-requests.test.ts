@@ -1,5 +1,5 @@
-// With these headers, frameworks replace the method or the path that the guards checked: Rails, Symfony, Express,
-// ASP.NET, IIS (for example CVE-2018-14773).
+// Rails, Symfony, Express, ASP.NET and IIS use these headers to replace the method or path of a request, after the
+// guards have checked it (for example CVE-2018-14773).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -73,7 +73,7 @@ describe('headers that replace the method or the path', () => {
     expect(at.upstream.seen).toEqual([])
   })
 
-  it('do not open a guarded path', async () => {
+  it('give no access to a guarded path', async () => {
     for (const name of pathNames) {
       const answer = await ask(at.gateway.url, requestBytes('GET', `${guarded}/x`, [`${name}: /public/x`]))
       expect(answer?.status).toBe(401)

@@ -1,4 +1,4 @@
-// Bytes that two servers could split into different requests (RFC 9112 §11.2; corpus `raw_requests` and more).
+// Sends bytes that two servers could split into different requests (RFC 9112 §11.2, corpus `raw_requests`).
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { corpus, expand, guarded, type RawAttack } from './corpus.ts'
@@ -134,7 +134,7 @@ const more: RawAttack[] = [
   ),
 ]
 
-/** Unlike in the corpus, a request with `Upgrade` is forwarded on a public route, without its hop-by-hop headers. */
+/** The attacks of the corpus and of this file. */
 const attacks = [...corpus.raw_requests, ...more]
 
 describe('requests as bytes', () => {
@@ -152,13 +152,13 @@ describe('requests as bytes', () => {
     expect(attack.expect).toContain(outcome)
     if (outcome === 'rejected_4xx') {
       const code = expectRefusal(first)
-      // A malformed request ends the connection, and later bytes are not read as requests.
+      // After a malformed request, the connection ends, and later bytes are not read as requests.
       if (closing.has(code)) {
         expect([answers.length, await connection.endsWithin(1_000)]).toEqual([1, true])
         expect(value(first, 'connection')).toBe('close')
       }
     }
-    // No refused request and no part of a body reached the upstream as a request.
+    // The upstream received only the forwarded requests: no refused request, and no part of a body as a request.
     expect(at.upstream.seen.filter(seen => seen.complete)).toHaveLength(answers.filter(isForwarded).length)
     for (const answer of answers.filter(answer => !isForwarded(answer))) expectRefusal(answer)
     connection.close()
@@ -167,6 +167,6 @@ describe('requests as bytes', () => {
 
 const isForwarded = (answer: RawAnswer) => value(answer, 'x-upstream') !== undefined
 
-it('the corpus is complete', () => {
+it('the corpus has all 71 raw requests', () => {
   expect(corpus.raw_requests).toHaveLength(71)
 })

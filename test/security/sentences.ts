@@ -1,6 +1,6 @@
 // The status code and the message of each error code.
 
-/** The tests have their own copy of the French messages, so that a change in the program fails them. */
+/** A copy of the French messages for the tests, so that the tests fail if the program changes a message. */
 export const sentences: Record<string, [status: number, error: string]> = {
   email_invalid: [400, 'Email invalide'],
   password_too_short: [400, 'Mot de passe trop court (min 8 caractères)'],

@@ -23,7 +23,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('that send a head byte by byte are refused after the timeout for the head', async () => {
+  it('that send a head byte by byte are refused after `timeouts.headers`', async () => {
     const connection = new RawConnection(at.gateway.url)
     const bytes = requestBytes('GET', '/public/x', [`X-Slow: ${'x'.repeat(10_000)}`])
     let sent = 0
@@ -37,7 +37,7 @@ describe('slow clients', () => {
   it.each([
     ['an endpoint of the gateway', '/api/v1/auth/login'],
     ['a proxied route', '/public/x'],
-  ])('that stall in a body to %s are refused in French', async (_, target) => {
+  ])('that stall while they send a body to %s are refused in French', async (_, target) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', target, ['Content-Length: 100'], 'a beginning'))
     expectRefusal(await connection.answer(), 'request_invalid')
@@ -46,7 +46,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('that send a body byte by byte to an endpoint of the gateway are refused after a total timeout', async () => {
+  it('that send a body to an endpoint of the gateway byte by byte are refused, although they never pause', async () => {
     const connection = new RawConnection(at.gateway.url)
     const begun = performance.now()
     connection.write(requestBytes('POST', '/api/v1/auth/login', ['Content-Length: 5000']))
@@ -57,7 +57,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('are not confused with a slow upstream, which may delay the body', async () => {
+  it('are not refused if a slow upstream delays the body', async () => {
     at.upstream.answer = (request, response) => {
       setTimeout(() => {
         let received = 0
@@ -73,7 +73,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('that do not read a long response are disconnected, and the upstream too', async () => {
+  it('that do not read a long response are disconnected, and the upstream connection is closed', async () => {
     let left = () => {}
     const upstreamWasLeft = new Promise<void>(resolve => {
       left = resolve
@@ -94,7 +94,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('that stall in the body of a refused request are disconnected after seconds', async () => {
+  it('that stall while they send the body of a refused request are disconnected within 8 s', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', guarded, ['Content-Length: 100000'], 'a beginning'))
     expectRefusal(await connection.answer(), 'token_invalid')
@@ -102,7 +102,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('with an idle connection are disconnected after the keep-alive time', async () => {
+  it('that keep a connection idle are disconnected after `timeouts.keep_alive`', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/public/x'))
     expect((await connection.answer())?.status).toBe(200)

@@ -1,4 +1,4 @@
-// One header name in the spellings that some upstream treats as equal.
+// Spellings of a header name that some upstreams treat as equal.
 
 /** The characters that a header name may have between its words. */
 export const separators = "- _ . -- -_ ! ~ * | ' ^ ` + % # $ &".split(' ')

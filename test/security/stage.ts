@@ -1,4 +1,5 @@
-// The layout of the corpus: a guarded prefix and a public prefix of an upstream that records its requests.
+// The setup that the corpus expects: a gateway with a guarded and a public prefix, and an upstream that records
+// requests.
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
@@ -13,19 +14,19 @@ export interface Stage extends Watched {
   upstream: ObservedUpstream
   user: TestUser
   other: TestUser
-  /** Checks I1 to I5 for the requests of this test. `mayFail` allows an internal error. */
+  /** Checks I1 to I5 for the current test. `mayFail` allows a 500 response. */
   holds(answers: readonly RawAnswer[], allow?: { mayFail?: boolean; method?: string }): Promise<void>
 }
 
 interface Layout {
-  /** Whether a public `/*` exists next to the guarded prefix. It could become a bypass. */
+  /** Whether there is also a public route `/*`, through which attacks could bypass the guarded prefix. */
   catchAll?: boolean
   settings?: Parameters<typeof startGateway>[2]
   /** More routes in YAML. */
   more?: string
 }
 
-/** Filled in before the first test. */
+/** Starts the setup before the first test and stops it after the last. The returned object is empty until then. */
 export function stage(setup: Setup, layout: Layout = {}): Stage {
   const stage = {} as Stage
   let stores: Stores | undefined

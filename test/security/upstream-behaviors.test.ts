@@ -1,4 +1,4 @@
-// The whole corpus against three kinds of upstream: Node, a real nginx, and an upstream with all lenient rules.
+// Sends the whole corpus through the gateway to three kinds of upstream: Node, nginx, and one with all lenient rules.
 import { describe, expect, inject, it } from 'vitest'
 import { startNginx } from '../support/nginx.ts'
 import { describeWithNginx, isFullMatrix } from '../support/services.ts'
@@ -34,7 +34,7 @@ const fields = headerAttacks.flatMap(attack => {
   )
   const places = [`${secretPrefix}/x`, '/public/x', '/api/v1/optional/x']
   return places.flatMap((place, i) => [
-    // Attacks with a Host have two Host headers, which is also an attack.
+    // If an attack contains a Host, the request has two Host headers. This is an attack too.
     one('fields, with a credential', request('GET', place, [bearer, ...lines])),
     ...(i < 2 ? [one('fields', request('GET', place, lines))] : []),
     ...(i < 1 ? [one('fields, counted', request('GET', '/api/v1/daily/x', [free, ...lines]))] : []),
@@ -80,7 +80,7 @@ function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behavior): void 
   }, 120_000)
 }
 
-// The store does not affect how the upstream reads a request. A second store needs only the most lenient upstream.
+// The store does not affect how an upstream reads requests. The second store is therefore tested with one upstream.
 if (isFullMatrix)
   describe('the whole corpus against the most lenient upstream (embedded)', () => suite(alone, 'lax'))
 
@@ -90,7 +90,7 @@ describeWithNginx('the whole corpus against nginx', () =>
   suite(eitherSetup(), 'plain', upstream => startNginx(inject('nginxBin'), upstream, secretPrefix)),
 )
 
-it('the corpus is complete', () => {
+it('the corpus contains all attacks, and more than 1,500 requests are made of them', () => {
   expect([corpus.paths.length, corpus.headers.length, corpus.raw_requests.length]).toEqual([94, 59, 71])
   expect(everything.length).toBeGreaterThan(1_500)
 })

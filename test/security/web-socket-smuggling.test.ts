@@ -60,9 +60,9 @@ routes:
     expect(heads).toEqual([])
   })
 
-  // Whether Node's parser treats this header as an upgrade depends on its version.
+  // Some versions of Node's parser treat these headers as an upgrade, others do not. Both are safe.
   it.each(['Upgrade\t', 'Upgrade\t, keep-alive', 'keep-alive, Upgrade\t', 'Upgrade\xa0'])(
-    'with Connection: %j is refused or opens a WebSocket, and never gets a 101 without a WebSocket',
+    'with Connection: %j is either refused or opens a working WebSocket',
     async field => {
       const received: string[] = []
       at.upstream.script = socket => {
@@ -84,7 +84,7 @@ routes:
     },
   )
 
-  it('passes on no bytes after it if the upstream refuses it', async () => {
+  it('does not forward the bytes after it if the upstream refuses it', async () => {
     at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno')
@@ -92,7 +92,7 @@ routes:
     const { answers, hasEnded } = await send(requestBytes('GET', '/open', handshake, inner))
     expect(answers.map(answer => answer.status)).toEqual([426])
     expect(hasEnded).toBe(true)
-    // The next request may use the same connection to the upstream.
+    // If the gateway had forwarded the bytes, the next request on that connection would reveal them.
     at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write(ok)
@@ -101,7 +101,7 @@ routes:
     expect(heads.map(head => head.split(' ', 2)[1])).toEqual(['/open', '/plain'])
   })
 
-  it('ends the connection if a guard refuses it, and later bytes are not read as a request', async () => {
+  it('is followed by the end of the connection if a guard refuses it; later bytes are not read as a request', async () => {
     const { answers, hasEnded } = await send(requestBytes('GET', '/guarded', handshake, inner))
     expect(answers.map(answer => answer.status)).toEqual([401])
     expect(hasEnded).toBe(true)
@@ -122,7 +122,7 @@ routes:
   })
 
   it.each(['Trailer: X-Checksum', 'Content-Length: 5'])(
-    'is accepted with a 101 that contains %s',
+    'is accepted if the 101 of the upstream contains %s, which the client does not receive',
     async field => {
       at.upstream.script = socket => socket.write(switching.replace(/\r\n$/, `${field}\r\n\r\n`))
       const { answers } = await send(requestBytes('GET', '/open', handshake))
@@ -135,20 +135,20 @@ routes:
     const ask = (...lines: string[]) => send(requestBytes('GET', '/guarded', [...handshake, ...lines]))
     const protocol = (...protocols: string[]) => `Sec-WebSocket-Protocol: ${protocols.join(', ')}`
 
-    it('is accepted with one token, and the upstream receives the user', async () => {
+    it('is accepted with one token, and the upstream receives the identity of the user', async () => {
       await ask(protocol('chat', `peage.bearer.${user.access}`))
       expect(heads[0]).toContain(`\r\nx-user-id: ${user.id}\r\n`)
       expect(heads[0]).toContain('\r\nSec-WebSocket-Protocol: chat\r\n')
       expect(heads[0]).not.toContain(user.access)
     })
 
-    it('is ambiguous with two tokens in separate headers', async () => {
+    it('is refused as ambiguous with two tokens in separate headers', async () => {
       const { answers } = await ask(...Array(2).fill(protocol(`peage.bearer.${user.access}`)))
       expect(answers.map(answer => value(answer, 'x-peage-error'))).toEqual(['credentials_ambiguous'])
       expect(heads).toEqual([])
     })
 
-    it('is refused with a bad token, an empty token or another spelling', async () => {
+    it('is refused with an invalid token, an empty token or another spelling of the prefix', async () => {
       for (const entry of ['peage.bearer.no.such.token', 'peage.bearer.', `Peage.Bearer.${user.access}`]) {
         const { answers } = await ask(protocol(entry))
         expect(answers.map(answer => answer.status)).toEqual([401])
@@ -156,7 +156,7 @@ routes:
       expect(heads).toEqual([])
     })
 
-    it('never passes the token on to an upstream', async () => {
+    it('never sends the token to an upstream', async () => {
       for (const [path, ...lines] of [
         ['/open', protocol(`peage.bearer.${user.access}`)],
         ['/open', protocol('chat', `PEAGE.bearer.${user.access}`)],
@@ -172,7 +172,7 @@ routes:
     })
   })
 
-  it('contains only the identity of its own user', async () => {
+  it('reaches the upstream only with the identity of its user, even if it forges another', async () => {
     const forged = [
       'X-User-Id: 1',
       'x_user_id: 1',

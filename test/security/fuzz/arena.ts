@@ -1,4 +1,4 @@
-// The place to send mutations to: a gateway with every kind of guard, a lenient upstream, and users with credentials.
+// The setup that mutated attacks are sent to: a gateway with many kinds of guards, a lenient upstream, and users.
 import { giveKey, newUser, type TestUser } from '../../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../../support/gateway.ts'
 import { type ObservedUpstream, startObservedUpstream } from '../observed-upstream.ts'
@@ -6,11 +6,11 @@ import { type ObservedUpstream, startObservedUpstream } from '../observed-upstre
 export interface Arena {
   readonly gateway: TestGateway
   readonly upstream: ObservedUpstream
-  /** The values of the names in angle brackets in an attack. */
+  /** The values that replace names in angle brackets, such as `<FREE>`, in an attack. */
   readonly placeholders: ReadonlyMap<string, string>
-  /** The owners of the valid credentials, by name. */
+  /** The users who own the valid credentials, by the name of the credential. */
   readonly owners: ReadonlyMap<string, Caller>
-  /** The user whose uses are counted. */
+  /** The user with the plan free, whose daily uses are counted. */
   readonly free: Caller
   stop(): Promise<void>
 }
@@ -20,7 +20,7 @@ export interface Caller {
   readonly plan: string
 }
 
-/** The prefixes that need a credential, and the plan that they need, if any. */
+/** The path prefixes that require a credential, some with a required plan. */
 export const guardedPrefixes: readonly (readonly [prefix: string, plan?: string])[] = [
   ['/api/v1/private'],
   ['/api/v1/daily'],
@@ -28,7 +28,7 @@ export const guardedPrefixes: readonly (readonly [prefix: string, plan?: string]
   ['/api/v1/pro', 'pro'],
 ]
 
-/** The prefix of the secret responses of the upstream, or of nginx in front of it. */
+/** The path prefix for which the upstream, or nginx in front of it, sends the secret response. */
 export const secretPrefix = '/api/v1/private'
 
 const routes = (upstream: string) => `upstreams:
@@ -44,7 +44,8 @@ routes:
 `
 
 /**
- * @param reading how the upstream parses requests: like Node, or with all lenient rules
+ * Starts the setup.
+ * @param reading how the upstream parses requests: `plain` like Node, `lax` with all lenient rules
  * @param before starts a server between the gateway and the upstream
  */
 export async function openArena(
@@ -59,7 +60,7 @@ export async function openArena(
   upstream.reading = reading
   const front = await before(upstream.url)
   const gateway = await startGateway(routes(front.url), stores, {
-    // Short timeouts, so that a request that never ends does not block its lane.
+    // The timeouts are short. An attack that never ends therefore blocks its lane only for a short time.
     server: ', timeouts: { headers: 1s, body_idle: 250ms }',
     limits: 'free_daily: 1000000',
   })
@@ -96,17 +97,17 @@ export async function openArena(
   }
 }
 
-/** Replaces the names in an attack by their values. @param text latin1 */
+/** Replaces the names in angle brackets with their values. @param text an attack in latin1 */
 export function filledIn(arena: Arena, text: string): string {
   return text.replace(/<([A-Z]+)>/g, (name, inner: string) => arena.placeholders.get(inner) ?? name)
 }
 
-/** The owners of the credentials in an attack. Only their identity may reach the upstream. */
+/** Returns the owners of the credentials in an attack. Only their identities may reach the upstream. */
 export function callersOf(arena: Arena, text: string): Caller[] {
   return [...text.matchAll(/<([A-Z]+)>/g)].flatMap(([, name = '']) => arena.owners.get(name) ?? [])
 }
 
-/** Changes the first character of the signature. The last character may contain unused bits. */
+/** Changes the first character of the signature. A change of the last character might affect only unused bits. */
 function tampered(token: string): string {
   const at = token.lastIndexOf('.') + 1
   return token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1)

@@ -10,7 +10,7 @@ export interface Attack {
   readonly kind: string
   /** The request in latin1. Names in angle brackets stand for credentials (see arena.ts). */
   readonly text: string
-  /** The offset at which the bytes are split into two writes; 0 for one write. */
+  /** The offset at which the attack is split into two writes. With 0, it is sent in one write. */
   readonly cut: number
 }
 
@@ -28,7 +28,7 @@ const methods = [
   'TRACE',
   'PROPFIND',
 ]
-/** WebSocket handshakes for any route. A plain response of the upstream must not leave a tunnel open. */
+/** WebSocket handshakes. The upstream responds without a 101, and then no tunnel may stay open. */
 const handshakes = [
   [],
   [],
@@ -66,7 +66,7 @@ const followers = [
   'x',
 ]
 
-/** The mutated parts of a request as bits: mostly one, sometimes two, rarely all. */
+/** The parts of a request to mutate, as bits: mostly one part, sometimes several. */
 const parts = fc.constantFrom(1, 1, 1, 2, 2, 2, 4, 4, 4, 8, 3, 5, 6, 7, 10, 12, 15)
 const [inPath, inFields, inFraming, inBytes] = [1, 2, 4, 8]
 

@@ -1,4 +1,4 @@
-// Runs many mutations in concurrent lanes. The first breach is shrunk and ends the run.
+// Sends many mutated attacks in concurrent lanes. The first breach ends the run, and its attack is shrunk.
 import fc from 'fast-check'
 import type { Arena } from './arena.ts'
 import { type Attack, attack } from './attack.ts'
@@ -10,7 +10,7 @@ export interface Plan {
   /** The time limit in milliseconds. The run ends at this limit or after `cases`. */
   readonly within?: number
   readonly lanes?: number
-  /** Called after every thousand cases. */
+  /** Is called after every thousand cases, with the number of cases so far. */
   onProgress?(cases: number): void
 }
 
@@ -19,10 +19,10 @@ export interface Report extends Counts {
   readonly breaches: readonly Breach[]
 }
 
-/** The number of cases that a lane generates from one seed of fast-check. */
+/** The number of cases that a lane generates before it uses the next seed. */
 const perRound = 100
 
-/** The cases depend only on the seed and on the numbers of cases and lanes. */
+/** Runs a campaign. The same seed, number of cases and number of lanes lead to the same cases. */
 export async function runCampaign(arena: Arena, plan: Plan): Promise<Report> {
   const { seed, lanes = 64, onProgress } = plan
   const end = performance.now() + (plan.within ?? Number.POSITIVE_INFINITY)
@@ -38,7 +38,7 @@ export async function runCampaign(arena: Arena, plan: Plan): Promise<Report> {
 
   async function round(numRuns: number): Promise<void> {
     let violations: string[] = []
-    // The lane that finds a breach continues to shrink it. The other lanes stop.
+    // The lane that finds a breach continues and shrinks the attack. All other lanes stop.
     let isShrinking = false
     const property = fc.asyncProperty(attack, async one => {
       if (!isShrinking) {

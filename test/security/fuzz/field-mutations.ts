@@ -1,4 +1,4 @@
-// Header lines that forge or move an identity, remove the gateway's headers, or hide a header from one of two parsers.
+// Generates header lines that forge an identity, move a credential, remove gateway headers, or confuse parsers.
 import fc from 'fast-check'
 import { corpus } from '../corpus.ts'
 import { separators } from '../spellings.ts'
@@ -106,7 +106,7 @@ const notable = [
   ],
 ]
 
-/** Long values are left out to save time. oversized-requests.test.ts covers them. */
+/** The header lines of the corpus, without long values, to save time. oversized-requests.test.ts has long values. */
 const fromCorpus = corpus.headers
   .flatMap(attack => attack.lines)
   .filter(line => !/@x|…/.test(line))
@@ -119,13 +119,13 @@ const line = fc
     fc.oneof(spelled, spelled, fc.constantFrom(...notable), fc.constantFrom(...fromCorpus)),
     operations(1),
   )
-  // Three of four lines stay unchanged, because two faults in a request hide each other.
+  // Three of four lines stay unchanged. With two faults in a request, the first fault would hide the second.
   .chain(([text, steps]) => fc.nat(3).map(n => (n === 0 ? mutateBytes(text, steps) : text)))
 
-/** Header lines in latin1, without line ends. */
+/** Generates header lines in latin1, without line ends. */
 export const fieldLines: fc.Arbitrary<string[]> = fc.array(line, { minLength: 1, maxLength: 4 })
 
-/** Credentials in every combination. Names in angle brackets are replaced when the attack is sent. */
+/** Generates header lines with none, one or several credentials. Names in angle brackets are replaced later. */
 export const credentialLines: fc.Arbitrary<readonly string[]> = fc.oneof(
   { weight: 5, arbitrary: fc.constant([]) },
   {

@@ -1,10 +1,10 @@
-// Bodies and their framing: lengths, codings, chunks, trailers, and requests hidden in a body.
+// Generates bodies and their framing: lengths, codings, chunks, trailers, and requests hidden in a body.
 import fc from 'fast-check'
 import { corpus } from '../corpus.ts'
 import { type Operation, operations, pickFrom } from './operations.ts'
 
 export interface Framing {
-  /** Header lines without line ends. */
+  /** The header lines that frame the body, without line ends. */
   readonly lines: readonly string[]
   readonly body: string
 }
@@ -111,7 +111,7 @@ const trailers = [
   ],
 ]
 
-/** Each pick is mostly correct, because one fault at a time gets further than five. */
+/** Returns the content in chunks. Most parts are correct, because a body with several faults is refused early. */
 function chunks(content: string, steps: readonly Operation[]): string {
   const cut = content.length > 2 ? [content.slice(0, 2), content.slice(2)] : [content]
   const [first, second, last] = steps
@@ -127,7 +127,7 @@ function chunks(content: string, steps: readonly Operation[]): string {
   return coded.join('') + end
 }
 
-/** A body with one length, one coding, or both, correct or not. */
+/** Generates a body with a length, a coding, both or neither, which may be wrong. */
 export const framing: fc.Arbitrary<Framing> = fc
   .record({
     content: fc.constantFrom(...contents),
@@ -152,7 +152,7 @@ export const framing: fc.Arbitrary<Framing> = fc
 
 export const noBody: Framing = { lines: [], body: '' }
 
-/** The unchanged requests of the corpus. Separate tests cover the huge requests. */
+/** Generates the raw requests of the corpus, except the huge ones, which other tests send. */
 export const corpusBytes: fc.Arbitrary<string> = fc.constantFrom(
   ...corpus.raw_requests.map(attack => attack.raw).filter(raw => !/@x|…/.test(raw)),
 )

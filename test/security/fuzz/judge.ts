@@ -1,4 +1,4 @@
-// Checks the invariants I1 to I5 for one attack, without Vitest.
+// Checks the invariants I1 to I5 for one attack. It does not use Vitest, so `npm run fuzz` can use it too.
 import { canonical, identityNames } from '../identity-names.ts'
 import type { Seen } from '../observed-upstream.ts'
 import { type RawAnswer, value, values } from '../raw-client.ts'
@@ -15,7 +15,7 @@ export interface Known {
   readonly upstreamHost: string
 }
 
-/** Returns the violations by a request that reached the upstream. */
+/** Returns the violations in one request that reached the upstream. */
 export function violationsOfSeen(seen: Seen, { callers, secrets, upstreamHost }: Known): string[] {
   const violations: string[] = []
   const all = (name: string) =>
@@ -52,7 +52,7 @@ export function violationsOfSeen(seen: Seen, { callers, secrets, upstreamHost }:
   if (all('host').join() !== upstreamHost) violations.push(`Host ${all('host')}`)
   if (all('sec-websocket-protocol').some(text => /peage\.bearer\./i.test(text)))
     violations.push('a forwarded bearer token')
-  // No route of the arena forwards valid credentials. Routes without authentication forward unknown credentials.
+  // No route of the arena forwards valid credentials. Routes without authentication may forward unknown ones.
   const told = seen.fields.filter(
     ([name, text]) =>
       credentialNames.has(canonical(name)) && text.split(/[\s,]+/).some(part => secrets.has(part)),
@@ -73,7 +73,7 @@ const controls = /[\0-\x08\x0a-\x1f\x7f]/
 const removed =
   /^(?:proxy.*|x-original-.*|x-rewrite-.*|x-http-method(?:-override)?|x-method-override|forwarded|x-real-ip|te|trailer|keep-alive|http2-settings|expect|x-peage-error)$/
 
-/** Returns the violations by the responses to one attack. */
+/** Returns the violations in the responses to one attack. */
 export function violationsOfShot(
   { answers, unreadable, sentinel, from }: Shot,
   seen: readonly Seen[],
@@ -82,11 +82,13 @@ export function violationsOfShot(
   if (unreadable !== undefined) violations.push(`unreadable bytes ${JSON.stringify(unreadable)}`)
   const forwarded = answers.filter(answer => value(answer, 'x-heard-from') !== undefined).length
   if (forwarded > seen.length)
-    violations.push(`${forwarded} responses of the upstream to ${seen.length} requests`)
+    violations.push(
+      `${forwarded} responses came from the upstream, but it received only ${seen.length} requests`,
+    )
   const ends = seen.filter(({ url }) => url === sentinel)
-  if (ends.length > 1) violations.push('the last request arrived twice')
+  if (ends.length > 1) violations.push('the request after the attack arrived twice')
   if (ends.some(({ fields }) => fields.some(([name]) => name.toLowerCase() === 'x-user-id'))) {
-    violations.push('I1 the last request has the identity of another user')
+    violations.push('I1 the request after the attack has an identity')
   }
   return violations
 }
@@ -101,12 +103,12 @@ function violationsOfAnswer(answer: RawAnswer, from: string): string[] {
     if (said !== undefined) violations.push(`I5 a response of the upstream with ${said}`)
     const isNginxOwn = value(answer, 'server')?.startsWith('nginx') && answer.status >= 400
     if (value(answer, 'x-heard-from') !== from && !isNginxOwn)
-      violations.push(`a response for ${value(answer, 'x-heard-from')}`)
+      violations.push(`a response to the client ${value(answer, 'x-heard-from')}`)
   } else if (answer.status >= 400) violations.push(...violationsOfRefusal(answer, said))
   return violations
 }
 
-/** I5. A response to HEAD has no body to check. */
+/** Checks I5. The body is not checked if it is empty, as in a response to HEAD. */
 function violationsOfRefusal(answer: RawAnswer, code = 'none'): string[] {
   const [status, error] = sentences[code] ?? []
   const body = answer.body.length === 0 ? { error } : parsed(answer.body.toString())

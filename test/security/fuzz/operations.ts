@@ -1,16 +1,16 @@
-// Small mutation steps as numbers, because fast-check shrinks lists of numbers well.
+// Mutation steps that consist of numbers, because fast-check shrinks lists of numbers well.
 import fc from 'fast-check'
 
 export interface Operation {
-  /** Selects the step of a table. */
+  /** Selects a function from a table of mutations. */
   readonly kind: number
-  /** The position, modulo the length of the text. */
+  /** The position in the text, taken modulo its length. */
   readonly at: number
-  /** The index of the piece, modulo the length of its list. */
+  /** The index of the piece to insert, taken modulo the length of the list of pieces. */
   readonly pick: number
 }
 
-/** Generates up to `most` steps. */
+/** Generates a list of at most `most` steps. */
 export function operations(most: number): fc.Arbitrary<Operation[]> {
   return fc.array(fc.record({ kind: fc.nat(999), at: fc.nat(999), pick: fc.nat(999) }), { maxLength: most })
 }
@@ -37,7 +37,7 @@ const bytes = [
   '_',
 ]
 
-/** Insertions, deletions, duplications and changed line ends that no grammar would generate. */
+/** Mutations of bytes: insertions, deletions, duplications, and changed line ends, colons and numbers. */
 const byteKinds: ((text: string, at: number, pick: number) => string)[] = [
   (text, at, pick) => text.slice(0, at) + pickFrom(bytes, pick) + text.slice(at),
   (text, at, pick) => text.slice(0, at) + String.fromCharCode(pick % 256) + text.slice(at + 1),
@@ -51,7 +51,7 @@ const byteKinds: ((text: string, at: number, pick: number) => string)[] = [
     nthReplaced(text, /\d+/g, at, pickFrom(['0', '-1', '+5', '0x5', '00', '5,5', '1e9'], pick)),
 ]
 
-/** @param text latin1 */
+/** Applies the steps to a text in latin1. */
 export function mutateBytes(text: string, steps: readonly Operation[]): string {
   return steps.reduce(
     (mutated, { kind, at, pick }) =>

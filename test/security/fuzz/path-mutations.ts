@@ -1,9 +1,9 @@
-// Mutations of request targets of the corpus: segments, escapes and authorities.
+// Mutates request targets of the corpus: segments, escapes and authorities.
 import fc from 'fast-check'
 import { corpus } from '../corpus.ts'
 import { type Operation, operations, pickFrom } from './operations.ts'
 
-/** The guarded and the public paths of the arena. */
+/** Paths of the arena, guarded and public. */
 const places = [
   '/api/v1/private',
   '/api/v1/private/x',
@@ -59,7 +59,7 @@ const fronts = [
   ...['http://[::1]', 'http://', 'http:', 'ftp://gw.test', 'http://gw.test#', 'http://127.0.0.1:6379'],
 ]
 
-/** The ways in which one operation changes a target. */
+/** The mutations of a request target. An operation selects one of them. */
 const kinds: ((target: string, operation: Operation) => string)[] = [
   (target, { at, pick }) => splice(target, at, 1, encoded(charAt(target, at), pick)),
   (target, { at, pick }) =>
@@ -77,7 +77,7 @@ const kinds: ((target: string, operation: Operation) => string)[] = [
   },
 ]
 
-/** A target for a request line, in latin1. */
+/** Generates a mutated request target in latin1. */
 export const target: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom(...places, ...corpus.paths.map(attack => attack.raw_target)), operations(4))
   .map(([start, steps]) => mutateTarget(start, steps))

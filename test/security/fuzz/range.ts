@@ -1,4 +1,4 @@
-// Sends attacks to an arena concurrently, checks each, and counts the outcomes.
+// Sends attacks to an arena, checks the invariants for each, and counts the outcomes.
 import { type Arena, callersOf, filledIn } from './arena.ts'
 import type { Attack } from './attack.ts'
 import { violationsOfSeen, violationsOfShot } from './judge.ts'
@@ -15,16 +15,16 @@ export interface Counts {
 export interface Breach {
   readonly violations: readonly string[]
   readonly kind: string
-  /** The sent bytes in latin1, with credentials and without the request that follows every attack. */
+  /** The sent bytes in latin1, with real credentials, but without the sentinel request after the attack. */
   readonly bytes: string
 }
 
 export interface Range {
   readonly counts: Counts
-  /** Sends an attack and returns the violated invariants. */
+  /** Sends an attack. @returns the violated invariants */
   fire(attack: Attack): Promise<string[]>
   breach(attack: Attack, violations: readonly string[]): Breach
-  /** After all attacks: checks late requests, requests from unknown addresses, and the spent uses. */
+  /** Must be called after all attacks. Checks late requests, requests from unknown addresses, and daily uses. */
   settle(): Promise<Breach[]>
 }
 
@@ -55,7 +55,9 @@ export function openRange(arena: Arena): Range {
         ...violationsOfShot(shot, seen),
       ]
       if (seen.length > forwarded)
-        violations.push(`I3 ${seen.length} requests at the upstream, but ${forwarded} forwarded`)
+        violations.push(
+          `I3 the upstream received ${seen.length} requests, but the gateway forwarded ${forwarded}`,
+        )
       count(counts.byKind, attack.kind)
       for (const answer of shot.answers) {
         count(counts.byStatus, isForwarded(answer) ? `${answer.status} upstream` : String(answer.status))
@@ -65,7 +67,7 @@ export function openRange(arena: Arena): Range {
       return violations
     },
     async settle() {
-      // Late requests may still arrive, and no event marks the last request.
+      // Waits for late requests, because no event shows that the last one has arrived.
       await new Promise(resolve => setTimeout(resolve, 500))
       const breaches: Breach[] = []
       for (const [from, { seen }] of witness.rest()) {
@@ -91,7 +93,7 @@ export function openRange(arena: Arena): Range {
     const used = Number(row?.daily_usage)
     const { forwarded, unknown } = witness.uses
     if (used >= forwarded && used <= forwarded + unknown) return undefined
-    return `${used} uses for ${forwarded} forwarded requests and ${unknown} requests whose client left`
+    return `${used} daily uses were spent on ${forwarded} forwarded requests and ${unknown} requests whose client left`
   }
 }
 

@@ -1,4 +1,4 @@
-// The target `attacks` sends mutations of the attack corpus to a whole gateway and its upstream.
+// Runs the target `attacks`, which sends mutated attacks of the corpus to a running gateway and its upstream.
 import { openArena } from './arena.ts'
 import { runCampaign } from './campaign.ts'
 

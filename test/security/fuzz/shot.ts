@@ -1,23 +1,26 @@
-// Sends one attack over its own connection and address, and collects the responses.
+// Sends one attack on its own connection, from its own address, and collects the responses.
 import { type RawAnswer, RawConnection, readAnswer, value } from '../raw-client.ts'
 import { type Arena, filledIn } from './arena.ts'
 import type { Attack } from './attack.ts'
 
 export interface Shot {
-  /** The loopback address of the client. It identifies the attack at the upstream and in the access log. */
+  /** The loopback address of the client. The upstream and the access log use it to identify the attack. */
   readonly from: string
   readonly answers: readonly RawAnswer[]
-  /** Received bytes that are not a sequence of responses. */
+  /** The received bytes, or an error, if the bytes are not a sequence of responses. Otherwise undefined. */
   readonly unreadable: string | undefined
-  /** The path of the valid request after the attack. It stands for the next client on a shared connection. */
+  /**
+   * The path of the sentinel: a valid request after the attack, which simulates the next client on a shared
+   * connection.
+   */
   readonly sentinel: string
 }
 
-/** Milliseconds to wait for the first response (`longest`), and of silence after a response (`quiet`). */
+/** `longest`: the maximum wait in milliseconds. `quiet`: the silence in milliseconds that ends the wait earlier. */
 const longest = 4_000
 const quiet = 400
 
-/** @param serial selects the address in 127.0.0.0/8, which loopback has on Linux */
+/** Sends an attack. @param serial selects the client address in 127.0.0.0/8, which is all loopback on Linux */
 export async function fire(arena: Arena, { text, cut }: Attack, serial: number): Promise<Shot> {
   const from = addressOf(serial)
   const sentinel = `/public/sentinel-${serial}`
@@ -45,7 +48,7 @@ export async function fire(arena: Arena, { text, cut }: Attack, serial: number):
   return { from, sentinel, ...readAll(connection.unread, text) }
 }
 
-/** Returns an address from 127.1.0.0 upwards. */
+/** Returns a different loopback address, from 127.1.0.0 on, for each number. */
 function addressOf(serial: number): string {
   const number = 0x01_00_00 + (serial % 0xfd_00_00)
   return `127.${(number >> 16) & 255}.${(number >> 8) & 255}.${number & 255}`
@@ -70,7 +73,7 @@ function readAll(received: Buffer, text: string): { answers: RawAnswer[]; unread
   }
 }
 
-/** A response without a body before the next response or the end belongs to HEAD. A parser's refusal has a body. */
+/** Guesses the method. If the head is followed by another response or the end, the response has no body: HEAD. */
 function methodFor(bytes: Buffer): string {
   const end = bytes.indexOf('\r\n\r\n') + 4
   return end === bytes.length || bytes.toString('latin1', end, end + 7) === 'HTTP/1.' ? 'HEAD' : 'GET'

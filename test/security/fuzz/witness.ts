@@ -1,25 +1,26 @@
-// Collects the upstream's requests and the access log's lines by client address.
+// Collects the requests at the upstream and the lines of the access log, by client address.
 import type { Seen } from '../observed-upstream.ts'
 import type { Arena } from './arena.ts'
 
 export interface Testimony {
   readonly seen: Seen[]
-  /** The number of requests that the gateway forwarded or tried to forward, from its access log. */
+  /** The number of requests that the gateway forwarded or tried to forward, according to its access log. */
   forwarded: number
 }
 
 export interface Witness {
-  /** Returns and removes the records of an address when the upstream and the log agree. */
+  /** Waits until the upstream and the log agree about an address. Then returns its records and removes them. */
   of(from: string): Promise<Testimony>
-  /** Returns and removes all other records, including late ones. */
+  /** Returns the records that are left, including late ones, and removes them. */
   rest(): Map<string, Testimony>
-  /** The uses of the free user in the log: forwarded, and abandoned by the client after a possible count. */
+  /** The free user's requests in the log: those forwarded, and those the client abandoned (`unknown`), which may or may
+   * not have been counted. */
   readonly uses: { forwarded: number; unknown: number }
 }
 
 /**
- * Decisions before a request is forwarded. Other decisions come later: a request whose body stalls or breaks off is
- * refused when the upstream already has its head.
+ * The decisions that the gateway makes before it forwards a request. With any other decision, the upstream may have
+ * the head of the request, for example if the body stalls or breaks off.
  */
 const atTheGuards = new Set([
   'answered',
@@ -60,7 +61,7 @@ export function createWitness({ gateway, upstream, free }: Arena): Witness {
   return {
     uses,
     async of(from) {
-      // The log line is written at the end of the response, shortly after the upstream received the request.
+      // Waits up to a second, because the gateway logs a request later than the upstream receives it.
       for (let turn = 0; turn < 200; turn++) {
         hear()
         const { seen, forwarded } = known.get(from) ?? { seen: [], forwarded: 0 }

@@ -1,4 +1,4 @@
-// Code coverage from V8, without a package and without instrumented code.
+// Measures code coverage with V8. It needs no package and no instrumented code.
 import { Session } from 'node:inspector'
 
 export interface Coverage {
@@ -7,7 +7,7 @@ export interface Coverage {
 }
 
 export interface Ran {
-  /** Whether this includes code that was not learned before. */
+  /** Returns whether code ran that has not been learned before. */
   isNew(): boolean
   learn(): void
 }
@@ -25,14 +25,14 @@ interface Script {
 
 /**
  * Opens block coverage of all scripts that this process has loaded or will load.
- * @param covers the names of the scripts that count
+ * @param covers matches the URLs of the scripts whose coverage counts
  */
 export function openCoverage(covers: RegExp): Coverage & { close(): void } {
   const session = new Session()
   session.connect()
   session.post('Profiler.enable')
   session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
-  /** By script: 1 for each character of its text that has run. */
+  /** The learned code by script URL. Each element is one character of the script, 1 if it has run. */
   const known = new Map<string, Uint8Array>()
 
   return {
@@ -67,7 +67,7 @@ export function openCoverage(covers: RegExp): Coverage & { close(): void } {
   }
 }
 
-/** V8 lists outer functions and blocks before the inner ones. */
+/** Marks the characters that ran. Later ranges overwrite earlier ones, because V8 lists inner blocks later. */
 function paint({ functions }: Script): Uint8Array {
   const ranges = functions.flatMap(one => one.ranges)
   const ran = new Uint8Array(ranges.reduce((length, { endOffset }) => Math.max(length, endOffset), 0))

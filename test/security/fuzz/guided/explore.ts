@@ -1,4 +1,4 @@
-// The guided run keeps and mutates inputs that reach new code. The first violation is shrunk and ends the run.
+// Guided fuzzing: keeps inputs that reach new code, and mutates them. The first violation is shrunk and ends the run.
 import type { Coverage } from './coverage.ts'
 import { mutate } from './mutate.ts'
 import { createRandom, type Random } from './random.ts'
@@ -20,14 +20,14 @@ export interface Report {
   cases: number
   /** Every input that reached new code or a new outcome, including seeds. */
   readonly corpus: string[]
-  /** The number of times of each outcome. */
+  /** How often each outcome occurred. */
   readonly outcomes: Map<string, number>
   finding: Finding | undefined
 }
 
 export interface Finding {
   readonly message: string
-  /** The shrunk input, one character for each byte. */
+  /** The shrunk input. Each character is one byte. */
   readonly input: string
   readonly shrunkFrom: number
 }
@@ -52,7 +52,9 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
     report.outcomes.set(outcome, times + 1)
     return times === 0
   }
-  /** Learns the inputs that reach new code. It bisects, because reading the coverage is slower than running. */
+  /**
+   * Finds the inputs that reach new code by bisection, because reading the coverage is slower than running inputs.
+   */
   const learnFrom = async (inputs: readonly string[]): Promise<void> => {
     if (inputs.length === 0) return
     target.forget?.()
@@ -91,7 +93,7 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
       if (hasNewOutcome) report.corpus.push(input)
       else batch.push(input)
     }
-    // Reading the coverage takes milliseconds. It may use at most a fifth of the time.
+    // Reading the coverage takes milliseconds. The batch size is chosen so that this is at most a fifth of the time.
     const ranAt = performance.now()
     const ran = coverage.take()
     if (ran.isNew()) {
@@ -126,7 +128,7 @@ export async function distill(
   return kept
 }
 
-/** Tries one input. If it takes too long, it is tried again, because a garbage collection may have delayed it. */
+/** Runs one input. A slow run is repeated up to two times, because garbage collection may have delayed it. */
 export async function tryOut(
   target: Target,
   input: string,
@@ -149,7 +151,7 @@ export async function tryOut(
   return { outcome: 'slow', violation: `took ${took.toFixed(0)} ms; the limit is ${target.maxMs} ms` }
 }
 
-/** Picks an input and prefers late inputs, which got furthest. */
+/** Picks an input. Prefers later inputs, because they reached more code. */
 function pick(corpus: readonly string[], random: Random): string {
   const at = random(2) === 0 ? random(corpus.length) : Math.max(random(corpus.length), random(corpus.length))
   return corpus[at] as string

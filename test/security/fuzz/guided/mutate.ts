@@ -1,4 +1,4 @@
-// Mutations of an input: bytes, words of the dictionary, lines, and pieces of other inputs.
+// Mutates an input: changes bytes or lines, and inserts words of the dictionary or pieces of other inputs.
 import { oneOf, type Random } from './random.ts'
 
 export interface Materials {
@@ -8,7 +8,7 @@ export interface Materials {
   readonly maxLength: number
 }
 
-/** Applies one or more steps. Some steps have no effect. */
+/** Applies one or more random steps. A step may have no effect. */
 export function mutate(input: string, materials: Materials, random: Random): string {
   let text = input
   do {
@@ -65,7 +65,7 @@ function flipped(text: string, random: Random): string {
   return text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ (1 << random(8))) + text.slice(at + 1)
 }
 
-/** Duplicates, removes or moves a line. */
+/** Duplicates, removes or moves a random line. */
 function inLines(text: string, _: Materials, random: Random): string {
   const lines = text.split('\n')
   const [at, to] = [random(lines.length), random(lines.length)]

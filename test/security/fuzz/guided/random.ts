@@ -1,9 +1,9 @@
-// Pseudo-random numbers, the same for the same seed.
+// Pseudo-random numbers. The same seed leads to the same numbers.
 
-/** @returns an integer from 0 to `below - 1` */
+/** Returns a random integer from 0 to `below - 1`. */
 export type Random = (below: number) => number
 
-/** Mulberry32 is short and good enough for mutations. */
+/** Uses the algorithm Mulberry32, which is short and good enough for mutations. */
 export function createRandom(seed: number): Random {
   let state = seed | 0
   return below => {

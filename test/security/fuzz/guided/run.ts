@@ -9,11 +9,11 @@ interface Plan {
   /** The time limit in milliseconds. */
   readonly within: number
   readonly cases: number
-  /** Whether the new inputs are written to the kept corpus. */
+  /** Whether new inputs are added to the kept inputs in the repository. */
   readonly keeps: boolean
 }
 
-/** @returns true if the target kept all its promises */
+/** Runs a target. @returns true if it broke no promise */
 export async function runTarget(name: string, { seed, within, cases, keeps }: Plan): Promise<boolean> {
   const target = await (targets[name] as (typeof targets)[string])()
   const coverage = openCoverage(target.covers)

@@ -1,9 +1,9 @@
-// Shrinks an input as far as it still fails.
+// Shortens an input as long as it still fails.
 
-/** The maximum number of tries. */
+/** The maximum number of shorter inputs to try. */
 const mostTries = 2_000
 
-/** @param fails returns whether an input fails */
+/** Returns a shorter and simpler input that still fails. @param fails returns whether an input fails */
 export async function shrink(input: string, fails: (input: string) => Promise<boolean>): Promise<string> {
   let text = input
   let tries = 0

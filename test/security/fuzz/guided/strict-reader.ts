@@ -3,13 +3,13 @@
 export interface StrictRequest {
   readonly method: string
   readonly target: string
-  /** The headers as sent, without white space around the values. */
+  /** The headers in their order, without white space around the values. */
   readonly fields: readonly (readonly [name: string, value: string])[]
-  /** Undefined if it is malformed or incomplete. */
+  /** The body. Undefined if it is malformed or incomplete. */
   readonly body: string | undefined
 }
 
-/** Reads the requests of a connection, up to the first request without a clear end. @param bytes latin1 */
+/** Reads the requests of a connection, up to the first request whose end is not clear. @param bytes latin1 */
 export function readStrictly(bytes: string): StrictRequest[] {
   const requests: StrictRequest[] = []
   let rest = bytes
@@ -31,7 +31,7 @@ export function readStrictly(bytes: string): StrictRequest[] {
 }
 
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-// Node accepts several spaces in place of one (RFC 9112 §3). This does not change the target.
+// Node accepts several spaces in place of one (RFC 9112 §3), so this parser does too. The target stays the same.
 const requestLine = new RegExp(`^(${token}) +([!-~\\x80-\\xff]+) +HTTP/1\\.([01])$`)
 const fieldLine = new RegExp(`^(${token}):[ \\t]*([\\t -~\\x80-\\xff]*)$`)
 

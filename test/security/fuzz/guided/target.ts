@@ -1,23 +1,23 @@
-// A target of guided fuzzing: a parser of untrusted input, its first inputs, and its promises.
+// A target of guided fuzzing: a parser of untrusted input, inputs to start with, and promises about the results.
 
 export interface Target {
-  /** The first inputs, one character for each byte like all inputs. */
+  /** The inputs to start with. As in all inputs, each character is one byte. */
   readonly seeds: readonly string[]
   /** Words of the input language that random bytes would not form. */
   readonly dictionary: readonly string[]
   /** The maximum length of an input in bytes. */
   readonly maxLength: number
-  /** The CPU time limit for one input in milliseconds. Three slow tries are a violation. */
+  /** The CPU time limit for one input in milliseconds. If an input exceeds it three times, this is a violation. */
   readonly maxMs: number
-  /** The names of the scripts whose coverage counts. */
+  /** Matches the URLs of the scripts whose coverage counts. */
   readonly covers: RegExp
   /**
-   * Tries one input.
-   * @returns the outcome in a few words; an input with a new outcome is kept like an input that reaches new code
+   * Runs one input.
+   * @returns the outcome in a few words; an input with a new outcome is kept, just as an input that reaches new code
    * @throws Violation if a promise is broken; any other error counts as a violation too
    */
   run(input: string): string | Promise<string>
-  /** Clears caches of previous inputs, so that the next input runs all code. */
+  /** Clears the caches of the target. Without this, the next input might not run the code behind a cache. */
   forget?(): void
   close?(): Promise<void>
 }
@@ -27,7 +27,7 @@ export class Violation extends Error {
   override readonly name = 'Violation'
 }
 
-/** @throws Violation unless `holds`; `details` are printed as JSON */
+/** Checks a promise. @throws Violation with the title and the details as JSON if `holds` is false */
 export function promise(holds: boolean, title: string, ...details: unknown[]): asserts holds {
   if (!holds) throw new Violation([title, ...details.map(detail => JSON.stringify(detail))].join(' '))
 }

@@ -1,4 +1,4 @@
-// Bodies for the four endpoints under /api/v1/auth. Each response must follow the specification.
+// Sends bodies to four endpoints under /api/v1/auth. The response must be the one that the specification requires.
 import { startGateway } from '../../../../support/gateway.ts'
 import { corpus, expand } from '../../../corpus.ts'
 import { sentences } from '../../../sentences.ts'
@@ -73,12 +73,12 @@ export async function openAuthBody(): Promise<Target> {
       const answer = await fetch(`${gateway.url}/api/v1/auth/${endpoint}`, { method: 'POST', body })
       const said = (await answer.json()) as Record<string, unknown>
       const code = answer.headers.get('x-peage-error') ?? 'answered'
-      promise(code === expected, `${endpoint} responds with another code`, code, expected)
+      promise(code === expected, `${endpoint} responds with a different code than expected`, code, expected)
       if (code !== 'answered') {
         const [status, error] = sentences[code] ?? []
         promise(
           answer.status === status && said.error === error,
-          'refuses with another message',
+          'refuses with the wrong status or message',
           answer.status,
           said,
         )
@@ -91,7 +91,7 @@ export async function openAuthBody(): Promise<Target> {
   }
 }
 
-/** The strings of a body. The last of equal names counts. Empty if the body is not a JSON object in UTF-8. */
+/** Returns the string members of a body. Returns no members if the body is not a JSON object in UTF-8. */
 function membersOf(body: Buffer): Map<string, string> {
   const members = new Map<string, string>()
   if (!Buffer.from(body.toString('utf8')).equals(body)) return members

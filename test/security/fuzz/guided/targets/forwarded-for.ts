@@ -1,4 +1,5 @@
-// X-Forwarded-For: the client is the rightmost address that is not a trusted proxy, whatever is to the left of it.
+// In X-Forwarded-For, the client is the rightmost address that is not a trusted proxy. Text to the left must not
+// matter.
 import { BlockList, isIP } from 'node:net'
 import { createTrustedProxies, rateLimitKey } from '../../../../../src/http/client-address.ts'
 import { promise, type Target } from '../target.ts'
@@ -8,7 +9,7 @@ const proxies = createTrustedProxies(trusted)
 const peer = '10.0.0.1'
 const stranger = '203.0.113.9'
 
-/** The same networks in node:net. */
+/** The trusted networks for node:net, whose results are compared. */
 const networks = new BlockList()
 networks.addSubnet('10.0.0.0', 8, 'ipv4')
 networks.addSubnet('2001:db8:1::', 48, 'ipv6')
@@ -75,9 +76,9 @@ export const forwardedFor: Target = {
   covers: /\/src\/http\/client-address|ipaddr/,
   run(input) {
     const client = proxies.clientOf(peer, input)
-    promise(isIP(client) !== 0, 'reads a client that is not an address', client)
-    promise(client === proxies.clientOf(peer, input), 'reads another client the second time')
-    // The client can write anything to the left.
+    promise(isIP(client) !== 0, 'returns a client that is not an IP address', client)
+    promise(client === proxies.clientOf(peer, input), 'returns a different client the second time')
+    // A client can send its own header, so the text to the left of the rightmost untrusted address is not reliable.
     promise(
       proxies.clientOf(peer, `${input},${stranger}`) === stranger,
       'trusts an address to the left of an untrusted address',
@@ -86,28 +87,30 @@ export const forwardedFor: Target = {
     const hops = input.split(',').map(hop => hop.trim())
     const passed = hops.length - 1 - hops.findLastIndex(hop => !isTrusted(hop))
     const expected = addressOf(hops[hops.length - 1 - passed] ?? '')
-    // The first untrusted hop from the right. If it is not an address, the last trusted hop before it.
+    // The client is the first untrusted hop from the right. If that hop is not an address, the client is the trusted
+    // hop to its right.
     const before = passed === 0 ? peer : addressOf(hops[hops.length - passed] ?? '')
     promise(
       canonical(client) === canonical(expected ?? before ?? ''),
-      'reads another client than node:net',
+      'returns a different client than the comparison with node:net',
       client,
       expected ?? before,
     )
     const key = rateLimitKey(client)
-    if (isIP(client) === 4) promise(key === client, 'counts an IPv4 client under another key', client, key)
+    if (isIP(client) === 4)
+      promise(key === client, 'uses a rate limit key that is not the IPv4 address', client, key)
     else {
       const first = key.replace('::/64', '')
       promise(
         /^(?:[0-9a-f]{1,4}:){3}[0-9a-f]{1,4}::\/64$/.test(key),
-        'uses a key that is not a /64',
+        'uses a rate limit key that is not a /64',
         client,
         key,
       )
       const low = rateLimitKey(`${first}::`)
       promise(
         low === key && rateLimitKey(`${first}:ffff:ffff:ffff:ffff`) === key,
-        'uses two keys for one /64',
+        'uses two rate limit keys for one /64',
         key,
         low,
       )
@@ -116,10 +119,10 @@ export const forwardedFor: Target = {
   },
 }
 
-/** The address of a hop for node:net, without port and brackets. */
+/** Returns the address of a hop without port and brackets, or undefined if it is not an address. */
 function addressOf(hop: string): string | undefined {
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
-  // node:net accepts any zone. `::1.2.3.4` is deprecated and ambiguous.
+  // node:net also accepts odd zones and the deprecated form `::1.2.3.4`, which the gateway refuses.
   return isIP(bare) === 0 || /%(?![0-9A-Za-z]+$)|^::\d+\./.test(bare) ? undefined : bare
 }
 
@@ -130,7 +133,7 @@ function isTrusted(hop: string): boolean {
   return networks.check(plain, isIP(plain) === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** One spelling for each address, as in URLs. IPv4-mapped addresses become IPv4. */
+/** Returns the spelling of an address in URLs. IPv4-mapped addresses become IPv4 addresses. */
 function canonical(address: string): string {
   if (isIP(address) !== 6) return address
   const [bare = ''] = address.split('%', 1)

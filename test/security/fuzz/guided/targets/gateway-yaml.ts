@@ -1,4 +1,4 @@
-// gateway.yaml becomes a configuration, or problems with line and column. It never causes a crash, leak or long wait.
+// Any gateway.yaml leads to a configuration or to problems with line and column, never to a crash, leak or long wait.
 import { readFileSync } from 'node:fs'
 import { formatDiagnostic, type Problems } from '../../../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../../../src/config/load.ts'
@@ -9,7 +9,7 @@ const files = ['gateway.yaml', 'deploy/compose/config/gateway.yaml', 'deploy/kub
 
 export const gatewayYaml: Target = {
   seeds: [
-    // The samples are split into sections, because a whole sample takes ten times as long.
+    // The sample files are split into sections. A whole file would take ten times as long per run.
     ...files.flatMap(name => readFileSync(name, 'latin1').split(/\n(?=[a-z])/)),
     'upstreams: { a: { targets: [http://127.0.0.1:1] } }\nroutes: [{ path: /x/*, upstream: a }]\n',
     'upstreams:\n  a: &a { targets: ["${SECRET}"], health: { path: /h } }\n  b: { <<: *a }\nroutes:\n  - { path: /x, upstream: b, plans: [pro], rewrite: /y }\n',
@@ -112,7 +112,7 @@ export const gatewayYaml: Target = {
       checkPlaces(loaded.warnings, text)
       return `accepted${loaded.warnings.problems.length > 0 ? ', warned' : ''}`
     }
-    promise(loaded.problems.length > 0, 'refuses without a problem')
+    promise(loaded.problems.length > 0, 'refuses a file without reporting a problem')
     checkPlaces(loaded, text)
     if (loaded.warnings !== undefined) checkPlaces(loaded.warnings, text)
     const [{ message } = { message: '' }] = loaded.problems
@@ -142,7 +142,7 @@ function checkPlaces({ problems }: Problems, text: string): void {
     const width = lines[line - 1]?.length ?? -1
     promise(
       line >= 1 && column >= 1 && column <= width + 1,
-      'reports a problem outside the file',
+      'reports a problem at a place outside the file',
       problem,
       width,
     )
@@ -152,10 +152,14 @@ function checkPlaces({ problems }: Problems, text: string): void {
     )
     promise(
       message !== '' && !/[\r\n]/.test(formatDiagnostic(problem)),
-      'reports a problem in several lines',
+      'reports a problem whose text has several lines or is empty',
       problem,
     )
-    promise(!formatDiagnostic(problem).includes(secret), 'leaks a secret in a problem', problem)
+    promise(
+      !formatDiagnostic(problem).includes(secret),
+      'contains a secret in the text of a problem',
+      problem,
+    )
     before = { line, column }
   }
 }

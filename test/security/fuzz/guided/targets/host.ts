@@ -1,4 +1,4 @@
-// Host and the authority of absolute targets must have one unambiguous name and port. Otherwise they are refused.
+// A Host header, or the authority of an absolute target, is accepted only if its name and port are unambiguous.
 import { isHost, normalizeHost, parseRequestTarget } from '../../../../../src/gate/parsing/request-target.ts'
 import { promise, type Target } from '../target.ts'
 
@@ -42,21 +42,25 @@ export const host: Target = {
   run(input) {
     const accepted = isHost(input)
     const target = parseRequestTarget(`http://${input}/p`)
-    // Both places must accept the same values.
-    promise(!accepted || target?.authority === input, 'accepts a Host but not the same authority', input)
+    // A value that is accepted as Host must also be accepted in an absolute target.
+    promise(
+      !accepted || target?.authority === input,
+      'accepts a value as Host but not in an absolute target',
+      input,
+    )
     if (!accepted) return 'refused'
     promise(
       /^[!-~]+$/.test(input) && !/[/?#@\\\s"<>^`{|}]/.test(input),
-      'accepts a Host with several parts',
+      'accepts a Host that contains more than a name and a port',
       input,
     )
     const name = normalizeHost(input)
     promise(
       normalizeHost(name.toUpperCase()) === normalizeHost(name),
-      'normalizes a host differently the second time',
+      'normalizes a host again to a different name',
       input,
     )
-    promise(!/:\d*$/.test(name) || name.endsWith(']'), 'compares a host with its port', input, name)
+    promise(!/:\d*$/.test(name) || name.endsWith(']'), 'keeps the port in the normalized host', input, name)
     const url = urlOf(input)
     if (url === undefined) return 'no URL’s host'
     promise(
@@ -65,16 +69,16 @@ export const host: Target = {
         url.pathname === '/' &&
         url.search === '' &&
         url.hash === '',
-      'accepts more than a host in the view of a URL parser',
+      'accepts a Host in which a URL parser finds a user, path, query or fragment',
       input,
       url.href,
     )
-    // Only URL parsers convert escapes, numbers and international names. Other names must be equal in both.
+    // URL parsers also convert escapes, numbers and international names. All other names must be equal.
     const isPlain = !/%|xn--/i.test(name) && !/(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$/.test(name)
     if (isPlain && !name.startsWith('[')) {
       promise(
         url.hostname.replace(/\.$/, '') === name,
-        'reads another host than a URL parser',
+        'reads a different host than a URL parser',
         input,
         url.hostname,
       )

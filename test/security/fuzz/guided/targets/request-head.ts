@@ -1,4 +1,4 @@
-// Whole requests: if Node's parser and the head rules accept a request, a strict reader must read the same request.
+// If Node's parser and the gateway's rules accept a request, the strict reader must read the same request.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { Duplex } from 'node:stream'
@@ -82,7 +82,7 @@ const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 
 export function openRequestHead(): Target {
   const server = createHttpServer({ timeouts, tls: undefined, isIdle: () => false }, serve)
-  // No route accepts an upgrade, so every request with `Upgrade` is parsed again.
+  // No route accepts an upgrade, so each request with `Upgrade` is parsed a second time, as a plain request.
   routeUpgrades(server, () => false)
   for (const event of ['checkContinue', 'checkExpectation']) server.on(event, serve)
   server.on('clientError', (_error, socket) => socket.destroy())
@@ -112,7 +112,7 @@ export function openRequestHead(): Target {
   }
 }
 
-/** A request as Node parsed it, and its head as the gateway parsed it. */
+/** A request that Node has parsed, and its head that the gateway has parsed from it. */
 interface Heard {
   readonly request: IncomingMessage
   readonly head: ReturnType<typeof parseRequestHead>
@@ -144,35 +144,49 @@ function judge(heard: readonly Heard[], strict: readonly StrictRequest[]): strin
     )
     promise(
       request.method === told.method && request.url === told.target,
-      'reads another request line',
+      'reads a different request line',
       told,
       request.url,
     )
     promise(
       sameFields(request.rawHeaders, told.fields),
-      'reads other headers',
+      'reads different headers',
       told.fields,
       request.rawHeaders,
     )
     const all = (name: string) =>
       told.fields.filter(([other]) => other.toLowerCase() === name).map(([, text]) => text)
-    promise(all('host').length <= 1 && head.host === (all('host')[0] ?? ''), 'reads another Host', head.host)
-    promise(head.host === '' || isHost(head.host), 'accepts a Host with several parts', head.host)
-    promise(all('content-length').length + all('transfer-encoding').length <= 1, 'accepts two framings')
+    promise(
+      all('host').length <= 1 && head.host === (all('host')[0] ?? ''),
+      'reads a different Host',
+      head.host,
+    )
+    promise(
+      head.host === '' || isHost(head.host),
+      'accepts a Host that contains more than a name and a port',
+      head.host,
+    )
+    promise(
+      all('content-length').length + all('transfer-encoding').length <= 1,
+      'accepts both Content-Length and Transfer-Encoding, or one of them twice',
+    )
     const [length] = all('content-length')
     promise(
       head.contentLength === (length === undefined ? undefined : Number(length)),
-      'reads another length',
+      'reads a different Content-Length',
       length,
     )
     promise(
       head.hasBody === ((length ?? '0') !== '0' || all('transfer-encoding').length > 0),
-      'is wrong about a body',
+      'is wrong about whether there is a body',
     )
     const twice = all('authorization').length > 1 || all('x-api-key').length > 1
-    promise(head.hasAmbiguousCredentials === twice, 'misses a second credential')
-    promise(head.authorization === all('authorization').at(-1), 'reads another credential')
-    promise(isIP(head.client) !== 0, 'reads a client that is not an address', head.client)
+    promise(
+      head.hasAmbiguousCredentials === twice,
+      'does not notice a second credential, or sees one that does not exist',
+    )
+    promise(head.authorization === all('authorization').at(-1), 'reads a different credential')
+    promise(isIP(head.client) !== 0, 'returns a client that is not an IP address', head.client)
     const protocols = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
     promise(
       !protocols.others.some(name => name.toLowerCase().includes(bearerPrefix)),
@@ -181,9 +195,9 @@ function judge(heard: readonly Heard[], strict: readonly StrictRequest[]): strin
     )
     promise(
       !asksForWebSocket(request) || !isHandshake(request) || !head.hasBody,
-      'accepts a handshake with a body',
+      'accepts a WebSocket handshake with a body',
     )
-    if (request.complete) promise(told.body === body, 'reads another body', told.body, body)
+    if (request.complete) promise(told.body === body, 'reads a different body', told.body, body)
     outcomes.push(
       `${request.method === 'GET' ? 'GET' : 'other'} ${head.hasBody ? 'with a body' : 'without'}${request.complete ? '' : ', broken off'}`,
     )
@@ -191,7 +205,7 @@ function judge(heard: readonly Heard[], strict: readonly StrictRequest[]): strin
   return outcomes.slice(0, 2).join(', then ') || 'nothing'
 }
 
-/** Compares the headers without `Upgrade`, which is removed before the request is parsed again. */
+/** Compares all headers except `Upgrade`, which the gateway removes before it parses a request again. */
 function sameFields(raw: readonly string[], fields: StrictRequest['fields']): boolean {
   const told = fields.filter(([name]) => name.toLowerCase() !== 'upgrade')
   const parsed: [string, string][] = []
@@ -199,7 +213,7 @@ function sameFields(raw: readonly string[], fields: StrictRequest['fields']): bo
   return JSON.stringify(parsed.filter(([name]) => name.toLowerCase() !== 'upgrade')) === JSON.stringify(told)
 }
 
-/** The server's end of an in-memory connection. */
+/** The server side of a connection that exists only in memory. */
 class Connection extends Duplex {
   readonly heard: Heard[] = []
   failure: Error | undefined
@@ -227,14 +241,14 @@ class Connection extends Duplex {
     response.end()
   }
 
-  /** Sends all bytes and the end; resolves when the server has closed. */
+  /** Sends all bytes, ends the client's side, and waits until the server has closed the connection. */
   async say(bytes: Buffer): Promise<void> {
     const closed = new Promise<void>(resolve => this.once('close', resolve))
     this.#server.emit('connection', this)
     this.push(bytes)
     this.push(null)
     const late = setTimeout(() => {
-      this.failure = new Violation('keeps a connection open after its client has left')
+      this.failure = new Violation('keeps a connection open 30 s after the client has ended its side')
       this.destroy()
     }, 30_000)
     await closed

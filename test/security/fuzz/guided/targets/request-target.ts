@@ -1,4 +1,4 @@
-// An accepted request target has only one interpretation, and routes are matched by it.
+// An accepted request target has only one interpretation, which is the one that routes are matched with.
 import { parseRequestTarget } from '../../../../../src/gate/parsing/request-target.ts'
 import { corpus } from '../../../corpus.ts'
 import { readings } from '../../../readings.ts'
@@ -48,21 +48,29 @@ export const requestTarget: Target = {
   covers: /\/src\/gate\/parsing\//,
   run(input) {
     const target = parseRequestTarget(input)
-    // The second result comes from the cache.
-    promise(same(target, parseRequestTarget(input)), 'caches another result')
+    // The second call returns the cached result.
+    promise(same(target, parseRequestTarget(input)), 'returns a different result from the cache')
     if (target === undefined) return 'refused'
     const { authority, path, query, unmergedPath, rawSegments, segments, ambiguities } = target
     promise(/^\/[!-~]*$/.test(path) && !/[?#\\]|\/\//.test(path), 'forwards an invalid path', path)
     promise(query === '' || /^\?[^\0- #\x7f]*$/.test(query), 'forwards an invalid query', query)
     const sent = authority === undefined ? input : input.slice(input.indexOf('//') + 2 + authority.length)
-    promise([sent, `/${sent}`].includes((unmergedPath ?? path) + query), 'forwards another target', target)
-    promise(segments.length === rawSegments.length, 'matches other segments than it forwards', target)
+    promise(
+      [sent, `/${sent}`].includes((unmergedPath ?? path) + query),
+      'forwards a different target than the client sent',
+      target,
+    )
+    promise(
+      segments.length === rawSegments.length,
+      'matches a different number of segments than it forwards',
+      target,
+    )
     promise(
       segments.every(segment => segment !== '.' && segment !== '..'),
-      'has a dot segment',
+      'accepts a dot segment',
       segments,
     )
-    // The forwarded target must have the same interpretation.
+    // If the forwarded target is parsed again, the result must be the same.
     const again = parseRequestTarget(path + query)
     promise(
       same(again, { ...target, authority: undefined, unmergedPath: undefined }),
@@ -70,7 +78,7 @@ export const requestTarget: Target = {
       target,
       again,
     )
-    // Compares with servers that resolve, decode one to three times, drop parameters, and trim.
+    // Compares with lenient servers, which decode one to three times, remove parameters and resolve dot segments.
     const matched = resolved(segments)
     const [, ...decoded] = readings(path)
     if (ambiguities === 0) {
@@ -88,7 +96,7 @@ export const requestTarget: Target = {
       .map(decodeURIComponent)
       .filter(part => part !== '')
       .join('/')
-    promise(named === ours, 'reads another path than a URL parser', path, url.pathname)
+    promise(named === ours, 'reads a different path than a URL parser', path, url.pathname)
     const kind = authority === undefined ? '' : 'absolute '
     return `${kind}${unmergedPath === undefined ? '' : 'merged '}${ambiguities}${query === '' ? '' : ' query'}`
   },
@@ -101,7 +109,7 @@ function same(one: object | undefined, other: object | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** The matched segments in the form of readings.ts. */
+/** Returns the matched segments in the format of readings.ts. */
 function resolved(segments: readonly string[]): string {
   const [reading = ''] = readings(
     Buffer.from(`/${segments.join('/')}`)

@@ -1,4 +1,4 @@
-// WebSocket frames: however the bytes are split, the relay finds the end of each frame and never reads past it.
+// The relay finds the end of each WebSocket frame, even if the bytes arrive in pieces, and never reads past it.
 import { FrameTracker } from '../../../../../src/http/websocket-frames.ts'
 import { bytesOf, promise, type Target } from '../target.ts'
 
@@ -12,7 +12,7 @@ const frames = [
 ]
 
 export const webSocketFrames: Target = {
-  // The first byte sets the size of the pieces.
+  // The first byte of an input determines the size of the pieces.
   seeds: frames.flatMap(frame => [`\0${frame}`, `\x01${frame}${frame}`, `\x03${frames.join('')}`]),
   dictionary: [
     ...frames,
@@ -35,12 +35,17 @@ export const webSocketFrames: Target = {
     const tracker = new FrameTracker()
     for (let at = 0; at < stream.length; at += size) {
       const piece = stream.subarray(at, at + size)
-      promise(tracker.follow(piece, false) === piece.length, 'does not follow all bytes', at)
+      promise(tracker.follow(piece, false) === piece.length, 'does not accept all bytes of a piece', at)
       const end = at + piece.length
-      promise(tracker.isAtBoundary() === boundaries.has(end), 'is wrong about a boundary', end)
-      promise(tracker.hasClosed() === closedAt <= end, 'is wrong about a Close frame', end, closedAt)
+      promise(tracker.isAtBoundary() === boundaries.has(end), 'is wrong about whether a frame ends here', end)
+      promise(
+        tracker.hasClosed() === closedAt <= end,
+        'is wrong about whether a Close frame has begun',
+        end,
+        closedAt,
+      )
     }
-    // If the gateway wants to send a Close frame, the relay must stop exactly at the next boundary.
+    // Before the gateway sends a Close frame, the relay must stop exactly at the end of the current frame.
     const from = stream.length === 0 ? 0 : (bytes[0] as number) % stream.length
     const closing = new FrameTracker()
     closing.follow(stream.subarray(0, from), false)
@@ -51,7 +56,7 @@ export const webSocketFrames: Target = {
       const followed = closing.follow(piece, true)
       promise(
         followed <= piece.length && at + followed <= boundary,
-        'reads past a frame',
+        'reads past the end of a frame',
         at,
         followed,
         boundary,
@@ -59,12 +64,12 @@ export const webSocketFrames: Target = {
       at += followed
       if (followed < piece.length) break
     }
-    promise(at === boundary, 'stops before the frame’s end', at, boundary)
+    promise(at === boundary, 'stops before the end of the frame', at, boundary)
     return `${Math.min(boundaries.size - 1, 3)} frames${closedAt <= stream.length ? ', closed' : ''}${isWhole ? '' : ', one open'}`
   },
 }
 
-/** A second parser that reads the whole stream at once (RFC 6455 §5.2). */
+/** Parses the whole stream at once (RFC 6455 §5.2), for comparison with the relay. */
 function read(stream: Buffer): { boundaries: Set<number>; closedAt: number; isWhole: boolean } {
   const boundaries = new Set([0])
   let closedAt = Number.POSITIVE_INFINITY
