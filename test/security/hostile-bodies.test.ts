@@ -18,7 +18,7 @@ describeOverSetups('hostile bodies', setup => {
   const at = stage(relayed.setup)
   const suite = new BodySuite(at)
 
-  it('can be sent after the accounts of the corpus are registered', () => suite.prepare())
+  it('need the accounts of the corpus, which are registered here', () => suite.prepare())
 
   describe.each(groups(attacks.filter(attack => !isStoreStopped(attack))))('%s', (_, attacks) => {
     it.each(attacks)('$id: $desc', attack => suite.run(attack))

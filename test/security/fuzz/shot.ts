@@ -73,7 +73,10 @@ function readAll(received: Buffer, text: string): { answers: RawAnswer[]; unread
   }
 }
 
-/** Guesses the method. If the head is followed by another response or the end, the response has no body: HEAD. */
+/**
+ * Guesses the method: a response without a body belongs to HEAD. The sent method does not show this, because a refusal
+ * by the parser has a body even after HEAD.
+ */
 function methodFor(bytes: Buffer): string {
   const end = bytes.indexOf('\r\n\r\n') + 4
   return end === bytes.length || bytes.toString('latin1', end, end + 7) === 'HTTP/1.' ? 'HEAD' : 'GET'

@@ -13,8 +13,10 @@ export interface Witness {
   of(from: string): Promise<Testimony>
   /** Returns the records that are left, including late ones, and removes them. */
   rest(): Map<string, Testimony>
-  /** The free user's requests in the log: those forwarded, and those the client abandoned (`unknown`), which may or may
-   * not have been counted. */
+  /**
+   * The free user's requests in the log. `forwarded` counts those that were forwarded. `unknown` counts those that the
+   * client abandoned when they may already have been counted as a use.
+   */
   readonly uses: { forwarded: number; unknown: number }
 }
 
