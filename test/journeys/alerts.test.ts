@@ -1,4 +1,4 @@
-// Operators emit alerts and list deliveries on the admin listener.
+// Operators emit alerts, list deliveries and retry them on the admin listener.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -47,7 +47,7 @@ describeOverSetups('the admin listener', setup => {
     })
 
     it.each([null, '', [1, 'é', null], undefined])(
-      'with the data %j, and delivers {} if there is no data',
+      'with the data %j, and uses {} if the alert has no data',
       async data => {
         expectAnswer(await emit({ type: 'any.data', data, user_id: user.id }), 202, { deliveries: 1 })
         const [row] = await at.gateway.sql<{ body: string }>(

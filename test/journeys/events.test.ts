@@ -20,7 +20,7 @@ interface Told {
 describeOverSetups('the service of events.url', setup => {
   let service: Server
   let url: string
-  /** Received events, verified with the current secret. */
+  /** The events that the service received. Their signatures were verified with the current secret. */
   const told: Told[] = []
   let key = secret
   beforeAll(async () => {

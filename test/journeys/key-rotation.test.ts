@@ -96,7 +96,7 @@ routes:
     expect([...load.kids].filter(kid => turns.includes(kid))).toEqual(turns)
   })
 
-  it('no longer verify tokens on any replica within a second after they are retired, even cached tokens', async () => {
+  it('stop verifying tokens on every replica within a second after their retirement, even cached tokens', async () => {
     const user = await newUser(first)
     const gone = kidOf(user.access)
     for (const { url } of replicas) {

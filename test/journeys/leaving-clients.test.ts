@@ -54,7 +54,7 @@ describe('clients that leave', () => {
     expect(answers.map(answer => answer.status)).toEqual([200, 200])
   }
 
-  it('hold no upstream connection if they leave during the guards', async () => {
+  it('hold no upstream connection if they leave while the guards check the request', async () => {
     const { access } = await newUser(at.gateway, 'pro')
     for (let i = 0; i < 10; i++) {
       const socket = await open(at.gateway.url)

@@ -117,7 +117,7 @@ describe('a page whose origin cors does not list', () => {
     ])
   })
 
-  it('is logged; a listed page, a same-origin page, a navigation and a WebSocket are not', async () => {
+  it('is not confused with a listed page, a same-origin page, a navigation or a WebSocket, which are not logged', async () => {
     const origin = newOrigin()
     const before = gateway.log.length
     const own = new URL(gateway.url).origin
@@ -153,7 +153,7 @@ describe('a page whose origin cors does not list', () => {
     expect(gateway.log.slice(before).filter(line => line.includes('request from a page'))).toEqual([])
   })
 
-  it('is logged at most 20 times per minute, however many origins a client invents', async () => {
+  it('is logged at most 20 times per minute, even if a client invents many origins', async () => {
     newOrigin()
     const before = gateway.log.length
     for (let i = 0; i < 50; i += 1) await send(gateway, '/public', { origin: `https://invented${i}.example` })

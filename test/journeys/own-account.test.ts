@@ -177,7 +177,7 @@ ${routes(upstream)}`,
       expect(status).toBe(201)
     })
 
-    it('requires the current password and counts wrong ones as failed logins', async () => {
+    it('requires the current password, and counts a wrong password as a failed login', async () => {
       const user = await newUser(at.gateway)
       for (const wrong of ['wrong', undefined, 3]) {
         const answer = await remove(user, wrong === undefined ? null : wrong)

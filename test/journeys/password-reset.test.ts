@@ -222,7 +222,7 @@ describeOverSetups('a forgotten password', setup => {
       async (_, body) => expectRefusal(await reset(body(await forgetful())), ...invalid),
     )
 
-    it('takes the same time for a wrong code if the email is known as if it is unknown', async () => {
+    it('takes the same time for a wrong code with a known email and with an unknown email', async () => {
       const { user, code } = await forgetful()
       const times: [number[], number[]] = [[], []]
       for (let i = 0; i < 11; i += 1) {

@@ -196,7 +196,7 @@ ${routes(upstream.url)}`,
     expect(log.trimEnd().split('\n').at(-1)).toContain('"stopped"')
   })
 
-  it('with the command migrate, applies the migrations and exits', async () => {
+  it('with the command migrate, reports that the database is up to date and exits', async () => {
     const { code, stdout } = await runProgram(['migrate', '-c', file], folder)
     expect([code, stdout]).toEqual([0, 'up to date\n'])
   })

@@ -1,5 +1,5 @@
 // The log line of every 401, 403 and 429 response of the gateway has a `reason`. The tests read the log of a
-// whole gateway.
+// running gateway.
 import { KeyObject, randomUUID, sign } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -116,7 +116,7 @@ describeOverSetups('sessions', setup => {
     },
   )
 
-  it('can be ended together, all except the current one, or with `all` including the current one', async () => {
+  it('can all be ended except the current one, or with `all` including the current one', async () => {
     const mine = await newUser(at.gateway)
     const pairs = [mine, await signIn(mine), await signIn(mine)]
     const others = await ask('DELETE', '/sessions', mine.access, { body: { all: 'true' } })

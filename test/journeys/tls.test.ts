@@ -1,4 +1,4 @@
-// The client listener behaves the same over HTTPS (`server.tls`).
+// The client listener behaves over HTTPS as it does over HTTP (`server.tls`).
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'

@@ -298,13 +298,13 @@ describeOverSetups('a gateway that traces', setup => {
       expect(treeOf(await collector.trace(traceId), 'b7ad6b7169203331')[0]).toBe('server GET /public/*')
     })
 
-    it('if the client does not sample a trace, no span is sent, and the upstream receives this flag too', async () => {
+    it('if the client does not sample a trace, no span is sent, and the upstream receives the same flag', async () => {
       const traceId = randomBytes(16).toString('hex')
       const traceparent = `00-${traceId}-b7ad6b7169203331-00`
       await call(traced.url, 'GET', '/public/x', { headers: { traceparent } })
       expect(valuesOf('traceparent')[0]).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`))
       expect(valuesOf('traceparent')[0]).not.toBe(traceparent)
-      // After this call, a later span has arrived. A span of the first request would be here too.
+      // When the span of this later request has arrived, a span of the first request would have arrived too.
       await traced.ask('GET', '/public/x')
       expect(collector.spans.filter(span => span.traceId === traceId)).toEqual([])
     })

@@ -92,7 +92,7 @@ describeWithServices('two workers', () => {
     })
   })
 
-  it('give a free user only one daily use together', async () => {
+  it('together allow a free user only one use per day', async () => {
     await start()
     const { access } = await newUser()
     const authorization = { authorization: `Bearer ${access}` }

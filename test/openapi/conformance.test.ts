@@ -475,7 +475,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     }
   })
 
-  it('describes no response that the tests above did not receive', () => {
+  it('describes only responses that the tests above received', () => {
     const unseen = checker.described().filter(one => !checker.seen().includes(one))
     expect(unseen).toEqual([])
   })

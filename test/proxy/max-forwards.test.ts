@@ -54,7 +54,7 @@ routes:
     },
   )
 
-  it('for TRACE with 0, makes the gateway refuse, and the response does not repeat the request', async () => {
+  it('for TRACE with 0, makes the gateway send a refusal that does not repeat the request', async () => {
     const answer = await send('TRACE', '/some', ['Max-Forwards: 0', 'Cookie: session=secret'])
     expectRefusal(answer, 'method_not_allowed')
     expect(value(answer, 'allow')).toBe('GET, OPTIONS, HEAD')
