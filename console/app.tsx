@@ -1,4 +1,4 @@
-// The frame of the console. It has the session, the pages for the role, and the open page.
+// The frame of the console. It manages the session, and shows the pages that the role may see.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { can } from './api/abilities.ts'
@@ -20,15 +20,15 @@ import { Value } from './parts/value.tsx'
 const sessionPath = '/console/session'
 
 /**
- * Stores only that a user has signed in here. Without it, each visit would cause a 401, which browsers report as an
- * error.
+ * The stored value with this name shows that a user has signed in here. Without it, the console does not request the
+ * session. The request would get a 401, which browsers report as an error.
  */
 const signedIn = 'peage-signed-in'
 
 interface Page {
   readonly id: Key
   isFor(role: Role): boolean
-  /** A pattern for the part of the address after the ID; by default, none is allowed. */
+  /** A pattern for the part of the address after the page's ID. Without a pattern, only the ID is allowed. */
   readonly takes?: RegExp
   show(role: Role, rest: string): JSX.Element
 }
@@ -126,7 +126,7 @@ function Frame({ session, hasStayed, onSignOut }: FrameProps) {
   const named = pages.find(one => one.id === id)
   const isUnknown =
     hash !== '' && (named === undefined || more.length > 0 || (rest !== '' && !named.takes?.test(rest)))
-  // If the role does not see the page, its first page opens.
+  // If the role does not see the page, the first page of the role opens.
   const page = isUnknown ? undefined : (seen.find(one => one === named) ?? seen[0])
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)

@@ -4,20 +4,21 @@ import module from 'node:module'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 
-// From Node 22 on, compiled code is kept for the next start, which then uses a seventh less CPU. All users of the
-// machine share Node's default folder, and any of them could replace the code there. So the program uses its own
-// folder.
+// With Node 22 or newer, compiled code is cached, and the next start uses a seventh less CPU. All users of the machine
+// share Node's default folder for this cache, and any of them could replace the code there. Therefore the program uses
+// its own folder.
 const { env } = process
 env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../dist/compile-cache', import.meta.url))
-// The types are from Node 20. Workers inherit this environment and need no call.
+// The types of Node 20 do not contain this function. Workers need no call, because they inherit the environment.
 const { enableCompileCache } = module as { enableCompileCache?: (folder: string) => void }
 enableCompileCache?.(env.NODE_COMPILE_CACHE)
 
-// Loading the rest takes most of the start, and a SIGHUP would kill the process during that time. The signal can be
-// ignored, because the start reads the configuration anyway.
+// Loading the other modules takes most of the startup time. A SIGHUP during this time would end the process. It can be
+// ignored, because startup reads the configuration anyway.
 if (process.argv[2] === 'start') process.on('SIGHUP', () => {})
 const { run } = await import('./commands/run.ts')
 const { stdin, stdout, stderr } = process
 process.exitCode = await run(process.argv.slice(2), { env, cwd: process.cwd(), stdin, stdout, stderr })
-// From now on, nothing should keep the process of a gateway running, after a stop or a failed start.
+// After a stop or a failed start, nothing should keep the process of a gateway running. If anything does, this ends the
+// process.
 if (process.argv[2] === 'start') setTimeout(() => process.exit(), 100).unref()

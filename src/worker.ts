@@ -27,11 +27,12 @@ interface RunningWorker extends GatewayProcess {
 }
 
 let running: RunningWorker | undefined
-/** The next configuration, until every worker has prepared it. */
+/** The prepared configuration, until the primary commits it or rolls it back. */
 let prepared: PreparedChange | undefined
 let preparing: Promise<unknown> | undefined
 
-// Terminals and supervisors send signals to every process. A worker acts only on calls from the primary.
+// Terminals and supervisors send signals to every process. A worker ignores them and acts only on calls from the
+// primary.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 const api: WorkerApi = {
@@ -62,7 +63,7 @@ const api: WorkerApi = {
 const primary = createRpcChannel<PrimaryApi>(process, api)
 void primary.call('hello', undefined)
 
-// By default, Node would exit here and abort requests in flight.
+// Without this handler, Node would exit when the primary disconnects, and abort requests in flight.
 cluster.worker?.once('disconnect', () => {
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
   running?.logger.error('primary process ended; draining')
@@ -84,7 +85,7 @@ async function begin(config: Config): Promise<RunningWorker> {
 
 async function prepare(config: Config, before: Promise<unknown> | undefined): Promise<PrepareReply> {
   await before
-  // The primary has abandoned the previously prepared change.
+  // If there is still a prepared change, the primary has abandoned it.
   await prepared?.rollback()
   prepared = undefined
   if (running === undefined) return { error: 'a worker is not ready yet' }
@@ -110,7 +111,10 @@ async function changesVisibleEverywhere(here: () => Promise<void>): Promise<void
   if (!areVisible) await here()
 }
 
-/** The timeout is shorter than the primary's, so that the reply arrives and reports the store that does not respond. */
+/**
+ * Limits the duration of each check. The limit is shorter than the primary's timeout, so that the reply arrives and
+ * names the store that does not respond.
+ */
 function withReplyTimeout({ postgres, redis }: StoreChecks): StoreChecks {
   const late = async () => sleep(0.8 * replyTimeoutMs, false, { ref: false })
   return {

@@ -1,4 +1,4 @@
-// Defines what each role sees and may do. The server decides, and the page shows nothing that the server would
+// Defines what each role sees and may do. The server makes the decisions, and the console hides what the server would
 // refuse.
 import type { Role } from './types.ts'
 

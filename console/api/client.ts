@@ -3,7 +3,7 @@
 /** The server refused a call, or could not be reached (status 0). */
 export class ApiError extends Error {
   readonly status: number
-  /** As in `X-Peage-Error`; empty without a response. */
+  /** The value of `X-Peage-Error`. Empty without a response. */
   readonly code: string
   /** The name of the invalid member of the request body. */
   readonly field: string | undefined

@@ -1,4 +1,5 @@
-// Finds the browser and the operating system in a `User-Agent` header. Each pattern excludes the patterns below it.
+// Finds the browser and the operating system in a `User-Agent` header. In each list, the first pattern that matches
+// wins.
 export interface Device {
   readonly browser: string
   /** Undefined if the header contains no known system. */
@@ -26,7 +27,8 @@ const systems: readonly (readonly [pattern: RegExp, name: string])[] = [
 ]
 
 /**
- * Returns the device. Programs put their name first, for example `curl/8.5.0`.
+ * Returns the browser and system of a `User-Agent`. Without a known browser, returns the program name at the start of
+ * the header, for example `curl`.
  * @returns undefined if the header contains nothing readable
  */
 export function deviceOf(userAgent: string | null): Device | undefined {

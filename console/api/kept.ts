@@ -1,5 +1,5 @@
-// Stores values between visits in the browser's storage. If that is forbidden, they stay until the user leaves the
-// page.
+// Keeps values in the browser's storage for the next visit. If the browser forbids storage, the values stay until the
+// user leaves the page.
 const untilLeft = new Map<string, string>()
 
 export function readKept(name: string): string | undefined {
@@ -10,7 +10,7 @@ export function readKept(name: string): string | undefined {
   }
 }
 
-/** Do not use it for secrets, because every script of this origin can read the value. */
+/** Stores a value. Do not use it for secrets, because every script of this origin can read the value. */
 export function keep(name: string, value: string): void {
   untilLeft.set(name, value)
   try {
@@ -26,7 +26,7 @@ export function keep(name: string, value: string): void {
  */
 export function onForgottenElsewhere(name: string, listener: () => void): () => void {
   const listen = ({ key, newValue }: StorageEvent) => {
-    // Without a key, everything was cleared.
+    // If `key` is null, the whole storage was cleared.
     if (key !== null && (key !== name || newValue !== null)) return
     untilLeft.delete(name)
     listener()
@@ -40,6 +40,6 @@ export function forget(name: string): void {
   try {
     localStorage.removeItem(name)
   } catch {
-    // Nothing was stored.
+    // Storage is forbidden, so nothing was stored.
   }
 }

@@ -12,6 +12,6 @@ export function saveJson(name: string, content: unknown): void {
   link.href = url
   link.download = name
   link.click()
-  // The browser has started to read the URL by then.
+  // The URL must stay valid until the browser has started to read it.
   setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

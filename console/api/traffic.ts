@@ -37,7 +37,10 @@ export function parseTraffic(text: string): Map<string, Counts> {
   return routes
 }
 
-/** Returns undefined if there is nothing to compare, for example after the start of the gateway. */
+/**
+ * Returns the requests per second and the share of failures. Undefined if the readings cannot be compared, for example
+ * after a restart of the gateway.
+ */
 export function ratesBetween(before: Reading, after: Reading, route: string) {
   const seconds = (after.atMs - before.atMs) / 1_000
   const none = { requests: 0, failures: 0 }

@@ -1,4 +1,4 @@
-// Contains the texts of the console in English. Its keys are the keys of all languages.
+// Contains the texts of the console in English. Every language has the same keys.
 export const english = {
   title: 'Péage console',
   skipToContent: 'Skip to the content',
@@ -156,7 +156,7 @@ export const english = {
   dangerous: 'Dangerous actions',
   typeToConfirm: 'Type {text} to confirm',
   value: 'Value',
-  // Actions: the label, the effect before it, and the effect after it
+  // Actions: the label, the effect (`…Will`, shown before the action), and the result (`…Did`, shown after it)
   changePlan: 'Change plan',
   changePlanWill: '{email} is on plan {value} from the next request on.',
   changePlanDid: 'The plan is {value}.',

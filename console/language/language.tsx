@@ -9,7 +9,7 @@ export type { Key }
 export const languages = { fr: 'Français', en: 'English' } as const
 export type Language = keyof typeof languages
 
-/** A text in each language, outside of the keys. */
+/** A text in each language, for texts that have no key. */
 export type Bilingual = Readonly<Record<Language, string>>
 
 const texts = { en: english, fr: french } as const
@@ -54,7 +54,7 @@ export function LanguageProvider({ children }: { children: ComponentChildren }) 
       texts[language][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)),
     say: text => text[language],
     number: (value, digits = 0) => formats[language].number(digits).format(value),
-    // Prevents a line break before "PM".
+    // A no-break space keeps "PM" on the same line as the time.
     time: value => formats[language].time.format(new Date(value)).replace(/\s(?=[AP]M$)/, '\u00a0'),
     zone: () => zoneIn(language),
   }

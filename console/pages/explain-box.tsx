@@ -15,7 +15,7 @@ const callers = ['anonymous', 'free', 'premium', 'pro']
 export function ExplainBox({ title, userId }: { title: string; userId?: number }) {
   const { t } = useSpeech()
   const id = useId()
-  // The form starts with the first route, so that operators need not know its path.
+  // The form starts with the path of the first route, so that operators do not need to know a path.
   const routes = useLoaded('routes to explain', () => api<Routes>('GET', '/routes')).data?.routes ?? []
   const [first] = routes
   const [typedMethod, setMethod] = useState<string>()

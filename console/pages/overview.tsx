@@ -156,7 +156,7 @@ function Verdict({ overview }: { overview: Overview }) {
   )
 }
 
-/** Shows the sentences of `/readyz`, which are in English. */
+/** Shows the warnings of `/readyz`. They are always in English. */
 function Warnings({ warnings }: { warnings: readonly string[] }) {
   const { t } = useSpeech()
   if (warnings.length === 0) return null

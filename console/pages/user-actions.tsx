@@ -15,7 +15,7 @@ interface Props {
   onDone(what: string): void
 }
 
-/** Actions with the texts `name`, `nameWill` and `nameDid`. */
+/** The names of actions. Each action has the texts `name`, `nameWill` and `nameDid`. */
 type Name = { [Of in Key]: `${Of}Will` extends Key ? (`${Of}Did` extends Key ? Of : never) : never }[Key]
 
 export function FrequentActions({ user, role, onDone }: Props) {

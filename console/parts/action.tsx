@@ -15,13 +15,13 @@ export interface Field {
 
 export interface ActionProps {
   readonly label: string
-  /** Returns the effect, before the confirmation. */
+  /** Returns the message that describes the effect. The dialog shows it before the operator confirms. */
   will(input: Input): string
-  /** Returns the effect, after the action. */
+  /** Returns the message that describes the result. It is shown after the action. */
   did(input: Input): string
   readonly fields?: readonly Field[]
   run(input: Input): Promise<unknown>
-  /** Receives the text about the finished action. */
+  /** Called after the action, with the message of `did`. */
   onDone(what: string): void
   readonly isGrave?: boolean
   /** A text that the operator must type before the dialog can be submitted. */
@@ -33,7 +33,7 @@ export type Input = Readonly<Record<string, string>>
 export function Action(props: ActionProps) {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
-  // The action may remove its own button. The keyboard focus then moves to the page, not to its beginning.
+  // The action may remove its own button. The keyboard focus then moves to the main content, without scrolling.
   useLayoutEffect(() => {
     const main = button.current?.closest('main')
     const goOn = () => {
@@ -174,7 +174,7 @@ function FieldInput({
   )
 }
 
-/** Compares the texts. Characters that cannot be typed may be typed as the page shows them. */
+/** Whether the operator typed the wanted text. Invisible characters may also be typed as the page shows them. */
 function isSameText(typed: string, wanted: string): boolean {
   const text = typed.trim().normalize('NFC')
   return text === wanted.trim().normalize('NFC') || text === visible(wanted).trim().normalize('NFC')

@@ -7,12 +7,12 @@ export function axisOf(high: number | null): number[] {
   const top = Math.max(high ?? 0, 1)
   const power = 10 ** Math.floor(Math.log10(top / 4))
   const step = power * ([1, 2, 5].find(factor => factor * power * 4 >= top) ?? 10)
-  // Sums of binary fractions are slightly inexact.
+  // The small number compensates rounding errors of the division.
   const count = Math.ceil(top / step - 1e-9)
   return Array.from({ length: count + 1 }, (_, index) => Number((index * step).toPrecision(12)))
 }
 
-/** Returns the values without a neighbor, because no line can be drawn through them. */
+/** Returns the indexes of isolated values, which have no neighbor. The chart draws them as points. */
 export function pointsAlone(values: ArrayLike<number | null | undefined>): number[] {
   const isKnown = (index: number) => values[index] != null
   return Array.from(values, (_, index) => index).filter(

@@ -31,18 +31,18 @@ interface ExportedDelivery {
 }
 
 export interface AccountExportStore {
-  /** Reads an active or inactive user. Undefined if there is none. @throws StorageError */
+  /** Reads the data of an active or inactive user. Undefined if there is no user with this id. @throws StorageError */
   read(userId: number, now: Date): Promise<AccountExport | undefined>
 }
 
-/** The limit for each list. The newest entries are kept. */
+/** Maximum number of entries in each list of an export. Older entries are left out. */
 const maxListed = 1000
 
 export function createAccountExportStore(database: Database): AccountExportStore {
   return {
     read: (userId, now) =>
       database.transaction(async tx => {
-        // All statements see the database at the same moment.
+        // All statements read the same snapshot of the database.
         await tx.query('set transaction isolation level repeatable read, read only')
         const user = await first<User>(tx, `select ${userColumns} from users u where u.id = $1`, [userId])
         if (user === null) return undefined

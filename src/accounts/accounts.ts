@@ -8,7 +8,7 @@ import type { Passwords } from './password.ts'
 import type { ValidateNewPassword } from './password-rules.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
-/** The members as the client sent them. A member that is not a text becomes empty. */
+/** The credentials as the client sent them. A value that is not a string becomes an empty string. */
 interface SubmittedCredentials {
   email: string
   password: string
@@ -44,11 +44,11 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
     if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
     const created = await users.create(email, await passwords.hash(password))
     if (created.outcome === 'created') return created.id
-    // Another replica registered the email first, or an inactive account has it. Only the store has the answer.
+    // Either another replica registered the email first, or an inactive account has it. A second look shows which.
     throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
   }
 
-  /** `typed` is searched first, because version 0.1 stored emails as they were typed. */
+  /** Searches for `typed` first, because version 0.1 stored emails without Unicode normalization. */
   async function findPasswordRecord(typed: string, email: string) {
     const found =
       typed !== email && isFindableEmail(typed) ? await users.findPasswordRecord(typed) : undefined
@@ -61,7 +61,8 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
       if (!isStorableEmail(email)) throw new Refusal('email_invalid')
       validateNewPassword(password, email)
 
-      // Concurrent registrations of one email compute one hash. The others wait for the result of the first.
+      // Concurrent registrations of the same email compute only one hash. Later registrations wait for the first one to
+      // end.
       const pendingRegistration = pendingRegistrations.get(email)
       if (pendingRegistration !== undefined) {
         await pendingRegistration

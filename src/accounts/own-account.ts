@@ -15,9 +15,9 @@ export interface OwnAccount {
   /** @returns the hash that was checked, and the session epoch read with it */
   checkPassword(owner: Owner, current: string): Promise<{ hash: string; sessionEpoch: number }>
   /**
-   * Ends every session and opens a new one. If concurrent changes use the same current password, only one succeeds. For
-   * the others, the current password is then wrong.
-   * @param change `next` has a valid form; `userAgent` is shown to the user with the new session
+   * Sets the password, ends every session and opens a new one. If concurrent changes use the same current password,
+   * only one succeeds. For the others, the current password is then wrong.
+   * @param change `next` was already validated; `userAgent` is shown to the user with the new session
    * @throws Refusal `password_unchanged`
    */
   changePassword(
@@ -32,7 +32,7 @@ interface Dependencies {
   users: Pick<UserStore, 'findPasswordRecord' | 'changePassword' | 'delete'>
   passwords: Passwords
   sessions: Pick<Sessions, 'createWith'>
-  /** Resolves when the change is visible in every process, so that tokens and API keys are refused. */
+  /** Resolves when every process sees the deletion. From then on, tokens and API keys of the account are refused. */
   changesVisible(): Promise<void>
 }
 

@@ -23,7 +23,7 @@ export function newPasswordValidator(
   }
 }
 
-/** The path is the same from `src/`, `build/` and `dist/`. */
+/** This relative path is valid from `src/`, `build/` and `dist/`. */
 const list = new URL('../../assets/common-passwords.txt', import.meta.url)
 
 let commonPasswords: ReadonlySet<string> | undefined

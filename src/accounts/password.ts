@@ -6,7 +6,7 @@ import type { RefusalCode } from '../refusals/catalog.ts'
 import { serviceUnavailable } from '../refusals/refusal.ts'
 
 export interface Passwords {
-  /** Returns the PHC string of the password as given. @throws Refusal `service_unavailable` if the queue is full */
+  /** Hashes the unchanged password. Returns a PHC string. @throws Refusal `service_unavailable` if the queue is full */
   hash(password: string): Promise<string>
   /**
    * Whether the password matches the hash. Without a hash, or with a password that no account can have, returns false
@@ -41,7 +41,10 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
   }
 }
 
-/** A comparison with it takes as long as with a real hash. It is random, so no password had to be hashed for it. */
+/**
+ * The hash to check if there is no real hash, so that the response takes equally long. It is random and belongs to no
+ * password.
+ */
 const dummyHash = [
   '$argon2id$v=19',
   `m=${argon2Options.memoryCost},t=${argon2Options.timeCost},p=${argon2Options.parallelism}`,
@@ -55,8 +58,8 @@ function unpaddedBase64(bytes: Buffer): string {
 }
 
 /**
- * Returns the reason why an account cannot have this password, or undefined. The length is 8 to 1,024 code points. A
- * password with a lone surrogate counts as too short, because other passwords encode to the same bytes.
+ * Returns the reason why an account cannot have this password, or undefined. The allowed length is 8 to 1,024 code
+ * points. A password with a lone surrogate counts as too short, because other passwords encode to the same bytes.
  */
 export function passwordRefusal(
   password: string,
@@ -67,14 +70,15 @@ export function passwordRefusal(
 }
 
 /**
- * Limits for stored hashes. Another program may have stored them, and without limits one login could use all memory.
+ * Limits for stored hashes, because another program may have stored them. Without limits, one login could use all
+ * memory.
  */
 const maxMemoryKiB = 256 * 1024
 const maxLanes = 16
-/** Memory times passes. The limit is about 2 s on one core. */
+/** Maximum product of memory and passes. At this limit, a check takes about 2 s on one core. */
 const maxWorkKiB = 1024 * 1024
 
-/** A hash with another algorithm or beyond the limits matches no password. This is not an error of the client. */
+/** Whether a stored hash uses Argon2 within the limits. Any other hash matches no password. */
 function isComputable(hash: string): boolean {
   const parameters =
     /^\$argon2(?:id|i|d)\$v=(?:16|19)\$m=(\d+),t=(\d+),p=(\d+)\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/.exec(hash)

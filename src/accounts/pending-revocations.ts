@@ -1,4 +1,4 @@
-// Queues logouts that the store could not record, in memory, and retries them until the store accepts them.
+// Keeps logouts in memory that the store could not record, and retries them until the store accepts them.
 import { StorageError } from '../storage/database.ts'
 
 export interface PendingRevocations {
@@ -9,7 +9,9 @@ export interface PendingRevocations {
    * while there is room, because made-up tokens must not exhaust memory.
    */
   add(tokenHash: string, isVerified: boolean, sessionId?: string): void
-  /** Whether a session has a verified token whose revocation is not visible to every reader of the store yet. */
+  /**
+   * Whether the revocation of a verified token of this session is still queued, or is not visible in this process yet.
+   */
   isEnding(sessionId: string): boolean
   /**
    * Whether a refresh must wait, so that no token survives its logout on this replica. While the store is down, every
@@ -40,8 +42,8 @@ export function createPendingRevocations({
   /** The sessions of pending and just stored revocations. */
   const ending = new Set<string>()
   /**
-   * Whether the store is up but some revocations wait for locks of others. Until none is pending, they are tried one by
-   * one.
+   * Whether the store is up, but other programs hold locks that some revocations need. Revocations are then sent one by
+   * one, until none is pending.
    */
   let isBlocked = false
   let runningAttempt: Promise<void> | undefined
@@ -49,7 +51,8 @@ export function createPendingRevocations({
   let retryDelayMs = minRetryDelayMs
   let isClosed = false
 
-  // One attempt at a time, so that a recovering store does not receive one attempt from every waiting refresh.
+  // Refreshes that wait at the same time share one attempt. Otherwise a recovering store would receive one attempt for
+  // each of them.
   function attempt(): Promise<void> {
     runningAttempt ??= storeBatch().finally(() => {
       runningAttempt = undefined
@@ -63,14 +66,14 @@ export function createPendingRevocations({
       await store.revoke(batch.map(([hash]) => hash))
     } catch (error) {
       isBlocked = error instanceof StorageError && blockedStates.has(error.code ?? '')
-      // Moves the failed revocations to the end, so that the next attempt starts with the others.
+      // Moves the failed revocations to the end, so that the next attempt starts with other revocations.
       for (const [hash, sessionId] of batch) hashes.delete(hash) && hashes.set(hash, sessionId)
       throw error
     }
     for (const [hash] of batch) hashes.delete(hash)
     if (hashes.size === 0) isBlocked = false
-    // The promise is not awaited, because the store decides about refreshes, and the cache of this process is updated a
-    // moment later.
+    // This is not awaited, because a refresh is checked in the store. The cache of this process may be updated a moment
+    // later.
     if (ending.size > 0) void changesVisible().then(() => forgetSessions(batch))
     retryDelayMs = minRetryDelayMs
   }
@@ -123,7 +126,9 @@ export function createPendingRevocations({
   }
 }
 
-/** SQLSTATEs of a running server: serialization failure, deadlock, lock not available, statement timeout. */
+/**
+ * SQLSTATEs that only a running server returns: serialization failure, deadlock, lock not available, statement timeout.
+ */
 const blockedStates = new Set(['40001', '40P01', '55P03', '57014'])
 
 const minRetryDelayMs = 50

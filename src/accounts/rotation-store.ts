@@ -19,13 +19,13 @@ export type Rotation =
   /** The record is active but its user is not. Nothing was changed. */
   | { outcome: 'user_inactive' }
   /**
-   * There is no active record, or another use of the same token came first. In the second case, `rotatedAt` is the
-   * current time. It is null for a token issued before all sessions were ended. Stolen tokens ended then too, so its
-   * use is not a reuse.
+   * The token is not active. `rotatedAt` is the time of its rotation, or the current time if a concurrent use came
+   * first. It is null if there was no rotation, or if all sessions were ended since the token was issued. In the second
+   * case, a thief's session has ended too, so the use is not treated as theft.
    */
   | { outcome: 'inactive'; rotatedAt: Date | null }
 
-/** A rotated record is kept for this time, to detect a second use of its token. */
+/** Time for which a rotated record is kept. A second use of its token is detected during this time. */
 export const rotatedRecordTtlMs = 86_400_000
 
 /** @throws StorageError when the store fails */
@@ -57,10 +57,11 @@ interface RotationRow extends SessionOwner {
   rotated: boolean
 }
 
-// One statement sees one snapshot. When a token is used N times at once, the first use locks the record, and the others
-// wait for it in `rotated`. After the first commits, each of the others reads the record again, finds it revoked, and
-// updates nothing. The user is locked before the record, as in a deletion. Otherwise the insert's foreign key would
-// lock the user last, and the two could deadlock. KEY SHARE does not block an update of the session epoch.
+// All parts of the statement read the same snapshot. If a token is used several times at once, the first use locks the
+// record, and the other uses wait in `rotated`. After the first use commits, the others find the record revoked and
+// update nothing. The user is locked before the record, as in a deletion. Otherwise the foreign key of the insert would
+// lock the user last, and a rotation and a deletion could deadlock. KEY SHARE does not block an update of the session
+// epoch.
 const rotationSql = `
   with presented as (
     select t.id, case when t.session_epoch = u.session_epoch then t.rotated_at end as rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,

@@ -18,13 +18,19 @@ export function isSessionId(text: string | undefined): text is string {
   return text !== undefined && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/** The `limit` sessions with the newest login or use. A limit is needed because anyone may sign in a thousand times. */
+/**
+ * Limits a list to the sessions with the newest login or last use. Without a limit, a user with many logins would get a
+ * very long list.
+ */
 export interface NewestSessions {
   newest: 'login' | 'use'
   limit: number
 }
 
-/** Returns the active sessions, oldest login first. With `most`, returns only that many, newest login or use first. */
+/**
+ * Returns the active sessions, oldest login first. With `most`, returns at most `most.limit` sessions, newest login or
+ * last use first.
+ */
 export function listSessions(
   queryable: Queryable,
   userId: number,
@@ -44,13 +50,16 @@ export function listSessions(
 const orders = { none: '2, t.id', login: '2 desc, t.id desc', use: '3 desc, t.id desc' }
 
 /**
- * The session id of a record `t`. A record of version 0.1 has none, so its id is derived from the record's id. The
- * result is a UUID of version 8 (RFC 9562 §5.8) and the same in every replica.
+ * The session id of a record `t`. A record of version 0.1 has no session id, so one is derived from the record's id.
+ * The result is a UUID of version 8 (RFC 9562 §5.8) and the same in every replica.
  */
 export const sessionIdOf =
   "coalesce(t.session_id, overlay(overlay(md5('peage session ' || t.id) placing '8' from 13) placing '8' from 17)::uuid)"
 
-/** Earlier versions derived ids without version and variant, and a record's successor may have stored them. */
+/**
+ * The session id as earlier versions derived it, without UUID version and variant. Successors of a record may have
+ * stored it.
+ */
 export const earlierSessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
 
 /** Whether the record `t` of the user `u` is active. `$2` is the current time. */

@@ -1,5 +1,5 @@
-// Stores the records of refresh tokens. The statements decide which records are active and which concurrent use
-// succeeds.
+// Stores the records of refresh tokens. The SQL statements decide which records are active, and which of several
+// concurrent uses succeeds.
 import type { ActiveSession } from '../identity/cache/session-cache.ts'
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/user-store.ts'
@@ -38,16 +38,16 @@ export interface SessionStore {
     token: NewRefreshToken,
     origin: SessionOrigin,
   ): Promise<SessionOwner | 'user_inactive'>
-  /** Finds the session of a record in any state. */
+  /** Finds the session of a refresh token, even if the token's record is revoked or expired. */
   findSession(presented: {
     userId: number
     tokenHash: string
   }): Promise<Pick<Session, 'id' | 'created_at'> | undefined>
-  /** Finds the active records of any number of sessions in one statement. The result is by session id. */
+  /** Finds the active records of several sessions in one statement. The keys of the result are session ids. */
   findActive(sessions: readonly SessionOfUser[], now: Date): Promise<Map<string, ActiveSession>>
   isLive(userId: number, sessionId: string, now: Date, tx?: Queryable): Promise<boolean>
   /**
-   * Ends a session, even during a rotation. Does nothing if the user has no session with this id.
+   * Ends a session, even while it is being rotated. Does nothing if the user has no session with this id.
    * @returns whether the user exists
    */
   end(userId: number, sessionId: string, inTransaction?: TransactionStep): Promise<boolean>
@@ -58,7 +58,10 @@ export interface SessionStore {
     successor: NewRefreshToken,
     now: Date,
   ): Promise<Rotation>
-  /** Ends the sessions of tokens in any state. @returns the owners of the sessions that were active */
+  /**
+   * Ends the sessions of refresh tokens, including revoked and expired tokens.
+   * @returns the owners of the sessions that were active
+   */
   revoke(tokenHashes: readonly string[]): Promise<number[]>
   /** @returns whether the user exists */
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
@@ -115,7 +118,8 @@ export function createSessionStore(database: Database): SessionStore {
       database.transaction(async tx => {
         await lockUsers(tx, [userId])
         const ended = await endOtherSessions(tx, userId, currentId, now)
-        // The raised epoch also ends a login or rotation in progress, and invalidates codes in mails.
+        // `endSessions` raises the epoch. This also ends a login or rotation in progress, and invalidates codes in
+        // mails.
         if (currentId === undefined) await endSessions(tx, userId)
         return ended
       }),
@@ -168,7 +172,10 @@ export function createSessionStore(database: Database): SessionStore {
   }
 }
 
-/** The caller's transaction must have locked the user for update. @returns the number of ended active sessions */
+/**
+ * Ends all sessions of a user except one. The caller's transaction must already hold an update lock on the user.
+ * @returns the number of ended sessions that were active
+ */
 export async function endOtherSessions(
   tx: Queryable,
   userId: number,
@@ -185,7 +192,7 @@ export async function endOtherSessions(
   return rows.filter(row => row.was_active).length
 }
 
-/** Stores a session as `SessionStore.create` does, with or without a transaction of the caller. */
+/** Stores a session like `SessionStore.create`. `queryable` may be a transaction of the caller. */
 export async function insertSession(
   queryable: Queryable,
   userId: number,
@@ -209,8 +216,8 @@ export async function insertSession(
 }
 
 /**
- * Waits for rotations in progress. They lock their user until the successor's record is stored, so the next statement
- * also sees that record.
+ * Locks the users for update. This waits for rotations in progress, which lock their user until the successor's record
+ * is stored. Therefore the next statement also sees that record.
  * @returns one entry for each existing user
  */
 async function lockUsers(tx: Queryable, ids: readonly number[]): Promise<object[]> {

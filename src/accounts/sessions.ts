@@ -39,7 +39,7 @@ export interface Sessions {
     change: (open: (tx: Queryable, epoch: number) => Promise<void>) => Promise<SessionOwner | undefined>,
   ): Promise<SignedIn | undefined>
   /**
-   * Each token works once.
+   * Exchanges a refresh token for a new pair. Each refresh token works once.
    * @throws Refusal `refresh_token_missing`, `refresh_token_invalid`, `refresh_token_inactive`, `user_not_found`;
    *   `service_unavailable` while a logout cannot be stored; StorageError
    */
@@ -58,7 +58,9 @@ interface Dependencies {
   clock: Clock
   /** `auth.refresh_reuse`. */
   reuse: 'reject' | 'revoke_all'
-  /** Resolves when access tokens of ended sessions are refused. Without `auth.logout_ends_access`, it does not wait. */
+  /**
+   * Resolves when access tokens of ended sessions are refused. Without `auth.logout_ends_access`, it resolves at once.
+   */
   accessEnded(): Promise<void>
   /** `auth.session_max` in milliseconds, counted from the login. 0 means no limit. */
   sessionMaxMs: number
@@ -115,7 +117,10 @@ export function createSessions(dependencies: Dependencies): Sessions {
     }
   }
 
-  /** Finds the session in the token, or in its record. Undefined if there is no record. */
+  /**
+   * Returns the session from the token if the token is enough, otherwise from its record. Undefined if there is no
+   * record.
+   */
   async function sessionBehind(
     presented: { userId: number; tokenHash: string },
     { sessionId }: VerifiedToken,
@@ -125,7 +130,10 @@ export function createSessions(dependencies: Dependencies): Sessions {
     return record && sessionOf(sessionId ?? record.id, record.created_at.getTime())
   }
 
-  /** Only the keys in memory can verify the token. Unverifiable tokens are queued while there is room. */
+  /**
+   * Queues a logout while the store is down. Only keys in memory can verify the token. A token with an unknown key is
+   * queued only while there is room.
+   */
   async function queueRevocation(raw: string, tokenHash: string): Promise<never[]> {
     const verified = await tokens.verifyRefreshOffline(raw)
     if (verified === 'key_unknown') pendingRevocations.add(tokenHash, false)
@@ -139,9 +147,9 @@ export function createSessions(dependencies: Dependencies): Sessions {
     await accessEnded()
   }
 
-  // Two browser tabs, or a client that lost the response, reuse a token within moments. A thief reuses it later. The
-  // record of a rotated token is deleted after a day. From then on, a token older than a day counts as reused if its
-  // session is active.
+  // Two browser tabs, or a client that lost the response, use the same token twice within moments. A later second use
+  // counts as theft. The record of a rotated token is deleted after a day. From then on, a token older than a day
+  // counts as reused if its session is active.
   async function isReuse(
     { userId, sessionId, issuedAtMs }: VerifiedToken,
     rotatedAt: Date | null,
@@ -210,5 +218,8 @@ function readableUserAgent(text: string): string | null {
 /** A second use of a token within this time after its rotation does not count as theft. */
 const reuseGraceMs = 10_000
 
-/** The maximum time that a refresh waits for pending logouts. The whole response must be sent within 2 s. */
+/**
+ * The maximum time that a refresh waits for pending logouts. It is short, because the whole response must be sent
+ * within 2 s.
+ */
 const flushTimeoutMs = 500

@@ -5,8 +5,8 @@ import { createNetworks, createTrustedProxies } from '../http/client-address.ts'
 export type IsAllowedAddress = (request: Pick<IncomingMessage, 'socket' | 'headers'>) => boolean
 
 /**
- * The socket's address must be allowed. Behind a trusted proxy, the client's address must be allowed too. Otherwise a
- * proxy that forwards for everyone would let every client in.
+ * The socket's address must be allowed. If it is a trusted proxy, the client's address must be allowed too. Otherwise
+ * every client of that proxy could call the admin listener.
  * @param allowFrom CIDRs or single addresses; undefined allows every address
  */
 export function createAddressFilter(

@@ -26,7 +26,7 @@ interface AuditEntry extends Omit<AuditRecord, 'channel'> {
   id: number
   /** Null in entries of versions that did not record the channel. */
   channel: AuditChannel | null
-  /** The current email, joined when the list is read and never stored here. Null for a deleted user. */
+  /** The user's current email, read together with the entry and never stored here. Null for a deleted user. */
   email: string | null
 }
 
@@ -46,7 +46,10 @@ interface AuditFilter {
 /** Every method throws StorageError when the store fails. */
 export interface AuditStore {
   write(record: AuditRecord): Promise<void>
-  /** Writes nothing if there is already a refusal of the same operator, method and route in the same minute. */
+  /**
+   * Records a refusal. Writes nothing if the same operator already has one for the same method and route in the same
+   * minute.
+   */
   writeRefusal(record: AuditRecord): Promise<void>
   inTransaction(record: AuditRecord): TransactionStep
   /** Returns entries, newest first. */
@@ -86,7 +89,7 @@ export function createAuditStore(database: Database): AuditStore {
   }
 }
 
-/** @param refusedIn the minute of a refusal */
+/** @param refusedIn the start of the minute of a refusal; null for all other records */
 async function write(
   queryable: Queryable,
   record: AuditRecord,

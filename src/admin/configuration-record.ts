@@ -32,7 +32,7 @@ export interface ReloadOutcome {
 
 export interface ConfigurationRecord {
   reloaded(outcome: ReloadOutcome): void
-  /** Returns the active configuration. Its listing masks exactly the secrets of this configuration. */
+  /** Returns the active configuration. Its listing masks the secrets of this configuration. */
   active(): ListedConfig
   running(): RunningValue[]
   lastReload(): LastReload | null
@@ -42,7 +42,7 @@ export interface ConfigurationRecord {
 export function createConfigurationRecord(first: ListedConfig, clock: Clock): ConfigurationRecord {
   let latest = first
   const valuesOf = ({ listing }: ListedConfig) => (listing === undefined ? [] : parseListing(listing))
-  /** Paths whose values are still the startup values and need a restart to change. */
+  /** Paths with new values that need a restart. The startup values are still in use. */
   let waiting: readonly string[] = []
   let last: LastReload | null = null
   const counts = { success: 0, failure: 0 }
@@ -72,7 +72,10 @@ export function createConfigurationRecord(first: ListedConfig, clock: Clock): Co
   }
 }
 
-/** Converts, for example, `/auth/key_secret` to `auth.key_secret`. Keys that need a restart are never list items. */
+/**
+ * Converts a JSON Pointer, for example `/auth/key_secret` to `auth.key_secret`. It has no list index, because no list
+ * item needs a restart.
+ */
 function toPath(pointer: string): string {
   return pointer.slice(1).replaceAll('/', '.')
 }

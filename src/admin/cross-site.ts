@@ -3,8 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 
 /**
- * Refuses every cross-site request, even with a stolen token. Programs send neither of the two headers, and browsers do
- * not let pages change them (Fetch Metadata Request Headers §2; RFC 6454 §7).
+ * Refuses every cross-site request, even with a stolen token. Programs send neither `Sec-Fetch-Site` nor `Origin`.
+ * Browsers do not let pages change these headers (Fetch Metadata Request Headers §2; RFC 6454 §7).
  * @param ownOrigin the origin of the admin listener as the browser sees it
  * @throws Refusal 403 `admin_unauthorized`
  */
@@ -20,7 +20,7 @@ export function rejectCrossSite(
 
 /**
  * Refuses a request that a page of another origin may have sent with the operator's cookie. Browsers send `Origin` with
- * every request except safe ones.
+ * every request, except with safe methods.
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: string | undefined): void {

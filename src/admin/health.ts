@@ -7,15 +7,16 @@ type Status = 'ok' | 'degraded' | 'down'
 interface HealthReport {
   readonly status: Status
   readonly checks: Readonly<Record<string, Status>>
-  /** The result of the last reload, except if its configuration is active in every process. */
+  /** The result of the last reload. Absent if its configuration is active in every process. */
   readonly configuration?: Exclude<ReloadResult, 'success'>
-  /** Settings that work but are not meant for production. */
+  /** Settings that are not suitable for production, and problems of single workers. */
   readonly warnings?: readonly string[]
 }
 
 export interface Health {
   /**
-   * Whether guards can decide. A loss of Redis is only `degraded`, because Postgres has all data that must not be lost.
+   * Whether routes with guards can be served. Without Redis, the status is only `degraded`, because Postgres has all
+   * data that must not be lost.
    */
   readiness(): Promise<HealthReport>
   /** Whether unguarded routes can be served. They need only a process that accepts requests. */
@@ -69,7 +70,7 @@ export function createHealth(dependencies: Dependencies): Health {
   }
 }
 
-/** Never rejects. */
+/** Checks which stores respond. Never rejects. */
 export async function probeStores({ postgres, redis }: StoreChecks): Promise<StoreReachability> {
   const [isPostgresUp, isRedisUp] = await Promise.all([isAnswering(postgres), redis && isAnswering(redis)])
   return { postgres: isPostgresUp, ...(isRedisUp === undefined ? {} : { redis: isRedisUp }) }

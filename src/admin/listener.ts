@@ -30,7 +30,7 @@ import type { Operator } from './operators.ts'
 import { probes } from './probes.openapi.ts'
 
 interface Dependencies extends AdminDependencies, ConsoleDependencies {
-  /** Depends on the current configuration. */
+  /** Applies `admin.allow_from` of the current configuration. */
   isAllowedAddress: IsAllowedAddress
   consoleSessions: ConsoleSessions
   /** Returns the Prometheus metrics of this process or of all workers. */
@@ -67,8 +67,8 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     clientErrorHandler: (error, socket) => onClientError(error, socket, noSniffing),
     // While the listener drains, requests on open connections are served as usual.
     return503OnClosing: false,
-    // Parameters may be as long as the head of a request. With the default limit, the router would not find the route
-    // of a longer parameter.
+    // A path parameter may be as long as a whole request head. With the default limit, a path with a longer parameter
+    // would match no route.
     routerOptions: {
       ignoreTrailingSlash: true,
       maxParamLength: maxHeaderSize,
@@ -81,12 +81,13 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   trackResponses(app.server)
   installErrorHandlers(app, onRefusal, noSniffing)
   installExpectationHandler(app.server)
-  // The drain listens for `upgrade`, so Node no longer sends a response itself. Without this handler, none would be
-  // sent.
+  // The drain listens for `upgrade`, so Node does not respond to upgrade requests itself. Without this handler, they
+  // would get no response.
   routeUpgrades(app.server, () => false, noSniffing)
   // By default, Node silently drops headers after the thousandth. One of them could be a second credential.
   app.server.maxHeadersCount = 0
-  // Bodies are read by `readBody`, not by Fastify, and every method gets a response of the gateway.
+  // Fastify must not read bodies, because `readBody` does. Every method is registered, so that the gateway sends the
+  // response to each of them.
   for (const method of METHODS) {
     if (method !== 'GET' && method !== 'HEAD')
       app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
@@ -136,7 +137,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     rejectCrossSite(request.headers, origin)
   }
 
-  /** The router calls no hook for a URL that it cannot decode. */
+  /** Makes the checks of `onRequest`, because the router calls no hook for a URL that it cannot decode. */
   function refusalOfBadUrl(request: IncomingMessage): unknown {
     try {
       rejectOutsiders(request)
@@ -171,7 +172,7 @@ function admitOperators(
 }
 
 /**
- * Uses the console's cookie only if there is no bearer token.
+ * Returns the operator of a request. The console's cookie counts only if there is no bearer token.
  * @throws Refusal 403 `admin_unauthorized` if a page of another origin may have sent the request
  */
 function callerOf(
@@ -225,15 +226,15 @@ function logCalls(app: FastifyInstance, { logger, reasonOf }: CallLog): void {
 }
 
 /**
- * Uses the address of the listener, not of the connection, because a proxy on this host may forward the client's
- * `Host`.
+ * Whether the listener is bound to a loopback address. The address of the connection would not be enough, because a
+ * proxy on this host may forward the client's `Host`.
  */
 function isLoopbackListener({ server }: FastifyInstance): boolean {
   const address = server.address() as AddressInfo | null
   return address !== null && isLoopback(address.address)
 }
 
-/** Refuses two `Host` headers, or an `Expect` other than `100-continue`. @throws Refusal 400 `request_invalid` */
+/** Refuses two `Host` headers, and any `Expect` except `100-continue`. @throws Refusal 400 `request_invalid` */
 function rejectMalformed({
   headers: { expect },
   headersDistinct: { host = [] },
@@ -242,7 +243,10 @@ function rejectMalformed({
   if (isMalformed) throw new Refusal('request_invalid', { headers: { connection: 'close' } })
 }
 
-/** Node uses the first of two `Authorization` headers. @throws Refusal 400 `credentials_ambiguous` */
+/**
+ * Refuses two `Authorization` headers, because Node would use the first one.
+ * @throws Refusal 400 `credentials_ambiguous`
+ */
 function rejectAmbiguousCredentials({
   headersDistinct: { authorization = [] },
 }: Pick<IncomingMessage, 'headersDistinct'>): void {

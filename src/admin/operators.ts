@@ -1,4 +1,5 @@
-// Finds the operator of a bearer token in constant time. The delay must not reveal how much of a guess is correct.
+// Finds the operator of a bearer token in constant time. The response time must not reveal how much of a guess is
+// correct.
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { OperatorRole, TokenConfig } from '../config/sections/admin.ts'
 
@@ -14,12 +15,15 @@ export interface Operators {
   /** Returns the operator whose token is in an `Authorization` value. */
   find(authorization: string | undefined): Operator | undefined
   findByToken(token: string): Operator | undefined
-  /** `digest` is the token's SHA-256. The name and role may have changed. Undefined if the token was deleted. */
+  /**
+   * Finds an operator by the SHA-256 of the token, even if name or role have changed. Undefined if the token was
+   * removed.
+   */
   findByDigest(digest: Buffer): Operator | undefined
   readonly hasAny: boolean
 }
 
-/** @param tokens by name; empty tokens are ignored */
+/** @param tokens the configured tokens by name; empty tokens are ignored */
 export function createOperators(tokens: Readonly<Record<string, TokenConfig>>): Operators {
   const operators = Object.entries(tokens)
     .filter(([, { token }]) => token !== '')

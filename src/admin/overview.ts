@@ -1,4 +1,5 @@
-// Computes the last 15 minutes in steps of 10 s, for the console, from differences between metric counters.
+// Computes the figures of the last 15 minutes for the console, in steps of 10 s. They are differences of metric
+// counters.
 import type { Clock } from '../clock.ts'
 import type { FamilyJson } from '../observability/metrics/families.ts'
 import { type CounterTotals, quantileMs, totalsOf } from '../observability/metrics/totals.ts'
@@ -16,7 +17,7 @@ export interface OverviewSeries {
   readonly refused: Readonly<Record<string, (number | null)[]>>
   readonly p50_ms: (number | null)[]
   readonly p99_ms: (number | null)[]
-  /** From 0 to 1. */
+  /** The share of lookups that the cache answered, from 0 to 1. */
   readonly cache_hit_rate: (number | null)[]
 }
 
@@ -33,7 +34,7 @@ interface Options {
 }
 
 export function createOverviewHistory({ clock, gather }: Options): OverviewHistory {
-  /** By the number of the step since the epoch. */
+  /** The totals of each step. The key is the number of the step since the epoch. */
   const known = new Map<number, CounterTotals>()
   let last: { step: number; totals: CounterTotals } | undefined
 
@@ -42,12 +43,12 @@ export function createOverviewHistory({ clock, gather }: Options): OverviewHisto
       const step = stepAt(clock.now())
       try {
         const totals = totalsOf(await gather())
-        // If the clock was set back, the known steps are in the future.
+        // After the clock was set back, the known steps are in the future and no longer valid.
         if (last !== undefined && step < last.step) {
           known.clear()
           last = undefined
         }
-        // Changes over several steps belong to no single step, so they are dropped.
+        // A change over several steps belongs to no single step, so it is dropped.
         if (last !== undefined && step === last.step + 1) known.set(step, differenceOf(totals, last.totals))
         if (last === undefined || step > last.step) last = { step, totals }
         for (const old of known.keys()) if (old <= step - steps) known.delete(old)
@@ -77,7 +78,7 @@ export function createOverviewHistory({ clock, gather }: Options): OverviewHisto
   }
 }
 
-/** Samples immediately and at the end of each step. @returns a function that stops the sampling */
+/** Takes a sample immediately and at the end of each step. @returns a function that stops the sampling */
 export function sampleEachStep(history: Pick<OverviewHistory, 'sample'>, clock: Clock): () => void {
   let timer: NodeJS.Timeout | undefined
   const schedule = () => {
@@ -101,7 +102,7 @@ function stepAt(nowMs: number): number {
   return Math.floor((nowMs + 500) / 1000 / stepSeconds)
 }
 
-/** A counter can only shrink if a process restarted. The difference is then 0. */
+/** A counter shrinks only if a process has restarted. The difference is then 0. */
 function differenceOf(now: CounterTotals, before: CounterTotals): CounterTotals {
   const grown = (value: number, was = 0) => Math.max(0, value - was)
   return {

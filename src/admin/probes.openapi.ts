@@ -21,7 +21,7 @@ const health = record(
     ),
     warnings: Type.Optional(
       Type.Array(Type.String(), {
-        description: 'Settings and states that work but are not suitable for production.',
+        description: 'Settings that are not suitable for production, and problems of single workers.',
       }),
     ),
   },
@@ -51,9 +51,7 @@ export const probes = {
     description: 'Guards need the database. If only Redis is down, the status is `degraded`.',
     caller: 'anybody',
     query: record({
-      for: Type.Optional(
-        text('With `public`, the check is only whether the gateway can serve unguarded routes.'),
-      ),
+      for: Type.Optional(text('`public` checks only whether the gateway can serve unguarded routes.')),
     }),
     responses: {
       200: { description: 'The gateway is ready. The status is `ok` or `degraded`.', body: health },

@@ -1,9 +1,9 @@
 // Groups calls into batches. Calls made while a batch is running go together into the next batch.
 
 interface Options<Item, Result> {
-  /** Maximum of one batch. Further items wait for the batch after it. */
+  /** Maximum number of items in a batch. Further items wait for the next batch. */
   maxItems: number
-  /** Whether both items may be in one batch. If not, the later item starts the next batch. */
+  /** Whether the two items may be in the same batch. If not, the later item starts the next batch. */
   areAlike?(first: Item, later: Item): boolean
   /** If a batch takes longer than this, the next batch starts too, and both run at the same time. */
   maxWaitMs: number
@@ -18,15 +18,15 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Creates a function that adds calls to batches. A call without a running batch starts one. If the last batch had one
- * call, the new batch starts immediately. Otherwise it starts after the event loop has read every ready socket,
- * together with the calls that those sockets bring. Waiting calls start their batch in the same way when the running
- * batch ends.
+ * Creates a function that adds calls to batches. If no batch is running, a call starts one. If the last batch had only
+ * one call, the new batch starts immediately. Otherwise it starts after the event loop has read every ready socket, so
+ * that calls from those sockets join. When a batch ends, the waiting calls start the next batch, also after the ready
+ * sockets were read.
  */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options
   let waiting: Waiting<Item, Result>[] = []
-  /** The batch for which the next batch waits. */
+  /** The running batch for which the next batch waits. */
   let underWay: object | undefined
   let overdue: NodeJS.Timeout | undefined
   let wasOfSeveral = false

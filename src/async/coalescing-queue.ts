@@ -1,10 +1,10 @@
-// Runs one task at a time per key, and gives waiting tasks an outcome that is already certain.
+// Runs one task at a time per key. If an outcome is already certain for waiting tasks, they get it without a run.
 
 /**
- * A queue with one connection and a few runs for a thousand tasks of one key. A task waits for the previous tasks
- * of its key. Two outcomes also apply to waiting tasks, without a run:
+ * Runs the tasks of one key one after another, so that a thousand concurrent tasks need only one connection. Some
+ * outcomes also apply to waiting tasks, which then do not run:
  *
- * - A result `gone` applies to all tasks that were waiting when its run began. A later task may find something new
+ * - The result `gone` applies to all tasks that were waiting when the run began. A later task may find something new
  *   under the key.
  * - A shared error, for example of an unavailable store, applies to all waiting tasks.
  */
@@ -18,9 +18,9 @@ interface Waiting {
   end(outcome: Promise<never> | 'gone'): void
 }
 
-/** @param isShared whether an error applies to all waiting tasks, and not only to the task that received it */
+/** @param isShared whether an error applies to all waiting tasks, and not only to the task that failed */
 export function createCoalescingQueue<Key>(isShared: (error: unknown) => boolean): CoalescingQueue<Key> {
-  /** The waiting tasks, by the keys with a running task. */
+  /** The waiting tasks of each key that has a running task. */
   const queues = new Map<Key, Waiting[]>()
 
   async function runNow<T>(key: Key, queue: Waiting[], work: () => Promise<T>): Promise<T> {

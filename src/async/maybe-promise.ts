@@ -1,4 +1,4 @@
-// Chains steps that rarely wait. For a request with a cached identity, promises would cost more than the guards.
+// Chains steps that rarely wait. For a request with a cached identity, promises would take more time than the guards.
 
 export type MaybePromise<T> = T | Promise<T>
 

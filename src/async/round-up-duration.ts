@@ -1,10 +1,13 @@
 // Rounds the duration of work up to a multiple of 100 ms, so that the duration does not reveal what the work did.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A few statements take less than this. */
+/** Longer than the few database statements of the work take. */
 const stepMs = 100
 
-/** Settles at the first multiple of 100 ms after the call, which hides differences of work below 100 ms. */
+/**
+ * Settles when the time since the call is a multiple of 100 ms. Work that takes less than 100 ms always seems to take
+ * 100 ms.
+ */
 export async function roundUpDuration<T>(work: () => Promise<T>): Promise<T> {
   const start = performance.now()
   try {

@@ -9,8 +9,9 @@ interface Options {
 }
 
 /**
- * Polls instead of watching for events. An editor renames the file, Kubernetes replaces a symlink two folders up, and a
- * network file system sends no events. Two polls must agree, because a half-written file may look complete.
+ * Polls instead of using file events, which are unreliable. An editor renames the file, Kubernetes replaces a symlink
+ * two folders up, and a network file system sends no events. A change is reported only if two polls agree, because a
+ * half-written file may look complete.
  */
 export function watchContent({ read, inUse, intervalMs, onChange }: Options): () => void {
   let previous: string | undefined
@@ -27,7 +28,7 @@ export function watchContent({ read, inUse, intervalMs, onChange }: Options): ()
 
   function compare(content: string): void {
     if (content === inUse()) reported = undefined
-    // Reported once per content, because applying it may take longer than the interval.
+    // Each content is reported only once, because applying it may take longer than the interval.
     else if (content === previous && content !== reported) {
       reported = content
       onChange()

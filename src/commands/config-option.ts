@@ -9,7 +9,10 @@ export function withConfigOption(command: Command): Command {
   return command.option('-c, --config <file>', 'configuration file', 'gateway.yaml')
 }
 
-/** An argument is probably meant as the file, so the error suggests `-c`. */
+/**
+ * Adds `-c` to a command that takes no arguments. An argument is probably meant as the file, so the error suggests
+ * `-c`.
+ */
 export function withConfigurationAlone(command: Command): Command {
   return withConfigOption(command)
     .allowExcessArguments()

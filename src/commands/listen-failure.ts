@@ -8,9 +8,9 @@ interface Source {
   readonly variables: Variables
 }
 
-/** @returns an error for operators; any other error is returned unchanged */
+/** @returns an error with a message for the operator; an error with another cause is returned unchanged */
 export function explainListenFailure(error: unknown, { config, file, variables }: Source): unknown {
-  // For an error of a worker, only the message arrives.
+  // An error of a worker process arrives only as its message.
   const message = error instanceof Error ? error.message : ''
   const [, code = '', host = '', port = ''] = failure.exec(message) ?? []
   const reason = reasons[code]
@@ -33,7 +33,10 @@ const reasons: Readonly<Record<string, (address: string) => string>> = {
   EADDRNOTAVAIL: address => `this machine does not have the address ${address}. Choose another address`,
 }
 
-/** Finds the key of the listener by its port first, because the message has the address of a host, not its name. */
+/**
+ * Finds the key of the listener by the port. The host decides only between two listeners on the same port, because the
+ * message contains the host's address and not its name.
+ */
 function ownerOf(
   { server, admin }: Config,
   host: string,

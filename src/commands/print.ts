@@ -6,7 +6,7 @@ export async function print(
   output: Writable,
   chunks: Iterable<string> | AsyncIterable<string>,
 ): Promise<void> {
-  // The stream also emits the failure as `error`. Without a listener, that event would end the process.
+  // A failed write also emits `error`. Without a listener, that event would end the process.
   output.on('error', () => {})
   for await (const chunk of chunks) {
     const failure = await new Promise<NodeJS.ErrnoException | null | undefined>(resolve =>
@@ -17,7 +17,10 @@ export async function print(
   }
 }
 
-/** Formats a table page by page. Columns may get wider on a later page, because printed rows cannot be realigned. */
+/**
+ * Formats a table page by page. Columns may be wider on a later page, because rows that are already printed cannot
+ * change.
+ */
 export function createTable(heading?: readonly string[]): (rows: readonly (readonly string[])[]) => string {
   const widths: number[] = []
   let pendingHeading = heading === undefined ? [] : [heading]

@@ -1,4 +1,5 @@
-// Reads the file of the `-c` option, and exits if it is invalid. Commands import it late, because help needs no file.
+// Reads the file of the `-c` option, and exits if it is invalid. Commands import this module late, because help needs
+// no file.
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { CommanderError } from 'commander'
@@ -9,7 +10,10 @@ import { type ReadFile, readLimited } from '../config/read-file.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Io } from './io.ts'
 
-/** For a command that serves no requests. @throws CommanderError with exit code 2 if there are problems */
+/**
+ * Reads the configuration for a command that does not serve requests.
+ * @throws CommanderError with exit code 2 if there are problems
+ */
 export function readConfig(io: Io, file: string, problems: Writable): Config {
   return loadOrExit(io, file, problems).config
 }
@@ -25,8 +29,9 @@ export function openConfigFile(io: Io, file: string): ConfigFile {
 }
 
 /**
- * @param besides other problems, one line each, to report together with the problems of the file
- * @throws CommanderError with exit code 2 if there are problems, after printing them
+ * Returns the configuration if it has no problems. Otherwise prints the problems and throws.
+ * @param besides other problems, one line each, to print together with the problems of the file
+ * @throws CommanderError with exit code 2
  */
 export function orExit<T extends object>(
   read: T | Problems,

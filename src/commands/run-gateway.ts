@@ -33,7 +33,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
     kill()
     process.exit(1)
   })
-  // Without a terminal, the problems are only in the log, as JSON.
+  // The log contains the problems of a reload as JSON. A terminal also shows them as text.
   const onRefused = (lines: readonly string[]) => {
     if (io.stderr.isTTY) io.stderr.write(lines.map(line => `${line}\n`).join(''))
   }
@@ -56,12 +56,12 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   always.info({}, 'stopped')
 }
 
-/** Under npm, one Ctrl-C arrives twice: from the terminal, and from npm itself. */
+/** Under npm, one Ctrl-C arrives twice, from the terminal and from npm. Two signals within this time count as one. */
 const sameInterruptMs = 250
 
 /**
- * Handles both signals for the rest of the process. Without a handler, a second signal would end the process without a
- * drain, and it may arrive before the drain of the first signal starts.
+ * Handles SIGTERM and SIGINT until the process ends. Without a handler, a second signal would end the process without a
+ * drain. It may arrive before the drain of the first signal starts.
  * @param endNow called at each signal after the first
  * @returns the name of the first signal
  */

@@ -22,7 +22,7 @@ const commands: Readonly<Record<string, (io: Io) => Command | Promise<Command>>>
 
 /** @returns the exit code: 0 on success, 1 if a command failed, 2 for an invalid command line or configuration */
 export async function run(args: readonly string[], io: Io): Promise<number> {
-  // Ignores that standard error may be closed, because the exit code still shows the result.
+  // A closed standard error is not a failure, because the exit code still shows the result.
   io.stderr.on('error', () => {})
   try {
     const program = await createProgram(args, io)
@@ -35,8 +35,11 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** Adds only the command that the first word names. Without a known command, the help text needs all of them. */
-export async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
+/**
+ * Adds only the command that the first word names. If it names no command, all commands are added, because the help
+ * text lists them.
+ */
+async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
   const peage = new Command('peage')
     .description(description)
@@ -64,7 +67,7 @@ function configure(command: Command, io: Io): void {
   for (const inner of command.commands) configure(inner, io)
 }
 
-/** Errors of commander itself always concern the command line, but by default they exit with 1. */
+/** Errors of commander itself concern the command line, so the exit code is 2. Commander would use 1. */
 function exitCodeOf({ code, exitCode }: CommanderError): number {
   return exitCode !== 0 && code.startsWith('commander.') ? 2 : exitCode
 }

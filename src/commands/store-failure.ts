@@ -2,7 +2,9 @@
 import type { Config } from '../config/sections/schema.ts'
 import { StorageError } from '../storage/database.ts'
 
-/** @returns an error for operators, without user and password; any other error is returned unchanged */
+/**
+ * @returns an error with a message for the operator, without user and password; any other error is returned unchanged
+ */
 export function inPlainWords(error: unknown, storage: Config['storage'], file: string): unknown {
   if (!(error instanceof StorageError)) return error
   const { code = '', message } = error

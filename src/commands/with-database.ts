@@ -10,13 +10,17 @@ import { DataDirLocked } from '../storage/pglite/data-dir-lock.ts'
 import type { Io } from './io.ts'
 import { inPlainWords } from './store-failure.ts'
 
-/** The error if another process holds the data folder. The message follows "… in use by process N." */
+/**
+ * The command cannot run while another process uses the data folder. The message is printed after "… in use by process
+ * N."
+ */
 export class PreventedWhileLocked extends Error {
   override readonly name = 'PreventedWhileLocked'
 }
 
 /**
- * @param whenLocked does the work or throws PreventedWhileLocked if another process holds the data folder
+ * Opens the database, runs `work` and closes the database.
+ * @param whenLocked called if another process uses the data folder; does the work or throws PreventedWhileLocked
  * @throws Error with a message for the operator if the store fails
  */
 export async function withDatabase<T>(
@@ -27,7 +31,7 @@ export async function withDatabase<T>(
   whenLocked: () => Promise<T>,
 ): Promise<T> {
   const data_dir = resolve(io.cwd, storage.data_dir)
-  // Opening would create the folder with a database without tables.
+  // Opening the database would create the folder, with a database that has no tables.
   if (storage.postgres === '' && !existsSync(join(data_dir, 'postgres'))) {
     throw new Error(`there is no database in ${data_dir} yet. Run peage migrate -c ${file} first.`)
   }
@@ -54,7 +58,7 @@ export async function withDatabase<T>(
 /** Storage failures are shown to the operator as an error, so nothing is logged. */
 const silentLogger = { info: () => {}, warn: () => {} }
 
-/** For work that a running gateway does not offer. */
+/** The `whenLocked` of a command that a running gateway cannot help with. */
 export async function unsupportedWhileRunning(): Promise<never> {
-  throw new PreventedWhileLocked('A running gateway cannot do this for the command. Stop that process first.')
+  throw new PreventedWhileLocked('This command cannot run at the same time. Stop that process first.')
 }

@@ -10,9 +10,9 @@ import { type GatewayProcess, openServingProcess } from './process.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import { createResourcePool } from './snapshot-resources.ts'
 
-/** A configuration that is ready for use. Call exactly one of the two methods, once. */
+/** A configuration that is ready to be activated. Call exactly one of the two methods, once. */
 export interface PreparedChange {
-  /** Resolves when the configuration is active for all new requests, or was not activated in time. */
+  /** Activates the configuration. Resolves when all new requests use it, or after the time limit for this. */
   commit(): Promise<Activation>
   rollback(): Promise<void>
 }
@@ -27,7 +27,10 @@ export interface Activation {
 export interface Gateway {
   /** The client listener, not yet listening. */
   readonly app: FastifyInstance
-  /** The snapshot is not used for requests yet. @throws as `createGateway`; nothing is left open */
+  /**
+   * Opens a configuration. It is not used for requests until `commit`.
+   * @throws the errors of `createGateway`; nothing stays open then
+   */
   prepare(config: Config): Promise<PreparedChange>
   targetStatus(): TargetStatus[]
   /** Resolves when every database change that is already committed is visible in this process. */
@@ -36,11 +39,11 @@ export interface Gateway {
   endStreams(): void
   /** Writes everything that is only in memory: last uses of API tokens, and revocations. */
   flush(): Promise<void>
-  /** Closes everything that it opened. The caller closes the storage. */
+  /** Closes everything that the gateway opened. The caller closes the storage. */
   close(): Promise<void>
 }
 
-/** Resolves when changes are visible in every process. @param here does the same for this process only */
+/** Resolves when changes are visible in every process. @param here waits only for the current process */
 export type ChangesVisibleEverywhere = (here: () => Promise<void>) => Promise<void>
 
 /** @throws KeyError if the signing keys cannot be read; CertificateError if the files of `server.tls` are unusable */
@@ -60,7 +63,7 @@ export async function createGateway(
     })
   let current: Snapshot
   try {
-    // First, because only this step retries a connection that a busy machine opens too late.
+    // The warm-up comes first, because no other step retries a connection that a busy machine opens too late.
     await serving.storage.warmUp()
     current = await open(serving.startConfig)
   } catch (error) {

@@ -1,4 +1,4 @@
-// Opens the services that exist as long as the process. Serving processes have more.
+// Opens the services that live as long as the process. A process that serves requests opens additional services.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type CodeDerivation, createCodeDerivation } from '../accounts/codes/code-derivation.ts'
@@ -105,7 +105,7 @@ export interface ServingProcess extends GatewayProcess {
   readonly logOrigin: LogOrigin
   newRequestId(): string
   onUntrustedForwarder(peer: string): void
-  /** Closes everything that it opened. The caller closes the storage. */
+  /** Closes everything that `openServingProcess` opened. The caller closes the storage. */
   close(): Promise<void>
 }
 
@@ -160,12 +160,14 @@ export function openServingProcess(gatewayProcess: GatewayProcess): ServingProce
   }
 }
 
-/** The only place with the configuration that is active in this process. */
+/** Contains the configuration that is active in this process. */
 interface CurrentConfig {
   get(): Config
   /** Call this when a reload is committed. */
   activate(next: Config): void
-  /** Returns a function that derives a value from the active configuration, once per configuration. */
+  /**
+   * Returns a function that derives a value from the active configuration. After a reload, it derives the value again.
+   */
   derive<T>(make: (config: Config) => T): () => T
 }
 

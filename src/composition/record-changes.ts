@@ -1,4 +1,5 @@
-// Records changes of users, as events for services and as notices for users. Clients, operators and commands share it.
+// Records changes of users, as events for services and as notices for users. Requests of clients, operators and
+// commands use it.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { MailQueue } from '../mail/mail-queue.ts'
@@ -13,7 +14,7 @@ export function createChangeRecorder(
   mails: Pick<MailQueue, 'add'>,
 ): RecordUserChanges {
   const recordEvents = createEventRecorder(() => config().events, clock)
-  // The worker finds the notices at its next poll.
+  // Nothing wakes the mail worker here. It finds the notices at its next poll.
   const recordNotices = createNoticeRecorder(() => config().mail, mails)
   return async (tx, changes) => {
     await recordEvents(tx, changes)

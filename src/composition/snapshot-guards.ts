@@ -54,8 +54,8 @@ export async function createGuardDependencies(
       value: serving.storage.createRateLimiter(name, limit),
     }))
   const limiters = createRateLimiters(auth.rate_limits, createRateLimiter)
-  // Another issuer, audience or key set needs another cache, because tokens verified with the previous values are
-  // invalid now.
+  // The cache depends on the issuer, the audience and the keys. If one of them changes, tokens verified with the
+  // previous values are invalid.
   const verified = JSON.stringify([auth.issuer, auth.audience, keysName])
   const { remember } = auth
   const identity = {
@@ -102,7 +102,7 @@ export async function createGuardDependencies(
   }
 }
 
-/** @param maxSessions a session has at least one token, so there are at most as many sessions as tokens */
+/** @param maxSessions may be the limit for tokens, because each session has at least one token */
 function openSessionCache(
   maxSessions: number,
   { stores, pendingRevocations: { isEnding }, feed, clock, metrics }: ServingProcess,
@@ -124,7 +124,10 @@ function openSessionCache(
   })
 }
 
-/** Without files, the replicas share keys in the database. @returns the keys, with a name that is unique to them */
+/**
+ * Opens the keys in the files. Without files, opens the keys in the database, which all replicas share.
+ * @returns the keys, with a name that identifies them
+ */
 async function openKeys(
   files: readonly string[],
   serving: ServingProcess,

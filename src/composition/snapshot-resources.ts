@@ -13,13 +13,13 @@ import type { ExhaustedUsers } from '../usage/exhausted-users.ts'
 
 export interface Resource<T> {
   readonly value: T
-  /** Called when no active snapshot uses it. Requests of retired snapshots may still use it. */
+  /** Called when no active snapshot uses the resource. Requests of retired snapshots may still use it. */
   quiesce?(): void
-  /** Called when no snapshot uses it any more. */
+  /** Called when no snapshot uses the resource any more. */
   close?(): void | Promise<void>
 }
 
-/** The resources of one kind, by name, that the next snapshot can reuse. A quiesced resource is not reused. */
+/** Maps names to the resources of one kind that the next snapshot can reuse. A quiesced resource is not reused. */
 class Reusable<T> extends Map<string, Entry<T>> {}
 
 function createKinds() {
@@ -40,7 +40,10 @@ function createKinds() {
 
 export interface ResourceScope {
   readonly kinds: ReturnType<typeof createKinds>
-  /** `name` contains everything that the resource depends on, so another name is another resource. */
+  /**
+   * Returns the resource with this name, or creates it. `name` contains every setting that the resource depends on, so
+   * a resource with other settings has another name.
+   */
   getOrCreate<T>(kind: Reusable<T>, name: string, make: () => Resource<T>): T
   /** Call this when the snapshot is no longer active. */
   quiesce(): void
@@ -56,11 +59,11 @@ interface ResourcePool {
 
 interface Entry<T = unknown> {
   readonly resource: Resource<T>
-  /** Number of scopes that use it, including quiesced scopes. */
+  /** Number of scopes that use the resource, including quiesced scopes. */
   references: number
-  /** Number of scopes that use it and are not quiesced. */
+  /** Number of scopes that use the resource and are not quiesced. */
   activeReferences: number
-  /** Prevents its reuse. */
+  /** Prevents reuse of the resource by later scopes. */
   withdraw(): void
 }
 

@@ -1,4 +1,4 @@
-// Builds everything that depends on one configuration. A request keeps the snapshot with which it was parsed.
+// Builds everything that depends on one configuration. A request uses the same snapshot from its parsing to its end.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { createAccounts } from '../accounts/accounts.ts'
@@ -36,7 +36,10 @@ export interface Snapshot extends RequestSnapshot {
   /** Undefined for plain HTTP. */
   readonly tlsCertificate: TlsCertificate | undefined
   targetStatus(): TargetStatus[]
-  /** Call this when the snapshot becomes current. It applies its settings to the resources that it shares. */
+  /**
+   * Call this when the snapshot becomes current. Its settings then apply to the resources that it shares with other
+   * snapshots.
+   */
   activate(): void
   /** Call this when the snapshot is replaced or discarded. Its own resources are closed after its last request. */
   retire(): void

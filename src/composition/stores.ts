@@ -26,8 +26,8 @@ interface Dependencies {
 }
 
 export function createStores({ database, mailQueue, recordChanges }: Dependencies) {
-  // Both stores share this queue. A task that needs the lock of a user's row waits here, so each user uses one
-  // connection of the pool.
+  // The stores of API tokens and of webhooks share this queue. Tasks that lock the same user's row wait here, so that
+  // each user occupies only one connection of the pool.
   const perUser = createUserQueue()
   return {
     users: createUserStore(database, recordChanges),

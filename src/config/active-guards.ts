@@ -3,7 +3,7 @@ import type { RouteConfig } from './sections/schema.ts'
 
 export type GuardName = keyof typeof isGuardActive
 
-/** The key order is the order in which the guards run. */
+/** Decides for each guard whether a route activates it. The guards run in the order of the keys. */
 export const isGuardActive = {
   authenticate: ({ auth }) => auth !== 'none',
   rate_limit: ({ rate_limit }) => Boolean(rate_limit),

@@ -12,7 +12,10 @@ import { type FileSource, loadSource } from './load-source.ts'
 export interface ConfigFile {
   /** Reads the file and all files that it references. Blocks the event loop until it is done. */
   load(): LoadedConfig | Problems
-  /** Does not block the event loop. @throws Error if the read itself fails, but never because of the file's content */
+  /**
+   * Reads the same files without blocking the event loop.
+   * @throws Error if the read itself fails, but never because of the file's content
+   */
   reload(): Promise<ReloadResult>
   /** Returns the listing of the configuration that was loaded at startup. */
   listing(): Listing | undefined
@@ -51,8 +54,8 @@ export function createConfigFile(
     listing: () => listing,
     async reload() {
       const read = await loadInWorker(running)
-      // The digest is undefined if the read did not finish. If the previous file is then saved again, that counts as a
-      // change.
+      // If the read did not finish, the digest is undefined. If the previous content is then saved again, it counts as
+      // a change.
       last = read.digest
       return read
     },
@@ -69,7 +72,10 @@ export function createConfigFile(
   }
 }
 
-/** Also true for any file that cannot be read twice. A missing file counts as regular, because it may come back. */
+/**
+ * Whether the path is not a regular file, and so may not be readable twice. A missing file counts as regular, because
+ * it may come back.
+ */
 function isPipe(path: string): boolean {
   try {
     return !statSync(path).isFile()

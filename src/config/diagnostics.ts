@@ -31,7 +31,7 @@ export interface Problems {
   readonly listed?: readonly ListedProblem[]
 }
 
-/** The limit per file. The remaining problems are reported after these are fixed. */
+/** Maximum number of problems reported per file. The remaining problems are reported after these are fixed. */
 export const mostProblems = 100
 
 export function linesOf({ problems, more, warnings }: Problems): string[] {
@@ -85,7 +85,7 @@ export function locateDiagnostics(file: string, text: string, diagnostics: reado
   return { problems, more }
 }
 
-/** A message may repeat a name from the file, and that name may contain line breaks. */
+/** Replaces line breaks. A message may repeat a name from the file that contains them. */
 function inOneLine(message: string): string {
   return message.replace(/\p{Cc}+/gu, ' ')
 }
@@ -119,7 +119,7 @@ export function positionsIn(text: string): (offset: number) => Position {
   }
 }
 
-/** Counts the leading items for which `holds` is true, by binary search. After them, `holds` must be false. */
+/** Counts the first items for which `holds` is true, by binary search. For all later items, `holds` must be false. */
 export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean): number {
   let least = 0
   let most = items.length

@@ -1,6 +1,9 @@
 // Finds the known word that an operator probably meant.
 
-/** Returns undefined if all known words need too many edits. Letter case and punctuation do not count. */
+/**
+ * Returns the known word that needs the fewest edits. Undefined if every known word needs too many. Letter case and
+ * punctuation do not count.
+ */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const wanted = fold(word)
   if (wanted === '') return undefined

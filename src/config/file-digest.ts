@@ -16,7 +16,10 @@ export function unreadable(error: unknown): string {
   return String((error as NodeJS.ErrnoException).code)
 }
 
-/** The returned function never rejects. It resolves to `undefined` if the file is a pipe or the machine failed. */
+/**
+ * The returned function never rejects. It resolves to `undefined` if the file is a pipe, or if the machine could not
+ * read it.
+ */
 export function createDigestPoll(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined
   let sameFor = 0
@@ -51,9 +54,12 @@ export function createDigestPoll(path: string): () => Promise<string | undefined
   }
 }
 
-/** After a change, this many polls always read the file, because file-system timestamps may be coarse. */
+/**
+ * Number of polls that always read the file after a change. File-system timestamps may be too coarse to show the next
+ * change.
+ */
 const pollsAlwaysRead = 25
-/** After that, one poll in this many reads the file, because some file systems do not report changes. */
+/** After those polls, one poll in this many reads the file. Some file systems do not report changes. */
 const pollsPerRead = 50
 
 async function readDigest(file: FileHandle): Promise<string> {

@@ -11,7 +11,7 @@ export interface ListedValue {
   readonly path: string
   /** The value with `${…}` filled in, or `***` for a secret that is set. */
   readonly value: unknown
-  /** Null for a default. */
+  /** The line in the file. Null for a default. */
   readonly line: number | null
 }
 
@@ -52,7 +52,7 @@ interface Place {
   readonly keys: readonly (string | number)[]
 }
 
-/** Calls back with each value that contains no other value. */
+/** Calls `found` with each value that contains no other value. */
 function visit(value: unknown, found: (value: unknown, place: Place) => void, place = root): void {
   const inner: [string | number, unknown][] = Array.isArray(value)
     ? [...value.entries()]
@@ -118,20 +118,23 @@ function isSecretField(name: string): boolean {
   return /^(proxy-)?authorization$|cookie|key|token|secret|password/i.test(name)
 }
 
-/** Longest first, because one may contain another. Texts under 4 characters occur in any sentence, so they are kept. */
+/**
+ * Returns the texts to mask, longest first, because one may contain another. Texts under 4 characters are not masked,
+ * because they occur in many messages.
+ */
 function hiddenTexts(yaml: YamlSource): string[] {
   const texts = new Set<string>()
   visit(yaml.value, (value, { pointer, keys }) => {
     const unknownKeys = keys.filter((_, depth) => !isKnownKey(keys, depth))
     for (const key of unknownKeys) texts.add(String(key))
-    // `true`, `null` and `{}` are no secrets, and they occur in any sentence.
+    // `true`, `null` and `{}` are not secrets, and they occur in many messages.
     const mayTell = (typeof value === 'string' || typeof value === 'number') && !isRole(value, keys)
     if (mayTell && (unknownKeys.length > 0 || isSecret(yaml, value, pointer, keys))) texts.add(String(value))
   })
   return [...texts].filter(text => text.length >= 4).sort((a, b) => b.length - a.length)
 }
 
-/** A role is next to a secret but is none. Masking it would remove words such as "read" from every message. */
+/** A role is written next to a token but is not secret. Masking it would remove words such as "read" from messages. */
 function isRole(value: unknown, keys: Place['keys']): boolean {
   return keys.at(-1) === 'may' && operatorRoles.some(role => role === value)
 }

@@ -42,7 +42,7 @@ export function createLoadInWorker({
     const isLate = AbortSignal.timeout(limitMs)
     const workerData = { ...source, maxWaitMs }
     const worker = new Worker(program, { workerData, execArgv: [], env: {}, resourceLimits })
-    // A reload does not keep the gateway from exiting.
+    // A running reload must not keep the process from exiting.
     worker.unref()
     // A thread may still fail while it is being terminated. Without a listener, that error would crash the gateway.
     worker.on('error', () => {})
@@ -56,7 +56,7 @@ export function createLoadInWorker({
         : `configuration could not be read (${error instanceof Error ? error.message : error})`
       return { ...locateDiagnostics(source.file, '', [{ offset: 0, path: '', message }]), digest: undefined }
     } finally {
-      // A thread may be blocked in a system call, for example on a lost mount. It ends when the call returns.
+      // The end of the thread is not awaited, because a system call may block it, for example on a lost mount.
       void worker.terminate()
     }
   }

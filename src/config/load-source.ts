@@ -31,7 +31,7 @@ export function loadSource(source: FileSource): LoadedSource {
   let digest: string | undefined
   const readFile: ReadFile = (path, maxBytes) => {
     const whole = resolve(folder, path)
-    // Only the first read is for the configuration itself, because a `${file:}` may reference the same file.
+    // The first read of this path is the configuration. A later read is for a `${file:}` that references the same file.
     if (path !== file || digest !== undefined) return readLimited(whole, maxBytes, maxWaitMs)
     try {
       const bytes = readLimitedBytes(whole, maxBytes, maxWaitMs)

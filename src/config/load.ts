@@ -80,7 +80,10 @@ const filesToServeWith = [
   checkMailTemplates,
 ]
 
-/** Routes, upstreams and test cases are left out, because a change of them needs no restart. */
+/**
+ * Returns line numbers for log messages about settings that need a restart. Routes, upstreams and test cases never need
+ * one.
+ */
 function linesOf(
   { routes: _, upstreams: __, tests: ___, ...sections }: Config,
   positionOf: (pointer: string) => Position,
@@ -96,7 +99,7 @@ function variablesOf({ interpolated }: YamlSource): Variables {
   return Object.fromEntries([...interpolated].filter(([pointer]) => /^\/[^/]+\/[^/]+$/.test(pointer)))
 }
 
-/** libuv's default. Operators who set UV_THREADPOOL_SIZE should set `hashing.concurrency` too. */
+/** The default number of libuv threads. Operators who set UV_THREADPOOL_SIZE should set `hashing.concurrency` too. */
 const LIBUV_THREADS = 4
 
 /** Fills in defaults that the schema cannot express. */
@@ -117,7 +120,7 @@ function applyComputedDefaults(
   }
 }
 
-/** Ignores the section if it has no server. With a server, the rules have already required a sender. */
+/** Removes the section if `smtp` is empty. If `smtp` is set, the rules have already required a sender. */
 function usableMail(mail: DecodedConfig['mail']): Pick<Config, 'mail'> {
   const { smtp, from } = mail ?? {}
   return mail === undefined || smtp === undefined || from === undefined
@@ -131,13 +134,16 @@ function hostOf(address: string): string {
 
 /**
  * Allows one hash per core of the process, but leaves at least two libuv threads free. Signature checks and DNS lookups
- * use the same threads, and without free threads every request would wait behind logins.
+ * use the same threads. Without free threads, every request would wait for logins.
  */
 function hashConcurrency(cores: number): number {
   return Math.max(1, Math.min(Math.floor(cores), LIBUV_THREADS - 2))
 }
 
-/** Logs and metrics need a name. For example, `/api/v1/courses/:id` becomes `api-v1-courses-id`. */
+/**
+ * Gives each route a name for logs and metrics. For example, the route `/api/v1/courses/:id` gets the name
+ * `api-v1-courses-id`.
+ */
 function nameRoutes<Route extends { name?: string; path: string }>(
   routes: readonly Route[],
 ): (Route & { name: string })[] {

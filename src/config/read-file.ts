@@ -9,7 +9,10 @@ export const maxValueBytes = 64 * 1024
 /** @throws FileRefused if the file may not be read; otherwise the error that prevented the read */
 export type ReadFile = (path: string, maxBytes: number) => string
 
-/** Errors of a process or machine without free resources, or of the disk or server behind the file. */
+/**
+ * Error codes whose cause is not the file: the process or the machine has no free resources, or the disk or server
+ * fails.
+ */
 const machineCodes = new Set([
   'EAGAIN',
   'EBUSY',
@@ -23,7 +26,7 @@ const machineCodes = new Set([
   'ETIMEDOUT',
 ])
 
-/** @returns the code of a failure that does not depend on the file, so that a later read may succeed */
+/** @returns the error code if the cause is not the file itself (a later read may succeed), otherwise undefined */
 export function machineFailure(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   const code = codeOf(error)
@@ -58,6 +61,7 @@ export function readLimited(path: string, maxBytes: number, maxWaitMs?: number):
 }
 
 /**
+ * Reads a file or a pipe to its end.
  * @param maxWaitMs time limit for a pipe; without it, there is no limit, as with `cat`
  * @throws FileRefused if the file is too large, is neither file nor pipe, or is a pipe that does not end in time
  */
@@ -133,7 +137,8 @@ export function tryRead(
 }
 
 /**
- * Invalid bytes all decode to U+FFFD, so a random binary secret would silently lose most of its strength.
+ * Refuses files that are not UTF-8. All invalid bytes decode to U+FFFD, so a random binary secret would silently lose
+ * most of its strength.
  * @throws the error of the read, or an error with the code `NOT_UTF8`
  */
 export function inUtf8(readFile: ReadFile): ReadFile {

@@ -49,7 +49,8 @@ function toValidation(yaml: YamlSource, errors: readonly ShapeError[]): Validati
   const diagnostics: Diagnostic[] = []
   for (const error of errors) {
     const pointer = pointerOf(error)
-    // A value that could not be read is already reported. A required key under a misspelled name is one error, not two.
+    // A value that could not be read is already reported. If a required key is misspelled, only the misspelling is
+    // reported.
     if (yaml.unknown.has(pointer) || (error.keyword === 'required' && suggested.has(pointer))) continue
     markWithAncestors(invalid, pointer)
     diagnostics.push(toDiagnostic(yaml, error, pointer))

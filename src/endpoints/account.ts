@@ -56,7 +56,7 @@ export const accountOperations = {
     caller: 'user',
     responses: {
       200: {
-        description: 'All stored data, for a file.',
+        description: 'All stored data of the account, to be saved as a file.',
         body: accountExport,
         headers: { 'content-disposition': 'Always `attachment`.' },
       },
@@ -100,7 +100,7 @@ export function createOwnAccountEndpoints({
 }: Dependencies): GuardedEndpoint[] {
   return [
     signedIn(accountOperations.show, async ({ user: { id } }) => {
-      // Reads the record again, because the cached record of the guard does not include each counted use.
+      // The record is read again, because the guard's cached record does not include each counted use.
       const user = await users.findById(id)
       if (user === undefined) throw new Refusal('user_not_found')
       const { email, plan, created_at, last_usage_date, daily_usage } = user

@@ -137,7 +137,7 @@ function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependenci
     body: { message: messages.emailChanged, email },
     userId,
   })
-  // A token proves that the sender has read the mail. Other credentials of the request are not read.
+  // A token proves that the sender has read the mail. With a token, other credentials of the request are not read.
   return publicEndpoint(emailOperations.confirmChange, async (request, authenticate) => {
     const token = tokenOf(request.body)
     if (token !== '') {

@@ -5,7 +5,7 @@ import type { LocalEndpoint } from './local-endpoint.ts'
 
 export interface LocalPath {
   readonly path: string
-  /** By method, as listed in `Allow`. */
+  /** The endpoints by method. `Allow` lists these methods. */
   readonly endpoints: ReadonlyMap<string, LocalEndpoint>
   /** Whether a route declared at exactly this path replaces the endpoints. */
   readonly isReplaceable: boolean

@@ -34,8 +34,8 @@ export function createAttemptGuess(
 }
 
 /**
- * Each attempt consumes its slots before it runs, and gets them back unless it fails. If failures were counted
- * afterwards, many concurrent guesses could pass the check before the first count.
+ * Each attempt takes a slot of every limit before it runs. The slots are refunded unless the guess was wrong. If wrong
+ * guesses were counted afterwards, many concurrent guesses could pass the check before the first count.
  */
 export function createFailedLoginLimiter(): FailedLoginLimiter {
   const attempts = createActiveAttempts()
@@ -69,16 +69,18 @@ function limitKey({ names, key }: FailedLoginLimit): string {
   return `${names.policy} ${key}`
 }
 
-/** Waits while attempts are running, because each of them may give its slot back. */
+/** Takes a slot. If no slot is free, waits while other attempts are running, because their slots may be refunded. */
 async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): Promise<EndAttempt> {
   const key = limitKey(limit)
   for (;;) {
     const hadAttempts = attempts.count(key) > 0
     const result = await limit.limiter.consume(limit.key)
-    // The attempt is registered immediately, because attempts that the limiter refuses next look for it.
+    // The attempt is registered immediately. Attempts that the limiter refuses next then find that an attempt is
+    // running.
     if (result.allowed) return attempts.begin(key)
     if (attempts.count(key) > 0) await attempts.nextFreeSlot(key)
-    // Tries again, because the last attempt may have given its slot back after the limiter refused this attempt.
+    // If attempts were running, the loop tries again. The last of them may have refunded its slot after the limiter
+    // refused this attempt.
     else if (!hadAttempts) throw rateLimited(limit.names, result)
   }
 }
@@ -108,8 +110,9 @@ function createActiveAttempts() {
     },
     count: (key: string) => active.get(key)?.count ?? 0,
     /**
-     * Resolves for one waiting attempt when a slot is given back, and for all when no attempt runs.
-     * @throws Refusal 503
+     * Resolves for one waiting attempt when a slot is refunded, and for all waiting attempts when no attempt is
+     * running.
+     * @throws Refusal 503 if the wait takes too long
      */
     nextFreeSlot: async (key: string) => active.get(key)?.waiting.join(maxWaitMs, serviceUnavailable).share,
   }

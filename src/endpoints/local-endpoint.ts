@@ -39,7 +39,7 @@ export function guardedEndpoint(
   return { kind: 'guarded', operation, plans, handle }
 }
 
-/** A document for all clients, which they may cache. The body of the request is not read. */
+/** An endpoint for a document that all clients may read and cache. The body of the request is not read. */
 export interface DocumentEndpoint {
   readonly kind: 'document'
   readonly operation: Operation
@@ -68,7 +68,7 @@ export interface AuthenticatedRequest extends EndpointRequest {
 
 export interface EndpointResponse {
   readonly status: number
-  /** Lower-case names, in addition to the headers of every response. */
+  /** Headers in addition to the headers of every response. Names are in lower case. */
   readonly headers?: Readonly<Record<string, string>>
   /** The JSON body. Without it, the response has no content. */
   readonly body?: object
@@ -76,7 +76,7 @@ export interface EndpointResponse {
   readonly userId?: number | undefined
 }
 
-/** Refusals of every guarded endpoint, by its guards or because of its body. */
+/** Refusals that every guarded endpoint may send, because of its guards or the request body. */
 export const guardRefusals: Refusals = {
   400: ['credentials_ambiguous'],
   401: ['token_invalid', 'key_check_failed', 'user_not_found'],

@@ -29,7 +29,7 @@ interface Dependencies {
 /**
  * Checks that the session of the access token has not ended, or that the API token is not revoked. An access token is
  * valid until it expires, even if its session has ended.
- * @param tx a transaction that has locked the user, so that the session cannot end during it
+ * @param tx a transaction that has locked the user, so that the session cannot end during the transaction
  * @throws StorageError; Refusal `token_invalid`
  */
 export type RequireLiveCredential = (request: AuthenticatedRequest, tx?: Queryable) => Promise<void>

@@ -12,7 +12,7 @@ export function tokenOf(body: JsonObject): string {
   return body.string('token').trim()
 }
 
-/** The owner that the request names, and the normalized email that wrong codes are counted by. */
+/** The owner that the request names, and the normalized email under which wrong codes are counted. */
 interface CodeClaim {
   readonly owner: CodeOwner
   readonly email: string
@@ -33,7 +33,7 @@ export function createRedeemSubmitted(attemptGuess: AttemptGuess): RedeemSubmitt
     const token = tokenOf(body)
     if (token !== '') return redeem({ token })
     const tryCode = async () => {
-      // No account can have this text as its email, and the database cannot compare every text.
+      // No account can have this text as its email, and the database would reject some of these texts.
       if (!isStorableEmail(email)) throw new Refusal('code_invalid')
       return redeem({ code: body.string('code').trim(), owner })
     }

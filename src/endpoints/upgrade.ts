@@ -1,4 +1,5 @@
-// The endpoints that plan and daily-limit refusals link to: the next plan, and its payment page.
+// The endpoints to which refusals link if the plan or the daily uses are not enough. They show the next plan and its
+// payment page.
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { upgradePath } from '../refusals/catalog.ts'
@@ -55,7 +56,7 @@ export const upgradeOperations = {
 
 /**
  * The POST endpoint throws Refusal `plan_invalid` or `payment_not_configured`.
- * @param upgradeUrl with the placeholders `{user_id}` and `{plan}`; empty for no payment page
+ * @param upgradeUrl the URL of the payment page with the placeholders `{user_id}` and `{plan}`; empty if there is none
  */
 export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
   const checkout = (user: User, plan: Plan) => fillIn(upgradeUrl, { user_id: String(user.id), plan })
@@ -79,7 +80,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
 
 /**
  * Returns the plan that the client requested. An absent value, `null` and an empty text mean the next higher plan. Any
- * other value that is no higher plan is refused, so that no user pays for a wrong plan.
+ * other value must be a higher plan, so that no user pays for a wrong plan.
  */
 function wantedPlan(named: unknown, current: Plan): Plan {
   const wanted = named === undefined || named === null || named === '' ? planAbove(current) : named

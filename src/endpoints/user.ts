@@ -85,11 +85,12 @@ interface Dependencies {
   randomBytes: RandomBytes
   clock: Clock
   /**
-   * Checks the credential again before a key or a webhook is stored, because both outlive the credential. An access
-   * token outlives its session, and an API token may be revoked before the body of its request arrives.
+   * Checks the credential again before a key or a webhook is stored, because the key or webhook stays valid after the
+   * credential has ended. An access token outlives its session, and an API token may be revoked before the body of its
+   * request arrives.
    */
   requireLiveCredential: RequireLiveCredential
-  /** Resolves when the change is visible in this process, so that the previous token is then invalid. */
+  /** Resolves when the change is visible in this process. The previous token is then invalid. */
   changesVisible(): Promise<void>
 }
 

@@ -19,7 +19,7 @@ interface Options {
   routing: RoutingDecision
   /** The same request with probe headers added, to see which of them reach the upstream. */
   probe: IncomingMessage
-  /** Headers of the upstream's response. */
+  /** The headers of the simulated upstream response. */
   upstreamHeaders: HeaderList
   onDispatch(listener: (dispatched: Dispatched) => void): void
 }
@@ -59,7 +59,7 @@ export function dryRun(options: Options): Promise<DryRun> {
         forward(context, to, admission)
       },
       onRefusal(_, refusal) {
-        // An internal error is a bug in the gateway, so it is not an explanation.
+        // An internal error is a bug in the gateway, so it must not appear as the explanation.
         if (refusal.code === 'internal') reject(refusal.cause)
         result = { refusal }
       },

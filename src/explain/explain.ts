@@ -55,7 +55,7 @@ export interface Explanation {
   readonly route: string | null
   /** The path of the local endpoint that serves the request. */
   readonly own: string | null
-  /** In the order in which the guards run. Empty if the request reaches no guard. */
+  /** The guards in the order in which they run. Empty if the request reaches no guard. */
   readonly guards: readonly GuardOutcome[]
   /** `null` if the request goes to an upstream or to a local endpoint. */
   readonly refusal: RefusedWith | null
@@ -165,8 +165,8 @@ function outcomesOf(
   refusal: Refusal | undefined,
   showsVerified: boolean,
 ): GuardOutcome[] {
-  // The guard `verified` is listed only for routes with `verified: true`. For other routes, programs may depend on the
-  // list of version 0.1.
+  // The guard `verified` is listed only for routes with `verified: true`. For all other routes, the list is the same as
+  // in version 0.1, because programs may depend on it.
   const all = (Object.entries(decisions) as [GuardName, GuardDecisions[GuardName]][]).filter(
     ([guard]) => guard !== 'verified' || showsVerified,
   )
@@ -186,7 +186,8 @@ function refusedWith({ status, code, response }: Refusal): RefusedWith {
 function forwardedTo(config: Config, name: string, { origin, path }: Dispatched): ForwardedTo {
   const { targets = [], split_by } = config.upstreams[name] ?? {}
   const inTurn = [...weightsByUrl({ targets })].filter(([, weight]) => weight > 0).map(([url]) => url)
-  // The user's own target, or all targets that receive requests in turn.
+  // With `split_by: user`, only the user's own target receives the request. Otherwise all targets with a weight receive
+  // requests in turn.
   const origins = split_by === 'user' ? [origin] : inTurn
   return { name, url: origin + path, urls: origins.map(one => one + path) }
 }
@@ -205,7 +206,7 @@ export function toExplainRequest({
   return { method, path, host, as: plan, usedToday, verified, ...(user && { user }) }
 }
 
-/** With an absolute-form target, a client repeats its authority in `Host` (RFC 9112 §3.2.2). */
+/** A client that sends an absolute-form target repeats the target's authority in `Host` (RFC 9112 §3.2.2). */
 function authorityHost(path: string): string {
   return path.startsWith('/') ? 'localhost' : (/^[a-z]+:\/\/([^/?#]*)/i.exec(path)?.[1] ?? '')
 }

@@ -1,19 +1,23 @@
-// Determines how the gateway changes headers, by sending probe headers that it may remove.
+// Finds out how the gateway changes headers. Test headers are added to a message, and what arrives is compared with
+// what was sent.
 import { identityNames } from '../config/formats/header-names.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { HeaderList } from './stub-request.ts'
 
 export interface HeaderDiff {
-  /** Headers that were received with a new name or a new value, by lower-case name. */
+  /** Headers that the gateway added or changed, by lower-case name. */
   readonly set: Readonly<Record<string, string>>
-  /** Lower-case names of headers that were sent but not received. */
+  /** Lower-case names of headers that the gateway removed. */
   readonly remove: readonly string[]
 }
 
 export const emptyDiff: HeaderDiff = { set: {}, remove: [] }
 
-/** Returns the client's headers and probes for a route. Hop-by-hop headers are not probed: every proxy drops them. */
+/**
+ * Returns the client's headers, plus test headers that the gateway may remove. Hop-by-hop headers are not tested,
+ * because every proxy drops them.
+ */
 export function probeRequestHeaders({ requestRules }: Route, headers: HeaderList): HeaderList {
   return withoutDuplicates([...headers, ...probeClientHeaders, ...withProbeValue(requestRules?.remove)])
 }

@@ -19,7 +19,7 @@ export interface CaseResult {
 export interface Unreached {
   /** Names of routes that no case reached. */
   readonly routes: readonly string[]
-  /** Guards of the other routes that decided no case. */
+  /** Guards that decided no case, although a case reached their route. */
   readonly guards: readonly { readonly route: string; readonly guard: GuardName }[]
 }
 
@@ -55,7 +55,7 @@ function missesOf({ expect }: LocatedCase, { refusal, route, upstream }: Explana
   compare('error', expect.error, refusal?.code ?? null)
   compare('route', expect.route, route)
   const isUrl = expect.upstream?.includes('://')
-  // The balancer may pick any target.
+  // A URL of any target is correct, because the balancer may pick any target.
   const fits = isUrl ? upstream?.urls.includes(expect.upstream ?? '') : upstream?.name === expect.upstream
   if (!fits) compare('upstream', expect.upstream, (isUrl ? upstream?.url : upstream?.name) ?? null)
   return misses

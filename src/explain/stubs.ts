@@ -21,7 +21,9 @@ import { utcDay } from '../usage/utc-day.ts'
 import { type Plan, plans } from '../users/user.ts'
 import type { UserWithEpoch } from '../users/user-store.ts'
 
-/** It has the form of a real token, so that the gateway recognizes it and removes it from upstream requests. */
+/**
+ * Returns a token in the form of a real token, so that the gateway recognizes it and removes it from upstream requests.
+ */
 export function stubToken(plan: Plan): string {
   const header = Buffer.from('{"alg":"ES256","typ":"at+jwt"}').toString('base64url')
   return `${header}.${plan}.explained`
@@ -73,7 +75,7 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
       badKeys: createRateLimiter('bad_keys', null, { clock }),
       onApiTokenError: () => {},
     },
-    // Every request is the first of its window.
+    // Each request gets a new limiter, so that it is the first of its window.
     createRateLimiter: (name, limit) => {
       const fresh = () => createRateLimiter(name, limit, { clock })
       return { consume: key => fresh().consume(key), refund: async () => {} }

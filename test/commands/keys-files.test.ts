@@ -80,7 +80,7 @@ it('keys commands print the process to stop if it has the embedded database open
     expect(await keys(...words)).toEqual({
       exit: 1,
       stdout: '',
-      stderr: `error: the data folder ${data} is in use by process ${process.pid}. A running gateway cannot do this for the command. Stop that process first.\n`,
+      stderr: `error: the data folder ${data} is in use by process ${process.pid}. This command cannot run at the same time. Stop that process first.\n`,
     })
   }
   await lock.release()

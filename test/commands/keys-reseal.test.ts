@@ -35,8 +35,8 @@ describe('peage keys reseal', () => {
     expect(await reseal()).toEqual({
       exit: 0,
       stdout:
-        'signing keys: 1 re-encrypted, 0 already under auth.key_secret\n' +
-        'webhook secrets: 0 re-encrypted, 0 already under auth.key_secret\n',
+        'signing keys: 1 re-encrypted, 0 already encrypted with auth.key_secret\n' +
+        'webhook secrets: 0 re-encrypted, 0 already encrypted with auth.key_secret\n',
       stderr: '',
     })
     configure(`key_secret: ${two}, key_secret_old: ${one}`)
@@ -59,7 +59,7 @@ describe('peage keys reseal', () => {
     const { exit, stdout, stderr } = await reseal()
     expect(exit).toBe(1)
     expect(stdout).toContain(
-      'signing keys: 0 re-encrypted, 0 already under auth.key_secret, 1 could not be decrypted\n',
+      'signing keys: 0 re-encrypted, 0 already encrypted with auth.key_secret, 1 could not be decrypted\n',
     )
     expect(stderr).toMatch(
       /^error: cannot decrypt with auth\.key_secret or auth\.key_secret_old: signing keys \S+\n$/,
@@ -97,8 +97,8 @@ describe('peage keys reseal', () => {
     const { exit, stdout } = await reseal()
     expect([exit, stdout]).toEqual([
       0,
-      'signing keys: 0 re-encrypted, 1 already under auth.key_secret\n' +
-        'webhook secrets: 1 re-encrypted, 0 already under auth.key_secret\n',
+      'signing keys: 0 re-encrypted, 1 already encrypted with auth.key_secret\n' +
+        'webhook secrets: 1 re-encrypted, 0 already encrypted with auth.key_secret\n',
     ])
   })
   it('accepts an old secret that is too short for auth.key_secret', async () => {
@@ -120,7 +120,7 @@ describe('peage keys reseal', () => {
     expect(outcome).toEqual({
       exit: 1,
       stdout: '',
-      stderr: `error: the data folder ${data} is in use by process ${process.pid}. A running gateway cannot do this for the command. Stop that process first.\n`,
+      stderr: `error: the data folder ${data} is in use by process ${process.pid}. This command cannot run at the same time. Stop that process first.\n`,
     })
   })
 })

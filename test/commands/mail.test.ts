@@ -95,15 +95,15 @@ describe('a failed peage mail test', () => {
     const { exit, stderr } = await test(`smtp://someone:hunter2hunter2@localhost:${port}`)
     expect([exit, stderr]).toEqual([
       1,
-      `error: localhost:${port} rejected the user and password (the server said: 535). Check them, and percent-encode both in mail.smtp.\n`,
+      `error: localhost:${port} rejected the user and password (the server replied: 535). Check them, and percent-encode both in mail.smtp.\n`,
     ])
   })
 
   it.each([
-    ['connect', 'did not greet as a mail server (the server said: 554 no)'],
-    ['MAIL', 'rejected the sender no-reply@example.com (the server said: 554 no)'],
-    ['RCPT', 'rejected the recipient ada@example.com (the server said: 554 no)'],
-    ['.', 'rejected the text of the mail (the server said: 554 no)'],
+    ['connect', 'did not send the greeting of a mail server (the server replied: 554 no)'],
+    ['MAIL', 'rejected the sender no-reply@example.com (the server replied: 554 no)'],
+    ['RCPT', 'rejected the recipient ada@example.com (the server replied: 554 no)'],
+    ['.', 'rejected the text of the mail (the server replied: 554 no)'],
   ])('reports the step that the server refused: %s', async (event, words) => {
     const { port } = await scripted(asked => (asked === event ? '554 no' : undefined))
     const { exit, stderr } = await test(`smtp://localhost:${port}`)

@@ -16,8 +16,8 @@ import type { CodeRedemptionStore, CurrentSession } from './code-redemption-stor
 import type { RedeemCode, SubmittedCode } from './redeem-code.ts'
 
 /**
- * `client` is the rate-limit key of a client. A request over a limit sends no mail, and its caller does not notice it.
- * Every method throws StorageError when a store fails.
+ * `client` is the rate-limit key of a client. A request over a limit sends no mail, and the response does not show
+ * this. Every method throws StorageError when a store fails.
  */
 export interface AccountCodes {
   readonly passwordReset: PasswordReset
@@ -26,19 +26,23 @@ export interface AccountCodes {
 }
 
 export interface PasswordReset {
-  /** Result and duration do not show if an account exists. @param email normalized @throws Refusal `email_invalid` */
+  /**
+   * Sends a code to the email if it has an account. Neither result nor duration shows whether it has one.
+   * @param email normalized
+   * @throws Refusal `email_invalid`
+   */
   forgot(email: string, client: string): Promise<{ message: string }>
   /**
-   * Checks the form of the new password before a code is tried.
-   * @param email as submitted and normalized, because the account of a token is not known yet
+   * Checks the form of the new password. Call it before a code is tried.
+   * @param email the submitted email, normalized; a token's account is not known at this point
    * @throws Refusal `password_too_short`, `password_too_long`, `password_too_common`
    */
   validateNewPassword: ValidateNewPassword
   /**
    * Sets the password. It is hashed only after the code was found correct.
    * @returns the user's id
-   * @throws Refusal `code_invalid`; with the code still valid, `service_unavailable` if the hashing queue is full, and
-   *   `password_too_common` if the password is the email of the account
+   * @throws Refusal `code_invalid`; `service_unavailable` if the hashing queue is full; `password_too_common` if the
+   *   password is the email of the account. The code stays valid after the last two.
    */
   reset(submitted: SubmittedCode, newPassword: string): Promise<number>
 }
@@ -85,9 +89,9 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
   const now = () => new Date(clock.now())
 
   /**
-   * Counts a request before any user is looked up. The client's limit comes first, so that a client over its limit
-   * cannot use up the limits of other addresses. If one address is over its limit, no mail is sent to any address.
-   * Otherwise a change could be requested without its notice.
+   * Counts a request before any user is looked up. The client's limit is checked first, so that a client over its limit
+   * cannot use up the limits of addresses. If one address is over its limit, no mail is sent to any address. Otherwise
+   * an email change could be requested without a notice to the current address.
    */
   async function mayMail(client: string, addresses: readonly string[]): Promise<boolean> {
     if (!(await limiters.perAddress.consume(client)).allowed) return false
@@ -136,7 +140,7 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
       },
       async verify(submitted) {
         const { id } = await redeemCode('verify', submitted, redemptions.verifyEmail)
-        // Routes that require a verified email depend on it.
+        // From now on, routes that require a verified email must accept the user.
         await changesVisible()
         return id
       },

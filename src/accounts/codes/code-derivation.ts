@@ -1,4 +1,4 @@
-// Derives the code and token of a row with a secret key, so that a copy of the row is not enough to use them.
+// Derives the code and the token of a database row with a secret key. A copy of the row without the key is useless.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { CodeAndToken } from '../../mail/composing/compose.ts'
 import type { ReadMailedCode } from '../../mail/mail-worker.ts'
@@ -6,7 +6,7 @@ import type { Queryable } from '../../storage/database.ts'
 import { type AccountCode, findLiveCode } from './code-issue-store.ts'
 import type { CodeKeys } from './code-key-store.ts'
 
-/** Each method throws StorageError while the key in the database is not known. */
+/** Each method throws StorageError if the key has to be read from the database and this fails. */
 export interface CodeDerivation {
   codeOf(row: AccountCode): Promise<CodeAndToken>
   isCode(row: AccountCode, presented: string): Promise<boolean>
@@ -14,7 +14,7 @@ export interface CodeDerivation {
 }
 
 export function createCodeDerivation(keys: CodeKeys): CodeDerivation {
-  /** Tries every key, because the mail may have been written with the old key. */
+  /** Tries every key, because the code may have been derived with the old key. */
   async function matches(presented: string, derive: (key: Buffer) => string): Promise<boolean> {
     let isRight = false
     for (const key of await keys()) isRight = isEqual(presented, derive(key)) || isRight
@@ -51,7 +51,10 @@ export function idOfToken(token: string): string | undefined {
 
 const idBytes = 16
 
-/** The remainder of 256 bits has no noticeable bias: the probabilities of two codes differ by less than 1 in 10^69. */
+/**
+ * The remainder of a 256-bit number has no noticeable bias. The probabilities of two codes differ by less than 1 in
+ * 10^69.
+ */
 function deriveCode(key: Buffer, row: AccountCode): string {
   const number = BigInt(`0x${mac(key, 'code', row).toString('hex')}`) % 100_000_000n
   return number.toString().padStart(8, '0')
@@ -62,14 +65,14 @@ function deriveToken(key: Buffer, row: AccountCode): string {
   return Buffer.concat([id, mac(key, 'token', row)]).toString('base64url')
 }
 
-/** Covers all values of the row, so that a row altered in the database has another code. */
+/** Covers all values of the row. If someone alters the row in the database, its code changes too. */
 function mac(key: Buffer, kind: 'code' | 'token', row: AccountCode): Buffer {
   const { purpose, id, user_id, email, session_epoch, new_email } = row
   const text = JSON.stringify([kind, purpose, id, user_id, email, session_epoch, new_email])
   return createHmac('sha256', key).update(text).digest()
 }
 
-/** Takes the same time for every difference. The length is not secret. */
+/** Takes the same time wherever two texts of equal length differ. The length is not secret. */
 function isEqual(presented: string, right: string): boolean {
   const [a, b] = [Buffer.from(presented), Buffer.from(right)]
   return a.length === b.length && timingSafeEqual(a, b)

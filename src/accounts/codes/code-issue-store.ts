@@ -9,7 +9,9 @@ export interface AccountCode {
   readonly id: string
   readonly user_id: number
   readonly purpose: CodeKind
-  /** The user's email when the code was created. With any other email or session epoch, the code is invalid. */
+  /**
+   * The user's email when the code was created. If the user's email or session epoch changes, the code becomes invalid.
+   */
   readonly email: string
   readonly session_epoch: number
   /** The future email of the user. Set only for the purpose `email`. */
@@ -29,7 +31,7 @@ export interface NewCode {
   readonly ttlMs: number
 }
 
-/** The user when the request was checked. If the user has changed since, nothing is stored. */
+/** The user as read when the request was checked. If the user has changed since then, nothing is stored. */
 interface Requester {
   readonly id: number
   readonly email: string
@@ -105,8 +107,8 @@ export function createCodeIssueStore(database: Database, mails: Pick<MailQueue, 
 }
 
 /**
- * Stores a code in place of the user's previous code for this purpose. The user is locked first, as in a deletion and
- * in `spendCode`, so that the three cannot deadlock.
+ * Stores a code in place of the user's previous code for this purpose. The user is locked before the code, as in a
+ * deletion and in `spendCode`. A different order could cause a deadlock.
  * @returns undefined if no active user matches
  */
 export async function insertCode(
@@ -156,7 +158,7 @@ export const isOfUser = `u.id = c.user_id and u.is_active = 1
   and u.email = c.email and u.session_epoch = c.session_epoch`
 
 /**
- * Locks the user before the code, as a deletion does, so that the two cannot deadlock.
+ * Locks the user. This must come before the code is locked, as in a deletion. A different order could cause a deadlock.
  * @returns whether the user is active and unchanged
  */
 async function lockUser(

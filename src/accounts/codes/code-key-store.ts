@@ -1,15 +1,18 @@
-// Provides the keys that codes and tokens are derived with. They come from `auth.key_secret`, or from the database if
-// that is not set.
+// Provides the keys from which codes and tokens are derived. They come from `auth.key_secret` if it is set, otherwise
+// from the database.
 import { randomBytes } from 'node:crypto'
 import type { Sealer } from '../../identity/sealer.ts'
 import type { Queryable } from '../../storage/database.ts'
 
-/** The key for new codes comes first. @throws StorageError if the key in the database is not known yet */
+/**
+ * Returns the keys, with the key for new codes first.
+ * @throws StorageError if the key must come from the database and cannot be read
+ */
 export type CodeKeys = () => Promise<readonly Buffer[]>
 
 /**
- * With `auth.key_secret`, the key in the database is never used, because a reader of the database could create any code
- * with it.
+ * With `auth.key_secret`, the key in the database is never used. Anyone who can read the database could derive any code
+ * from that key.
  */
 export function createCodeKeys(database: Queryable, sealer: Sealer | undefined): CodeKeys {
   if (sealer !== undefined) {
@@ -26,7 +29,7 @@ export function createCodeKeys(database: Queryable, sealer: Sealer | undefined):
   }
 }
 
-/** If concurrent replicas create keys, the first key is kept. */
+/** Creates the key if there is none. If several replicas do so at once, the first key is kept. */
 async function readKey(database: Queryable): Promise<readonly Buffer[]> {
   await database.query('insert into account_code_key (key) values ($1) on conflict (only_row) do nothing', [
     randomBytes(32).toString('base64'),

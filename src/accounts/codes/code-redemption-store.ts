@@ -1,4 +1,4 @@
-// Counts tries of codes, and makes the change of a code in the transaction that spends the code.
+// Counts tries of codes. A code is spent in the same transaction that makes the change it allows.
 import type { CodeKind } from '../../mail/mail-kind.ts'
 import type { Database, Queryable } from '../../storage/database.ts'
 import type { User } from '../../users/user.ts'
@@ -15,21 +15,25 @@ export type CurrentSession = { readonly id: string } | 'none'
 
 export interface CodeRedemptionStore {
   /**
-   * Call it before the code is compared. @returns undefined if there is no valid code, or if all five tries are used
+   * Counts a try. Call it before the code is compared.
+   * @returns undefined if there is no valid code, or if all five tries are used
    */
   countTry(owner: CodeOwner, purpose: CodeKind, now: Date): Promise<AccountCode | undefined>
-  /** Gives back a try with a correct code, which is not a guess. */
+  /** Restores a try if the code was correct, because only wrong guesses count. */
   uncountTry(id: string): Promise<void>
   /** Finds the code with this id, if it is still valid. */
   findLive(id: string, now: Date): Promise<AccountCode | undefined>
   /**
    * Sets the password, ends every session, and marks the email as verified. If the email was not verified before, the
    * API token and the webhook are deleted. Someone other than the owner of the email may have created them.
-   * @returns undefined, without a change, if the code is no longer valid; the next two methods do the same
+   * @returns undefined if the code is no longer valid; nothing is changed then. The next two methods do the same.
    */
   resetPassword(code: AccountCode, passwordHash: string, now: Date): Promise<User | undefined>
   verifyEmail(code: AccountCode, now: Date): Promise<User | undefined>
-  /** Also marks the email as verified, and ends sessions. An unchanged email is only verified. */
+  /**
+   * Changes the email, marks it as verified, and ends all sessions except `current`. If the email is the current one,
+   * it is only marked as verified.
+   */
   changeEmail(
     code: AccountCode,
     current: CurrentSession,
@@ -126,9 +130,9 @@ export function createCodeRedemptionStore({
 }
 
 /**
- * Spends a code. Only one of all concurrent transactions gets the user. The user's row is locked until the transaction
- * ends.
- * @returns the record before any change; undefined if the code is no longer valid
+ * Spends a code. If several transactions spend the same code at once, only one succeeds. The user's row is locked until
+ * the transaction ends.
+ * @returns the user before any change; undefined if the code is no longer valid
  */
 export async function spendCode(tx: Queryable, code: AccountCode, now: Date): Promise<User | undefined> {
   const [user] = await tx.query<User>(

@@ -1,4 +1,5 @@
-// Redeems a code or token from a mail. Tries are counted before the comparison, and uses of one code run one by one.
+// Redeems a code or token from a mail. A try is counted before the code is compared. Concurrent uses of one code run
+// one after another.
 import { createCoalescingQueue } from '../../async/coalescing-queue.ts'
 import type { Clock } from '../../clock.ts'
 import type { CodeKind } from '../../mail/mail-kind.ts'
@@ -7,7 +8,7 @@ import { type CodeDerivation, idOfToken } from './code-derivation.ts'
 import type { AccountCode } from './code-issue-store.ts'
 import type { CodeOwner, CodeRedemptionStore } from './code-redemption-store.ts'
 
-/** Without white space at its ends. */
+/** A code or token without white space at its ends. */
 export type SubmittedCode = { readonly token: string } | { readonly code: string; readonly owner: CodeOwner }
 
 /**
@@ -26,7 +27,7 @@ interface Dependencies {
 }
 
 export function createRedeemCode({ codes, derivation, clock }: Dependencies): RedeemCode {
-  // Concurrent uses of one code or token wait in this queue, instead of waiting for its row with one connection each.
+  // Concurrent uses of one code or token wait in this queue, so that they do not occupy one database connection each.
   // After the code is spent, all waiting uses are refused at once.
   const queue = createCoalescingQueue<string>(isShared)
   const now = () => new Date(clock.now())
@@ -55,7 +56,7 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
     try {
       return (await work(row, now())) ?? 'gone'
     } finally {
-      // A correct code is not a guess, so the try is given back. The code may still be valid, for example if the
+      // A correct code is not a guess, so its try does not count. The code may still be valid, for example if the
       // hashing queue was full. If the store fails here, one try is lost.
       await codes.uncountTry(row.id).catch(() => {})
     }
@@ -76,7 +77,10 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
   }
 }
 
-/** A refusal that concerns only one request, for example its new password, is not shared with waiting requests. */
+/**
+ * Whether waiting requests fail with the same error. They do not if it concerns only one request, for example its new
+ * password.
+ */
 function isShared(error: unknown): boolean {
   return !(error instanceof Refusal) || error.code === 'service_unavailable'
 }

@@ -29,7 +29,10 @@ import type { Parameter } from './input.ts'
 export interface AdminEndpoint {
   /** The operation has exactly one successful response. */
   readonly operation: OperationOfOperators
-  /** Whether the audit records every refusal. By default, a `GET` records only refusals because of a role. */
+  /**
+   * Whether the audit records every refusal. The default is true, except for `GET`. If false, the audit records only
+   * refusals because of the role.
+   */
   readonly auditsRefusals?: boolean
   readonly headers?: Readonly<Record<string, string>>
   /** @returns undefined if the successful response has no body @throws Refusal; StorageError */
@@ -94,7 +97,7 @@ export interface AdminDependencies {
   targetStatuses(): Promise<readonly TargetStatus[]>
   history: OverviewHistory
   health: Health
-  /** Undefined if this process serves requests itself. */
+  /** Returns the health of each worker. Undefined if this process serves requests itself. */
   workers: (() => Promise<WorkerHealth[]>) | undefined
   clock: Clock
 }
@@ -115,10 +118,10 @@ export const admissionRefusals: Refusals = {
   403: ['admin_disabled', 'admin_unauthorized', 'admin_forbidden'],
 }
 
-/** `admissionRefusals` for endpoints that query the database. */
+/** `admissionRefusals`, plus the refusal of endpoints that query the database while it is unavailable. */
 export const operatorRefusals: Refusals = { ...admissionRefusals, 503: ['service_unavailable'] }
 
-/** `operatorRefusals` for changes without a body. A body with members is refused. */
+/** `operatorRefusals` for changes that take no body. An empty object is accepted. A body with any member is refused. */
 export const bodilessRefusals: Refusals = {
   ...operatorRefusals,
   400: ['credentials_ambiguous', 'request_invalid'],

@@ -6,7 +6,7 @@ import { Type } from '../../schema/type.ts'
 import { type AdminDependencies, type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { invalidField, readCount } from './input.ts'
 
-/** In characters. Receivers can be expected to store this length. */
+/** Maximum length of an alert type in characters. A receiver can be expected to store a text of this length. */
 const maxTypeLength = 255
 
 export const emitAlert = {
@@ -30,7 +30,8 @@ export const emitAlert = {
       Type.Integer({
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
-        description: 'The user ID. By default, every active user of plan pro.',
+        description:
+          'The user who receives the alert. By default, every active user of plan pro receives it.',
       }),
     ),
   }),

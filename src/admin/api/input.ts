@@ -7,9 +7,10 @@ import { Refusal } from '../../refusals/refusal.ts'
 import type { ObjectSchema } from '../../schema/type.ts'
 
 /**
- * Reads a JSON object. Refuses unknown members by name, because a misspelled member must not look like a stored change.
+ * Reads a JSON object. An unknown member is refused by name, because a misspelled member must not look like a stored
+ * change.
  * @param schema of the operation's body; if undefined, the body must be missing or empty
- * @param judgeFields is called with the names of all members, before unknown members are refused
+ * @param judgeFields called with the names of all members, before unknown members are refused
  * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; errors of `judgeFields`
  */
 export async function readBody(
@@ -38,12 +39,18 @@ export function invalidField(name: string): Refusal {
   return new Refusal('request_invalid', { body: { field: name } })
 }
 
-/** Keeps a `+` as it is, for emails. Only HTML forms encode a space as `+` (RFC 3986 §3.4 does not). */
+/**
+ * Parses a query. A `+` stays a `+`, because emails may contain it. Only HTML forms encode a space as `+`, not RFC 3986
+ * §3.4.
+ */
 export function parseQuery(query: string): ParsedUrlQuery {
   return parse(query.replaceAll('+', '%2B'), '&', '=', { maxKeys: 0 })
 }
 
-/** A misspelled filter must not look like an applied filter. @throws Refusal `request_invalid` */
+/**
+ * Refuses unknown parameters, because a misspelled filter must not look like an applied filter.
+ * @throws Refusal `request_invalid`
+ */
 export function refuseUnknownParameters(
   query: Readonly<Record<string, Parameter>>,
   schema: ObjectSchema | undefined,
@@ -77,7 +84,10 @@ export function readOneOf<T extends string>(known: readonly T[], value: Paramete
   return found
 }
 
-/** Undefined if the member is missing. @throws Refusal `request_invalid` for any other value */
+/**
+ * Reads an integer that is not negative. Undefined if the member is missing.
+ * @throws Refusal `request_invalid` for any other value
+ */
 export function readCount(field: string, value: unknown): number | undefined {
   if (value === undefined) return undefined
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField(field)
@@ -88,7 +98,7 @@ export const pageSize = 100
 
 /**
  * Reads one page of a listing, newest first, and returns it with the `cursor` of the next page.
- * @param list receives a limit of one row more than a page, to detect whether another page follows
+ * @param list called with a limit of `pageSize + 1`; the extra row shows that another page follows
  * @throws Refusal `request_invalid`; errors of `list`
  */
 export async function readPage<Row extends { id: number }>(

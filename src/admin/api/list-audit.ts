@@ -123,13 +123,13 @@ function readName(text: string | undefined): string | undefined {
 
 const dayMs = 86_400_000
 
-/** Reads a time in RFC 3339 format, or the `edge` of a day (UTC). @throws Refusal `request_invalid` */
+/** Reads a time in RFC 3339 format, or the start or end of a day (UTC). @throws Refusal `request_invalid` */
 function readTime(text: string | undefined, edge: 'start' | 'end'): Date | undefined {
   if (text === undefined) return undefined
   const [, day, time] = timePattern.exec(text) ?? []
   const start = new Date(`${day}T00:00:00Z`)
   const at = time === undefined ? start : new Date(text)
-  // `Date` reads February 30 as March 2.
+  // `Date` accepts February 30 and reads it as March 2, so the day is compared.
   const isReal = !Number.isNaN(at.getTime()) && start.toISOString().startsWith(`${day}T`)
   if (!isReal) throw new Refusal('request_invalid')
   return time === undefined && edge === 'end' ? new Date(start.getTime() + dayMs) : at

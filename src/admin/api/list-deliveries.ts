@@ -66,7 +66,7 @@ export function createDeliveryLog({ deliveries }: AdminDependencies): AdminEndpo
   }
 }
 
-/** Adds the `webhook-id` that the receiver gets, so that operators can compare its log with this one. */
+/** Adds the `webhook-id` that the receiver gets, so that operators can find the delivery in the receiver's log. */
 function toResponse({ alert_id, ...rest }: Delivery): object {
   return { ...rest, webhook_id: messageId(alert_id, rest.user_id) }
 }

@@ -29,7 +29,7 @@ export const target = terms.record(
   },
   {
     title: 'Target',
-    description: 'A target of an upstream. With several workers, the worst state of all workers.',
+    description: 'A target of an upstream. With several workers, each value is the worst of all workers.',
   },
 )
 

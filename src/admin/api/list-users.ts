@@ -91,7 +91,10 @@ function readQuery({ q, email, plan, is_active }: AdminRequest['query']): UserQu
   }
 }
 
-/** Some clients encode `+` as a space. Without this refusal, the user would not be found and would seem deleted. */
+/**
+ * Refuses an email with white space, because some clients encode `+` as a space. Without this refusal, the user would
+ * not be found and would seem deleted.
+ */
 function readFilter(text: string): string {
   if (/\s/.test(text.trim())) throw invalidField('email')
   return readEmail(text)
@@ -110,12 +113,12 @@ function readLimit(text: string | undefined): number {
   return limit
 }
 
-/** A value that no email can have, for example with a NUL, would cause a database error. */
+/** Whether an email may begin with this text. Any other text, for example with a NUL, would cause a database error. */
 function mayBeginEmail(text: string): boolean {
   return text.isWellFormed() && !/\p{Cc}/u.test(text)
 }
 
-/** The cursor contains the digest of the query, so that it works only for the same query. */
+/** The cursor contains a digest of the query, so it is valid only for the same query. */
 function writeCursor({ id, email }: User, query: UserQuery): string {
   const last = query.prefix === undefined ? id : email
   return Buffer.from(JSON.stringify([digestOf(query), last])).toString('base64url')

@@ -16,7 +16,10 @@ export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
   return may
 }
 
-/** Also checks names that no body may have. @throws Refusal 403 `admin_forbidden` */
+/**
+ * Checks which members of a body the role may send. This includes unknown members.
+ * @throws Refusal 403 `admin_forbidden`
+ */
 export function requireFields(operation: Judged, bearer: Bearer, names: readonly string[]): void {
   if (bearer === undefined || !isAllowed(operation, bearer.may, names))
     throw new Refusal('admin_forbidden', { reason: 'role' })

@@ -60,7 +60,7 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
           previous: null,
           ...rest,
         })
-        // Other ids, for example the id of a delivery, do not belong to a user.
+        // Only in the paths of users, the id is the id of a user. Elsewhere it is, for example, the id of a delivery.
         let subjectId = path.startsWith(usersPath) ? parseSubject(params.id) : undefined
         try {
           const may = requireRole(operation, request.operator)
@@ -82,8 +82,7 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
           })
           return reply.code(status).headers(headers).send(result)
         } catch (thrown) {
-          // A failure needs no record here: either the change was committed together with its audit record, or nothing
-          // was changed.
+          // A failure needs no record here. If the change was committed, its audit record was committed with it.
           const { code, status: refusedStatus } = toRefusal(thrown)
           const isFailure = refusedStatus >= 500 && code !== 'mail_not_configured'
           const isAudited = (auditsRefusals || code === 'admin_forbidden') && !isFailure
@@ -106,7 +105,11 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
 type AuditedPart = Pick<AuditRecord, 'user_id' | 'changes' | 'status'> &
   Partial<Pick<AuditRecord, 'previous'>>
 
-/** Refuses members without a described body, because they would look like an applied change. @throws Refusal */
+/**
+ * Reads the body. Refuses any member if the operation describes no body. If the member were ignored, the caller would
+ * believe that the change was applied.
+ * @throws Refusal
+ */
 async function readBodyOf(
   operation: AdminEndpoint['operation'],
   request: OperatorRequest,
@@ -123,7 +126,10 @@ const apiPath = '/admin/v1'
 
 const usersPath = `${apiPath}/users/`
 
-/** @param served the operations already registered at each path */
+/**
+ * Refuses all methods that the served operations do not use.
+ * @param served the operations already registered at each path
+ */
 export function refuseOtherMethods(
   app: FastifyInstance,
   served: readonly { readonly method: string; readonly path: string }[],
@@ -142,7 +148,7 @@ export function refuseOtherMethods(
   }
 }
 
-/** Returns the methods of a decoded path. Empty if there is no such path. */
+/** Returns the methods that the admin API has at a decoded path. Empty if the path is unknown. */
 function allowedMethods(endpoints: readonly AdminEndpoint[], decoded: string): readonly string[] {
   const path = decoded.replace(/\/$/, '').split('/')
   const here = endpoints.filter(({ operation }) => {

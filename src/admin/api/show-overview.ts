@@ -9,7 +9,7 @@ import { target, toTarget } from './list-routes.ts'
 
 const status = terms.oneOf(['ok', 'degraded', 'down'], 'The status.')
 const counts = (description: string) =>
-  Type.Array(terms.nullable(terms.count('The number in the step.')), {
+  Type.Array(terms.nullable(terms.count('The number of requests in the step.')), {
     description: `${description} \`null\` if unknown.`,
   })
 const numbers = (description: string) =>
@@ -100,7 +100,7 @@ export function createOverviewEndpoint(dependencies: AdminDependencies): AdminEn
   }
 }
 
-/** @param worker undefined for this process, which is running because it sends the response */
+/** @param worker undefined if this process serves requests itself; it is running, because it sends the response */
 function stateOf(worker: WorkerHealth | undefined): 'ok' | 'degraded' | 'down' {
   if (worker === undefined) return 'ok'
   if (worker.pid === undefined || worker.stores === undefined) return 'down'

@@ -25,7 +25,10 @@ export function notFound(): Refusal {
   return new Refusal('user_not_found', { status: 404 })
 }
 
-/** Refuses values that no email can have, for example with a NUL, because they would cause a database error. */
+/**
+ * Reads an email. Refuses texts that no email can have, for example with a NUL, because they would cause a database
+ * error.
+ */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
   if (!isStorableEmail(email)) throw new Refusal('email_invalid')

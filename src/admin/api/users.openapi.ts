@@ -152,7 +152,7 @@ export const userOperations = {
     roles: ['support'],
     responses: {
       200: {
-        description: 'All stored data, for a file.',
+        description: 'All stored data of the user, to be saved as a file.',
         headers: { 'content-disposition': 'Always `attachment`.' },
         body: accountExport,
       },
@@ -180,7 +180,7 @@ export const userOperations = {
     id: 'changeUser',
     summary: 'Changes a user’s plan, email, email verification or active state',
     description:
-      'The change applies from the user’s next request on. Absent members do not change. A new email ends all sessions, and is not verified unless `email_verified` is `true`. The audit log records the call without the email.',
+      'The change applies from the user’s next request on. Fields that are absent do not change. A new email ends all sessions, and is not verified unless `email_verified` is `true`. The audit log records the call without the email.',
     caller: 'operator',
     roles: ['billing'],
     fieldsOf: { billing: ['plan'] },

@@ -184,5 +184,5 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
   ]
 }
 
-/** The nil UUID (RFC 9562 §5.9). */
+/** The nil UUID (RFC 9562 §5.9), which is the id of no session. */
 const noSession = '00000000-0000-0000-0000-000000000000'

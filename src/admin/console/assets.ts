@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 export interface Asset {
   readonly type: string
-  /** By content coding. */
+  /** The file's content in each content coding. */
   readonly bodies: ReadonlyMap<Coding, Buffer>
 }
 
@@ -13,11 +13,11 @@ export type Coding = 'br' | 'gzip' | 'identity'
 
 export interface ConsoleAssets {
   readonly page: Asset
-  /** By file name. */
+  /** The files by name. */
   readonly files: ReadonlyMap<string, Asset>
 }
 
-/** The same folder from `src/` and from `dist/`. */
+/** This relative path is valid from `src/` and from `dist/`. */
 const built = fileURLToPath(new URL('../../../dist/console/', import.meta.url))
 
 /** Whether the console was built. The TypeScript compiler does not build it. */

@@ -1,14 +1,17 @@
-// Determines how an operator's browser reached the admin listener, from the socket and `Host`, or from the headers of a
+// Determines how an operator's browser reached the admin listener. The socket and `Host` show this, or the headers of a
 // trusted proxy.
 import type { IncomingMessage } from 'node:http'
 import { createTrustedProxies, rateLimitKey } from '../../http/client-address.ts'
 
 export interface BrowserView {
-  /** In the form of an `Origin` header, without the default port. Undefined if `Host` is missing or invalid. */
+  /**
+   * The origin that the browser sees, as in an `Origin` header without the default port. Undefined if `Host` is missing
+   * or invalid.
+   */
   readonly origin: string | undefined
   /** Whether the browser connected by HTTPS. */
   readonly isSecure: boolean
-  /** Whether a trusted proxy sent the request. `Host` may then be any name. */
+  /** Whether a trusted proxy sent the request. If so, `Host` may be any name. */
   readonly isForwarded: boolean
   /** The rate-limit key of the browser's address. */
   readonly client: string

@@ -17,18 +17,18 @@ export interface ConsoleSessions {
   find(value: string): ConsoleSession | undefined
   close(value: string): void
   /**
-   * Ends the sessions whose token is no longer configured. Call it after a reload. A session does not come back with
-   * its token.
+   * Ends the sessions whose token is no longer configured. Call it after a reload. If the token is configured again
+   * later, these sessions stay ended.
    */
   closeOrphans(): void
 }
 
-/** When the limit is reached, the oldest session ends. */
+/** The maximum number of sessions. When it is reached, the oldest session ends. */
 const maxSessions = 10_000
 
 /** @param operators returns the operators of the current configuration */
 export function createConsoleSessions(operators: () => Operators, clock: Clock): ConsoleSessions {
-  /** In the order in which they expire. */
+  /** The sessions by the hash of their cookie, in the order in which they expire. */
   const sessions = new Map<string, { digest: Buffer; expiresAtMs: number }>()
 
   function forgetExpired(): void {

@@ -19,7 +19,7 @@ import { consoleOperations } from './session.openapi.ts'
 export interface ConsoleDependencies {
   /** Whether `admin.console` of the current configuration is on. */
   isConsoleOn(): boolean
-  /** Called at the first request for the page. */
+  /** Reads the console's files. Called at the first request for a file. */
   consoleAssets(): Promise<ConsoleAssets>
   operators(): Operators
   seenByBrowser: SeenByBrowser
@@ -27,10 +27,10 @@ export interface ConsoleDependencies {
   clock: Clock
 }
 
-/** The number of wrong tokens per address and minute. The next wrong token gets 429. */
+/** The number of wrong tokens allowed per address and minute. Every further wrong token gets 429. */
 const wrongTokens = { limit: 10, windowMs: 60_000 }
 
-/** The page may use only its own files and no inline code. */
+/** The content security policy of the page. It allows only the page's own files and no inline code. */
 const policy = [
   "default-src 'none'",
   ...['script', 'style', 'img', 'font', 'connect'].map(kind => `${kind}-src 'self'`),
@@ -60,7 +60,8 @@ export function serveConsole(
     if (!isConsoleOn()) throw new Refusal('route_unknown')
   })
 
-  // Without `no-store`, browsers could keep the redirect after the console is switched off.
+  // The listener sends `no-store` with the redirect. Without `no-store`, browsers could keep the redirect after the
+  // console is switched off.
   app.get(rootPath, async (_request, reply) => reply.redirect(pagePath, 302))
 
   app.get(pagePath, async (request, reply) => send(request, reply, (await assets()).page))

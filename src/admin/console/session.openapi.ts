@@ -34,7 +34,7 @@ export const consoleOperations = {
     caller: 'anybody',
     responses: {
       200: {
-        description: 'The operator of the cookie.',
+        description: 'The operator who is signed in.',
         body: record({
           operator: text('The name of the token.'),
           may: oneOf(operatorRoles, 'The role of the token.'),

@@ -43,7 +43,8 @@ export function explainCommand(io: Io): Command {
     const { config: file, host, json } = options
     const { createExplain, toExplainRequest } = await import('../../explain/explain.ts')
     const { loadOrExit } = await import('../read-config.ts')
-    // Methods are case-sensitive (RFC 9110 §9.1). No method is in lower case, so lower-case input can be converted.
+    // Methods are case-sensitive (RFC 9110 §9.1). No known method has lower-case letters, so the input is converted to
+    // upper case.
     const request = readRequest(explain, method.toUpperCase(), path)
     const loaded = loadOrExit(io, file, io.stderr)
     const caller = await readCaller(io, loaded, options)

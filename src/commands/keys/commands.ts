@@ -101,7 +101,7 @@ function rotate(io: Io): Command {
     })
 }
 
-/** A replica may switch to the new key this much later than computed. */
+/** The maximum delay with which a replica switches to the new key. */
 const replicaMarginMs = 250
 
 function retire(io: Io): Command {
@@ -126,7 +126,7 @@ function retire(io: Io): Command {
 function reseal(io: Io): Command {
   return new Command('reseal')
     .description(
-      'Encrypt stored keys and webhook secrets with auth.key_secret, if unencrypted or under auth.key_secret_old',
+      'Encrypt with auth.key_secret all stored keys and webhook secrets that are unencrypted or encrypted with auth.key_secret_old',
     )
     .action(async ({ config, json }: Options) => {
       const { resealAll } = await import('./with-keys.ts')
@@ -190,5 +190,5 @@ function named(what: string, keys: readonly string[]): string[] {
   return [`${what} ${keys.slice(0, mostNamed).join(', ')}${more}`]
 }
 
-/** Limits the error message. `--json` lists all of them. */
+/** Maximum number of names in the error message. `--json` lists all of them. */
 const mostNamed = 20

@@ -61,5 +61,5 @@ export function resealedAsText(keys: Resealed, webhooks: Resealed): string {
 
 function countsOf({ resealed, already, unreadable }: Resealed): string {
   const unread = unreadable.length === 0 ? '' : `, ${unreadable.length} could not be decrypted`
-  return `${resealed} re-encrypted, ${already} already under auth.key_secret${unread}`
+  return `${resealed} re-encrypted, ${already} already encrypted with auth.key_secret${unread}`
 }

@@ -17,7 +17,11 @@ import type { ListedKey } from './print-keys.ts'
 
 export type WithKeys = typeof withKeys
 
-/** @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error for the operator */
+/**
+ * Runs `work` on the keys in the database.
+ * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error with a message for the
+ *   operator
+ */
 export async function withKeys(
   io: Io,
   file: string,
@@ -62,7 +66,11 @@ export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
   return listed
 }
 
-/** Webhook secrets are in the database even if the signing keys are in files. @throws the errors of `withKeys` */
+/**
+ * Re-encrypts signing keys and webhook secrets. Webhook secrets are in the database even if the signing keys are in
+ * files.
+ * @throws the errors of `withKeys`
+ */
 export async function resealAll(
   io: Io,
   file: string,
@@ -90,7 +98,8 @@ async function createAdministration(
   return createKeyAdministration({
     store: createKeyStore(database),
     sealer: await openSealer(auth),
-    // The embedded database is open in only one process, so no gateway has to learn the key first.
+    // Only one process can open the embedded database, so no gateway is running that would first have to read the new
+    // key.
     signingDelayMs: database.kind === 'embedded' ? 0 : propagationDelayMs,
     lifetimes: {
       maxTokenTtlMs: Math.max(auth.access_token_ttl, auth.refresh_token_ttl),

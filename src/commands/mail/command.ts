@@ -30,7 +30,7 @@ export function mailCommand(io: Io): Command {
 
 async function sendTest(io: Io, { smtp, from, product }: MailConfig, to: string): Promise<void> {
   if (smtp === 'log')
-    throw new Error('mail.smtp is log, so the gateway writes mails to its log and sends none')
+    throw new Error('mail.smtp is "log", so the gateway writes mails to its log and sends none')
   const mail = testMail(from, to, product)
   try {
     await send(smtp, mail)

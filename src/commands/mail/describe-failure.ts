@@ -9,15 +9,15 @@ export function describeFailure(
   { from, to }: OutgoingMail,
 ): string {
   const server = `${host}:${port}`
-  // The message of a reply already contains its code.
-  const reply = replyCode === undefined ? message : `the server said: ${message}`
+  // The message of a reply already contains the reply code.
+  const reply = replyCode === undefined ? message : `the server replied: ${message}`
   switch (step) {
     case 'name':
       return `the name ${host} was not found (${message}). Check its spelling and the DNS of this machine.`
     case 'connect':
       return `no connection to ${server} (${message})${connectHint(message)}`
     case 'greeting':
-      return `${server} did not greet as a mail server (${reply}). Check the port: smtps:// is for 465, smtp:// is for 587.`
+      return `${server} did not send the greeting of a mail server (${reply}). Check the port: smtps:// is for 465, smtp:// is for 587.`
     case 'tls':
       return tls === 'implicit'
         ? `${server} does not use TLS from the start (${reply}). If it uses STARTTLS, write smtp:// in mail.smtp.`

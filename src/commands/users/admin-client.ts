@@ -106,12 +106,12 @@ export function createAdminClient(
 }
 
 function unusable(reason: string): AdminUnavailable {
-  return new AdminUnavailable(`The command cannot use its admin API, because ${reason}`)
+  return new AdminUnavailable(`The command cannot use the admin API of that process, because ${reason}`)
 }
 
 interface RequestParts {
   readonly id?: number
-  /** With its question mark. */
+  /** The query string with its question mark. */
   readonly query?: string
   readonly fields?: object
 }
@@ -120,7 +120,7 @@ async function isDone(answer: Promise<unknown>): Promise<boolean> {
   return (await answer) !== undefined
 }
 
-/** A listener on every address also listens on loopback. */
+/** Returns the origin of the admin listener. A listener on every address is reached on loopback. */
 function addressOf({ host, port }: { host: string; port: number }): string {
   const url = new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
@@ -138,7 +138,7 @@ interface AdminResponse {
 
 type JsonBody = Readonly<Record<string, unknown>>
 
-/** The time without a received byte. The gateway responds within two seconds, even if its store is down. */
+/** Maximum time without a received byte. The gateway responds within two seconds, even if its store is down. */
 const idleTimeoutMs = 10_000
 
 /** Does not use `fetch`, which refuses some ports that an operator may choose, for example 6000 and 10080. */
@@ -168,7 +168,7 @@ function objectOf(json: string): JsonBody | undefined {
   }
 }
 
-// Checks only whether the response comes from a gateway. The members of its records are not validated again.
+// The functions below check only whether the response comes from a gateway. They do not validate every member.
 
 function pageOf({ users, next_cursor }: JsonBody): { users: User[]; next: string | null } | undefined {
   if (!Array.isArray(users)) return undefined

@@ -21,7 +21,10 @@ export interface UserFilter {
   plan?: Plan
 }
 
-/** A running gateway's admin listener offers the same operations. Every method finds inactive users too. */
+/**
+ * The changes that an operator can make to accounts. The admin listener of a running gateway offers the same
+ * operations. Every method also finds inactive users.
+ */
 export interface UserAdministration {
   /** Yields one page at a time, ordered by id. */
   list(filter: UserFilter): AsyncIterable<User[]>
@@ -71,7 +74,7 @@ export function createDatabaseUsers({
     changes: auditedFields(fields),
     previous,
     status: successStatus(operation),
-    // There is no request, so the id is new and unique.
+    // A command has no request id, so the entry gets a new one.
     request_id: randomUUID(),
   })
   const audited = (action: AuditedAction) => audit.inTransaction(record(action))

@@ -5,7 +5,7 @@ import { print } from '../print.ts'
 import type { UserAdministration, UserRef } from './administration.ts'
 import { userLabel } from './print-users.ts'
 
-/** Prints the sentence, or the user with `--json`. */
+/** Prints the sentence. With `--json`, prints the user instead. */
 export function report(
   { stdout }: Io,
   { json }: { json?: true },

@@ -76,7 +76,9 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
   return last_usage_date === null ? '-' : `${daily_usage} on ${last_usage_date}`
 }
 
-/** Users choose their emails, and invisible or bidirectional characters could alter an operator's screen. */
+/**
+ * Escapes invisible and bidirectional characters. With them, the email of a user could falsify the operator's screen.
+ */
 function escapeInvisible(email: string): string {
   const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
   return email.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)

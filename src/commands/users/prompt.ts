@@ -27,7 +27,8 @@ async function prompt<T>(
   { hidden }: { hidden: boolean },
   work: (ask: Ask) => Promise<T>,
 ): Promise<T> {
-  // With `terminal`, readline turns off the kernel's echo and writes its own echo to `output`, which discards it.
+  // With `terminal`, readline turns off the kernel's echo and writes its own echo to `output`. This `output` discards
+  // it.
   const reader = hidden
     ? createInterface({ input: io.stdin, output: discard(), terminal: true, historySize: 0 })
     : createInterface({ input: io.stdin, terminal: false })
@@ -50,7 +51,7 @@ function discard(): Writable {
   return new Writable({ write: (_chunk, _encoding, done) => done() })
 }
 
-/** The size of the longest password (1,024 code points of four bytes) and its newline. */
+/** Maximum size of the input: the longest password (1,024 code points of four bytes) and a newline. */
 const maxInputBytes = 4 * 1024 + 2
 
 async function readAll({ stdin }: Io): Promise<string> {

@@ -15,8 +15,10 @@ import { createDatabaseUsers, type UserAdministration } from './administration.t
 export type WithUsers = typeof withUsers
 
 /**
- * If a running gateway has locked the data folder, uses its admin listener instead.
- * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error for the operator
+ * Runs `work` on the accounts in the database. If a running gateway uses the data folder, `work` uses its admin
+ * listener instead.
+ * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error with a message for the
+ *   operator
  */
 export async function withUsers(
   io: Io,

@@ -44,7 +44,10 @@ export function parseHost(text: string): string {
   return host
 }
 
-/** Returns the origin. Proxied requests bring their own path and query, so the address may have none. */
+/**
+ * Parses the address of a target and returns its origin. The address has no path or query, because each request has its
+ * own.
+ */
 export function parseTarget(text: string): string {
   // The WHATWG parser repairs `http:host`, `http:\\host` and stray white space. An address that needs repair is
   // refused.
@@ -72,7 +75,10 @@ export function isLookedUp(origin: string): boolean {
 const isIPv4 = (text: string) => ipaddr.IPv4.isValidFourPartDecimal(text)
 export const isIPv6 = (text: string) => !text.includes('%') && ipaddr.IPv6.isValid(text)
 
-/** ASCII only. An internationalized name must be in punycode. A text of digits and dots must be an IPv4 address. */
+/**
+ * Whether the text is a host name in ASCII. An internationalized name must be in punycode. A text of digits and dots
+ * must be an IPv4 address.
+ */
 export function isHostName(text: string): boolean {
   if (/^[0-9.]+$/.test(text)) return isIPv4(text)
   return (
@@ -95,7 +101,7 @@ export function parseOrigin(text: string): string {
   const [, scheme, host, rest] = originSyntax.exec(text) ?? []
   if (scheme === undefined || host === undefined) throw new FormatError(expectedOrigin)
   if (host.includes('*'))
-    throw new FormatError('must not contain wildcards; only * by itself is allowed, for every origin')
+    throw new FormatError('must not contain a wildcard; to allow every origin, use only *')
   if (rest === '/') throw new FormatError('must not end with a slash, because browsers do not send one')
   if (rest !== undefined) throw new FormatError('must not have a path, a query or a fragment')
   if (!/^https?$/i.test(scheme)) return text.toLowerCase()
@@ -112,8 +118,9 @@ const originSyntax =
 const isGraphicAscii = /^[\x21-\x7e]+$/
 
 /**
- * Empty means no payment page. The gateway sends the address unchanged in `Location`, so it must need no repair. The
- * host has no placeholders, so that a value cannot change where the user is sent.
+ * Parses the address of the payment page. Empty means no payment page. The gateway sends the address unchanged in
+ * `Location`, so it must be valid as written. Placeholders are not allowed in the host, so that their values cannot
+ * change where the user is sent.
  */
 export function parseUpgradeUrl(text: string): string {
   if (text === '') return text

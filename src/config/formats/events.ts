@@ -3,7 +3,10 @@ import { FormatError } from './units.ts'
 
 const expectedUrl = 'must be an http:// or https:// address such as https://billing.internal/events'
 
-/** Empty means that no events are sent. The gateway connects to the address unchanged, so it must need no repair. */
+/**
+ * Parses the address that receives events. Empty means that no events are sent. The gateway uses the address unchanged,
+ * so it must be valid as written.
+ */
 export function parseEventUrl(text: string): string {
   if (text === '') return text
   const [, authority] = /^https?:\/\/([^/?#\\]+)([/?#].*)?$/i.exec(text) ?? []

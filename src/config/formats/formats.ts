@@ -22,7 +22,7 @@ import {
 interface Format {
   /** Completes the error message "must be …". Editors show it as the title. */
   readonly noun: string
-  /** Only for editors, in the committed JSON Schema. The gateway uses `parse`. */
+  /** This pattern is only in the committed JSON Schema, for text editors. The gateway validates with `parse`. */
   readonly pattern: string
   /** @throws FormatError */
   readonly parse: (text: string) => unknown

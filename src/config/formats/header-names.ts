@@ -1,6 +1,9 @@
 // Normalizes header names as the most lenient upstream does, and lists the names that only the gateway may set.
 
-/** CGI, WSGI and PHP map `X-User-Id`, `x_user_id` and `x.user.id` to the same variable. */
+/**
+ * Returns the same text for names that CGI, WSGI and PHP map to one variable, for example `X-User-Id`, `x_user_id` and
+ * `x.user.id`.
+ */
 export function canonicalName(name: string): string {
   return name
     .toLowerCase()
@@ -16,7 +19,10 @@ export const identityNames: ReadonlySet<string> = new Set([
   'x-peage-assertion',
 ])
 
-/** Also true for headers of the message framing and headers that the gateway handles itself (RFC 9110 §7.6.1). */
+/**
+ * Whether a header applies to one connection only (RFC 9110 §7.6.1). Also true for headers of the message framing, and
+ * for headers that the gateway handles itself.
+ */
 export function isHopByHop(canonical: string): boolean {
   return hopByHop.has(canonical) || canonical.startsWith('proxy-')
 }
@@ -29,7 +35,8 @@ const hopByHop: ReadonlySet<string> = new Set([
   'upgrade',
   'http2-settings',
   'expect',
-  // RFC 9110 §7.6.1 lets intermediaries remove other headers too. CGI turns `Proxy` into HTTP_PROXY (CVE-2016-5385).
+  // RFC 9110 §7.6.1 lets intermediaries remove other headers too. `Proxy` is removed, because CGI turns it into
+  // HTTP_PROXY (CVE-2016-5385).
   'proxy',
   // Only the gateway sets this header, never an upstream.
   'x-peage-error',

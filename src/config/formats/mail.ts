@@ -26,7 +26,7 @@ export interface Sender {
 export function parseSmtp(text: string): SmtpServer | 'log' | undefined {
   if (text === '') return undefined
   if (text === 'log') return 'log'
-  // The URL class cannot be used: it neither checks nor lower-cases the host of an unknown scheme.
+  // The URL class cannot be used, because it neither checks nor lower-cases the host of an unknown scheme.
   const [, scheme, userInfo, bracketed, named = '', port, query = ''] =
     /^(smtps?):\/\/(?:([^/?#]*)@)?(?:\[([^\]@/?#]*)\]|([^:@/?#[\]]*))(?::([0-9]{1,5}))?\/?(?:\?([^#]*))?$/.exec(
       text,
@@ -115,7 +115,7 @@ export function parseProduct(text: string): string | undefined {
   return name
 }
 
-/** A mail subject should fit on one line of a list. */
+/** The product name is part of the mail subject, which should fit on one line. */
 const maxProductLength = 100
 
 /** Parses the contact that mails show to users. A `mailto:` prefix is removed, and an empty text becomes undefined. */

@@ -10,7 +10,7 @@ export interface PathPattern {
   readonly wildcard: boolean
 }
 
-/** A path that cannot be declared. The message is a clause for the author of the file. */
+/** The error for a path that a route cannot have. The message follows the name of the key. */
 export class PathPatternError extends Error {
   override readonly name = 'PathPatternError'
 }
@@ -38,7 +38,10 @@ export function parsePathPattern(path: string): PathPattern {
   return { segments, wildcard }
 }
 
-/** Equal for patterns that match the same paths, so parameter names do not count. No literal contains a slash. */
+/**
+ * Returns a text that is equal for patterns that match the same paths. Parameter names do not count. The separator is
+ * unambiguous, because no literal contains a slash.
+ */
 export function comparisonKey({ segments, wildcard }: PathPattern): string {
   const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
   return `${parts.join('/')}${wildcard ? '/*' : ''}`
@@ -57,8 +60,8 @@ export function overlap(a: PathPattern, b: PathPattern): boolean {
 }
 
 /**
- * Whether `outer` matches every path that `inner` matches. To match a request, use as `inner` the literal segments of
- * its path, decoded, lower-cased, and without a wildcard.
+ * Whether `outer` matches every path that `inner` matches. To match a request path, pass its decoded and lower-cased
+ * segments as literals in `inner`, without a wildcard.
  */
 export function covers(outer: PathPattern, inner: PathPattern): boolean {
   const within = outer.segments.every((segment, index) => {
@@ -69,7 +72,10 @@ export function covers(outer: PathPattern, inner: PathPattern): boolean {
   return within && (outer.wildcard || (!inner.wildcard && inner.segments.length === outer.segments.length))
 }
 
-/** Whether `a` wins for a path that both match. From the left, a literal wins over `:param`, and `:param` over `*`. */
+/**
+ * Whether `a` wins for a path that both patterns match. From the left, a literal wins over `:param`, and `:param` over
+ * `*`.
+ */
 export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
   for (const [index, segment] of a.segments.entries()) {
     const other = b.segments[index]
@@ -87,7 +93,10 @@ const ownedPatterns: readonly PathPattern[] = [
   '/.well-known/jwks.json',
 ].map(parsePathPattern)
 
-/** A wider pattern may be declared, but the gateway's own paths win over it. */
+/**
+ * Whether the gateway itself serves every path of the pattern. A route may have a wider pattern, but the gateway's own
+ * paths win over it.
+ */
 export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
 }

@@ -10,7 +10,10 @@ export interface Placed {
 export class PathTree<Route extends Placed> {
   readonly literals = new Map<string, PathTree<Route>>()
   param: PathTree<Route> | undefined
-  /** Routes that end at this node, and routes that continue from here with `/*`. */
+  /**
+   * `exact` contains the routes that end at this node. `wildcard` contains the routes that continue from here with
+   * `/*`.
+   */
   exact: Leaf<Route> | undefined
   wildcard: Leaf<Route> | undefined
 
@@ -63,7 +66,10 @@ export class Leaf<Route extends Placed> {
   }
 }
 
-/** Prefers a literal over `:param`, and `:param` over `*`. Backtracks if the rest or the host does not match. */
+/**
+ * Prefers a literal over `:param`, and `:param` over `*`. Backtracks if the rest of the path or the host does not
+ * match.
+ */
 function descend<Route extends Placed>(
   node: PathTree<Route>,
   host: string,

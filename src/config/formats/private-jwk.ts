@@ -34,7 +34,7 @@ export function readJwk(text: string, kid?: string): PrivateJwk | { error: strin
   if (error !== undefined) return { error }
   const pair = readPair(pick(jwk, kind.publicMembers), pick(jwk, kind.privateMembers))
   if (typeof pair === 'string') return { error: pair }
-  // The members as written are not used: Node accepts padding and missing zeros, but strict verifiers do not.
+  // The members are exported again, because Node accepts padding and missing zeros, but strict verifiers do not.
   const publicMembers = pick(pair.publicKey.export({ format: 'jwk' }), kind.publicMembers)
   const privateMembers = pick(pair.privateKey.export({ format: 'jwk' }), kind.privateMembers)
   const name = kid ?? jwk.kid ?? thumbprintOf(publicMembers)
@@ -103,7 +103,7 @@ function readPair(
   return error ?? { publicKey, privateKey }
 }
 
-/** Only RSA keys vary in strength. */
+/** Checks the strength of RSA keys. All other keys have a fixed strength. */
 function errorOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefined {
   const { modulusLength: bits, publicExponent: exponent } = asymmetricKeyDetails ?? {}
   if (bits === undefined || exponent === undefined) return undefined
@@ -121,7 +121,7 @@ function errorOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefine
 
 const unequal = 'has a public and a private part that do not match'
 
-/** If the halves do not match, verifiers reject every token that the key signs. */
+/** Whether the two keys belong together. If not, verifiers would reject every token that the private key signs. */
 function belong(privateKey: KeyObject, publicKey: KeyObject): boolean {
   const hash = privateKey.asymmetricKeyType === 'ed25519' ? null : 'sha256'
   const probe = Buffer.from('probe')
@@ -132,7 +132,7 @@ function belong(privateKey: KeyObject, publicKey: KeyObject): boolean {
   }
 }
 
-/** RFC 7638 §3: the thumbprint covers the members that every key of the type has, sorted by name. */
+/** The thumbprint covers the members that every key of the type has, sorted by name (RFC 7638 §3). */
 function thumbprintOf(publicMembers: Readonly<Record<string, string>>): string {
   const members = Object.entries(publicMembers).sort(([a], [b]) => (a < b ? -1 : 1))
   return createHash('sha256')
@@ -140,7 +140,7 @@ function thumbprintOf(publicMembers: Readonly<Record<string, string>>): string {
     .digest('base64url')
 }
 
-/** Keeps only members that are strings. A key has no other members, so any other value counts as missing. */
+/** Returns the named members. A member that is not a string counts as missing, because a key has only strings. */
 function pick(jwk: object, members: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     Object.entries(jwk).filter(([name, value]) => members.includes(name) && typeof value === 'string'),

@@ -3,8 +3,8 @@
 import { FormatError } from './units.ts'
 
 /**
- * Parses a Postgres address with a host, or an empty text for the embedded database. With `?host=`, the URL needs a
- * host for the parser only, so `localhost` is filled in. Both libpq and the driver prefer `?host=`.
+ * Parses a Postgres address with a host, or an empty text for the embedded database. If the host is only in `?host=`,
+ * the URL parser still needs one, so `localhost` is filled in. Both libpq and the driver prefer `?host=`.
  */
 export function parsePostgres(text: string): string {
   if (text === '') return text
@@ -50,8 +50,8 @@ export function parseRedis(text: string): string {
   if (text === '') return text
   const { host } = readAddress(text, redis)
   if (host === '' || !URL.canParse(text)) throw new FormatError(redis.expected)
-  // ioredis takes any other path or option `db` for a database number. Redis refuses that number, and the process would
-  // exit.
+  // ioredis would send any other path or `db` option to Redis as a database number. Redis would refuse that number, and
+  // the process would exit.
   const { pathname, searchParams } = new URL(text)
   if (!/^(\/[0-9]{0,5})?$/.test(pathname) || !/^[0-9]{0,5}$/.test(searchParams.get('db') ?? '')) {
     throw new FormatError('must have a database number after the /, or nothing')
@@ -87,9 +87,9 @@ const node: Kind = {
 
 interface Address {
   readonly scheme: string
-  /** With its `@`. Empty if the address has none. */
+  /** The user and password, with the `@` after them. Empty if the address has none. */
   readonly userInfo: string
-  /** With its port. */
+  /** The host with its port. */
   readonly host: string
   /** The path and the query. */
   readonly rest: string

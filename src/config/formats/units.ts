@@ -13,7 +13,7 @@ interface Rate {
   readonly windowMs: number
 }
 
-/** Node fires a timer at once if its delay is longer. */
+/** Maximum delay of a timer. If the delay is longer, Node fires the timer at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 const DAY_MS = 86_400_000
 const DURATION_UNITS: Readonly<Record<string, number>> = {
@@ -26,7 +26,9 @@ const DURATION_UNITS: Readonly<Record<string, number>> = {
 const DURATION = /^([0-9]+)(ms|s|m|h|d)$/
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
 
-/** Parses a timer such as `250ms`, `30s`, `15m`, `2h` or `7d`. Returns milliseconds, at most 24 days. */
+/**
+ * Parses the duration of a timer, such as `250ms`, `30s`, `15m`, `2h` or `7d`. Returns milliseconds, at most 24 days.
+ */
 export function parseDuration(text: string): number {
   const duration = readDurationMs(text)
   if (duration > MAX_TIMER_MS) throw new FormatError('must be at most 24d')
@@ -52,7 +54,9 @@ export function parseSessionMax(text: string): number {
   return NONE.test(text) ? 0 : parseLifetime(text)
 }
 
-/** Parses 1 s to 10 years, in milliseconds. It must be in whole seconds, because JWTs count in seconds. */
+/**
+ * Parses a lifetime of 1 s to 10 years, in milliseconds. It must be in whole seconds, because JWTs count in seconds.
+ */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)
   if (lifetime % 1_000 !== 0) throw new FormatError('must be a whole number of seconds')

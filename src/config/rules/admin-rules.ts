@@ -36,7 +36,7 @@ export function checkOperators(yaml: YamlSource, validation: Validation): Diagno
 /** The audit uses this name for changes by `peage users`. */
 const commandLineName = 'cli'
 
-/** The name gives only a warning, because files of version 0.1 may contain it. */
+/** The reserved name gives only a warning, not an error, because files of version 0.1 may contain it. */
 export function warnOfOperators(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const pointer = appendToPointer('/admin/tokens', commandLineName)
   if (!yaml.locations.has(pointer) || !validation.isValid(pointer)) return []

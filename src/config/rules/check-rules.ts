@@ -1,4 +1,5 @@
-// Checks rules between parts of a configuration, even if other parts are invalid.
+// Checks the rules that concern several parts of a configuration. Valid parts are checked even if other parts are
+// invalid.
 import { appendToPointer, type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { nearest } from '../did-you-mean.ts'
 import { everyOrigin } from '../formats/addresses.ts'
@@ -24,7 +25,7 @@ import { checkRouteConflicts } from './route-conflicts.ts'
 import { checkListeners, checkWorkers } from './server-rules.ts'
 import { checkTlsIsUsed } from './tls.ts'
 
-/** @param validation the parts already found to be invalid; the rules skip them */
+/** @param validation contains the parts that are already known to be invalid; the rules skip them */
 export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml)
   const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))
@@ -68,7 +69,10 @@ function createSameService(upstreams: readonly DeclaredUpstream[], validation: V
 /** @param names the declared upstreams; `undefined` if the section is invalid */
 function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Diagnostic[] {
   const declared = new Set(names)
-  /** Searching many names takes time, and only `mostProblems` diagnostics are reported, so searches are limited. */
+  /**
+   * The hints of unknown names. Their number is limited, because each search takes time and only `mostProblems`
+   * diagnostics are reported.
+   */
   const hints = new Map<string, string>()
   return route => {
     const { upstream } = route.keys
@@ -111,7 +115,7 @@ function checkGuards(route: DeclaredRoute): Diagnostic[] {
   )
 }
 
-/** RFC 6455 §4.1: the handshake is a GET request. */
+/** The WebSocket handshake is a GET request (RFC 6455 §4.1). */
 function checkWebSocket(route: DeclaredRoute): Diagnostic[] {
   const { websocket, methods } = route.keys
   if (!websocket || methods === undefined || methods.includes('GET')) return []
@@ -173,7 +177,7 @@ function checkCors(yaml: YamlSource, validation: Validation): Diagnostic[] {
     const { cors } = (section ?? {}) as { cors?: { origins?: unknown; credentials?: unknown } | null }
     if (cors?.credentials !== true || !validation.isValid(appendToPointer(corsPointer, 'credentials')))
       return []
-    // Otherwise any web page could send requests as the signed-in user and read the responses.
+    // With credentials for every origin, any web page could send requests as the signed-in user and read the responses.
     if (!Array.isArray(cors.origins) || !cors.origins.includes(everyOrigin)) return []
     const message = 'cannot be true for every origin (*); list the origins that may send credentials'
     return [diagnosticAt(yaml, appendToPointer(corsPointer, 'credentials'), message)]

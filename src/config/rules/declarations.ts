@@ -1,4 +1,5 @@
-// Returns the upstreams and routes of a file for the rules, with all valid keys, even if other keys are invalid.
+// Returns the upstreams and routes of a file for the rules. Each has all of its valid keys, even if other keys are
+// invalid.
 import { appendToPointer, type Diagnostic, joinPath } from '../diagnostics.ts'
 import { parseHost, parseTarget } from '../formats/addresses.ts'
 import { type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
@@ -133,7 +134,10 @@ function withHead(methods: readonly string[]): readonly string[] {
 /** Whether two upstream names belong to the same service. Equal names always do, even if the upstream is unknown. */
 export type SameService = (one: string, other: string) => boolean
 
-/** Two upstreams are the same service if they share a target. @param origins as `parseTarget` returns them */
+/**
+ * Two upstreams are the same service if they share a target.
+ * @param origins the targets of each upstream, as `parseTarget` returns them
+ */
 export function sharedTargets(origins: ReadonlyMap<string, readonly string[]>): SameService {
   const named = new Map([...origins].map(([name, targets]) => [name, new Set(targets)]))
   return (one, other) => {

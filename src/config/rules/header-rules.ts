@@ -6,7 +6,7 @@ import { type DeclaredRoute, isSection } from './declarations.ts'
 
 type Direction = 'request' | 'response'
 
-/** Checks each header that is valid by itself, even if others are invalid. */
+/** Checks each header that is valid by itself, even if other headers are invalid. */
 export function checkHeaders(route: DeclaredRoute): Diagnostic[] {
   const { headers } = route.written
   if (!isSection(headers)) return []
@@ -73,7 +73,8 @@ const isHost = (direction: Direction, name: string) =>
 
 const hostNotRemovable = 'is required in every request (RFC 9112 §3.2); set another value instead'
 
-// Some servers read `X_A` as `X-A`. RFC 9110 §5.1 allows more characters, but a configured name must be unambiguous.
+// RFC 9110 §5.1 allows more characters, but a configured name must be unambiguous. Servers read names with other
+// characters in different ways.
 const namePattern = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
 const valuePattern = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
 const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/

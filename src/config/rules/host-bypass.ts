@@ -1,4 +1,5 @@
-// Finds routes through which requests for other hosts bypass the guards of a route that is limited to some hosts.
+// A route that is limited to some hosts has guards. Finds other routes that let a request bypass these guards by naming
+// a different host.
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { isGatewayPath, isMoreSpecific, overlap, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'
@@ -13,9 +14,9 @@ import type { DeclaredRoute, SameService } from './declarations.ts'
  * - The routes share a path and a method. Requests for a host of the guarded route reach the guarded route,
  *   and requests for unnamed hosts reach the bypass.
  *
- * If the bypass has the more specific path, there is no bypass. It then also receives these requests for the
- * hosts of the guarded route, so the path was never guarded there. There is also none if third routes receive
- * every shared path.
+ * There is no bypass if the other route has the more specific path. It then also receives these requests for the
+ * hosts of the guarded route, so the path was never guarded there. There is also no bypass if third routes
+ * receive every shared path.
  */
 export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   const table = createTable(routes)
@@ -59,7 +60,7 @@ interface Table {
   readonly placed: readonly PlacedRoute[]
   /** Returns the routes for every host whose path overlaps with the pattern and is not more specific. */
   lessSpecific(pattern: PathPattern): PlacedRoute[]
-  /** Whether a path reaches the bypass for unnamed hosts, and the guarded route for one of its own hosts. */
+  /** Whether a path reaches the bypass with an unnamed host, and the guarded route with one of that route's hosts. */
   isOpen(bypass: PlacedRoute, guarded: PlacedRoute): boolean
 }
 
@@ -74,7 +75,7 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     const placed = { route, pattern, hosts, index }
     leaves.set(placed, all.insert(placed))
     if (hosts.length === 0 && route.guardsKnown) bypasses.insert(placed)
-    // At one more segment, a path without `/*` no longer matches.
+    // Lengths with one more segment are tested too, because a path without `/*` no longer matches them.
     lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
   }
   const sorted = [...lengths].sort((a, b) => a - b)
@@ -97,9 +98,9 @@ const unnamed = ''
 const unusedSegment = '\0'
 
 /**
- * Returns a path of the given length that both patterns match, and as few other routes as possible. If neither pattern
- * has a literal at a position, its segment is one that no route contains. A third route that receives this path also
- * receives every other shared path of that length.
+ * Returns a path of the given length that both patterns match, and that as few other routes as possible match. At a
+ * position where neither pattern has a literal, the path has a segment that no route contains. If a third route
+ * receives this path, it also receives every other shared path of this length.
  */
 function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | undefined {
   const fits = ({ segments, wildcard }: PathPattern) =>

@@ -8,7 +8,7 @@ import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   const { auth } = yaml.value as { auth?: { keys?: unknown } | null }
   const files: unknown[] = Array.isArray(auth?.keys) ? auth.keys : []
-  /** The first entry with each `kid`. */
+  /** The first entry that has a `kid`, by `kid`. */
   const holders = new Map<string, string>()
   return files.flatMap((file, index) => {
     const pointer = appendToPointer('/auth/keys', index)
@@ -17,7 +17,8 @@ export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile
     if ('error' in read) return [diagnosticAt(yaml, pointer, read.error)]
     const holder = holders.get(read.kid)
     if (holder === undefined) holders.set(read.kid, `auth.keys[${index}]`)
-    // A token contains only the `kid`, so with two keys of one `kid` some tokens would be verified with the wrong key.
+    // A token names its key only by the `kid`. If two keys had the same `kid`, some tokens would be verified with the
+    // wrong key.
     else return [diagnosticAt(yaml, pointer, `has the same kid as ${holder}; each key needs a different kid`)]
     return []
   })
@@ -31,8 +32,8 @@ function readKey(file: string, readFile: ReadFile): { kid: string } | { error: s
 }
 
 /**
- * `auth.key_secret_old` only decrypts, so `auth.key_secret` must be set too. Otherwise a file that was meant to change
- * the secret would store all new keys unencrypted.
+ * `auth.key_secret_old` only decrypts, so `auth.key_secret` must be set too. With only the old secret, all new keys
+ * would be stored unencrypted.
  */
 export function checkKeySecrets(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { auth } = yaml.value as { auth?: { key_secret?: string; key_secret_old?: string } | null }

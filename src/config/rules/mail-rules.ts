@@ -17,7 +17,10 @@ function writtenMail(yaml: YamlSource): WrittenMail {
   return (yaml.value as { mail?: WrittenMail | null }).mail ?? {}
 }
 
-/** @param env in production, mails must not be printed to the log, which many can read */
+/**
+ * @param env shows whether this is production, where mails must not be printed to the log, because many people can read
+ *   it
+ */
 export function checkMail(
   yaml: YamlSource,
   validation: Validation,
@@ -28,7 +31,7 @@ export function checkMail(
   const diagnostics: Diagnostic[] = []
   if (smtp === 'log' && env.NODE_ENV === 'production') {
     const message =
-      'cannot be log when NODE_ENV is production, because the log would contain the codes of all users'
+      'cannot be "log" when NODE_ENV is production, because the log would contain the codes of all users'
     diagnostics.push(diagnosticAt(yaml, '/mail/smtp', message))
   }
   if (from === '' && validation.isValid('/mail/from')) {
@@ -40,7 +43,7 @@ export function checkMail(
   return diagnostics
 }
 
-/** Checks that the folder exists. Each template file may be missing, but must be text. */
+/** Checks that the folder exists. A template file may be missing. If it exists, it must be readable as UTF-8 text. */
 export function checkMailTemplates(
   yaml: YamlSource,
   validation: Validation,
@@ -76,7 +79,7 @@ function templateProblem(folder: string, readFile: ReadFile): string | undefined
 
 const templateFiles = ['reset', 'verify', 'email', 'notice'].flatMap(name => [`${name}.txt`, `${name}.html`])
 
-/** Warns of settings that work but are not meant for production. */
+/** Warns of settings that work but are not suitable for production. */
 export function warnOfMail(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { smtp } = writtenMail(yaml)
   if (typeof smtp !== 'string' || !validation.isValid('/mail/smtp')) return []

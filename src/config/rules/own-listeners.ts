@@ -28,7 +28,10 @@ export function warnOfOwnListeners(
   })
 }
 
-/** Ignores this machine's network interfaces, so that a file is valid or invalid on every machine alike. */
+/**
+ * Whether the target is the listener. The network interfaces of this machine are ignored, so that the result is the
+ * same on every machine.
+ */
 function leadsTo(origin: string, { host, port }: ListenAddress): boolean {
   const url = new URL(origin)
   const targetPort = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
@@ -49,7 +52,7 @@ function addressesOf(host: string): string[] {
   return [ipaddr.isValid(name) ? ipaddr.process(name).toString() : name]
 }
 
-/** @param listenedAt `0.0.0.0` receives only IPv4, `::` receives both */
+/** @param listenedAt `0.0.0.0` receives only IPv4, `::` receives IPv4 and IPv6 */
 function isLoopback(address: string, listenedAt: string): boolean {
   return /^127(\.\d+){3}$/.test(address) || (address === '::1' && listenedAt === '::')
 }

@@ -3,11 +3,11 @@ import type { Diagnostic } from '../diagnostics.ts'
 import type { DeclaredRoute, SameService } from './declarations.ts'
 
 /**
- * `/api%2fv1%2fprivate` is one segment for the gateway. A server that decodes before it splits sees three segments, and
- * may serve a path that another route guards.
+ * For the gateway, `/api%2fv1%2fprivate` is one segment. A server that decodes the path before it splits it sees three
+ * segments. It may then serve a path that another route guards.
  */
 export function checkPathBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
-  /** The first guarded route to the same service, by upstream. */
+  /** Maps each upstream to the first guarded route that leads to the same service. */
   const guards = new Map<string, DeclaredRoute | undefined>()
   const guardOf = (upstream: string): DeclaredRoute | undefined => {
     if (!guards.has(upstream))

@@ -36,7 +36,8 @@ interface Claims {
 }
 
 /**
- * A route with hosts does not conflict with a route for every host, because the route with hosts wins.
+ * Claims the requests of a route. A route with hosts does not conflict with a route for every host, because the route
+ * with hosts wins.
  * @returns the index of the first route that already claims one of the requests; infinity if there is none
  */
 function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, index: number): number {

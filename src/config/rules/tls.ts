@@ -47,7 +47,7 @@ export function readPair(
   return { pair, errors }
 }
 
-/** Returns the errors of the texts. Empty if both parse and belong together. */
+/** Returns the errors of a certificate and its key. Empty if both can be parsed and belong together. */
 export function pairErrors({ cert, key }: Partial<CertificatePair>): CertificateError[] {
   const certificate = cert === undefined ? undefined : attempt(() => new X509Certificate(cert))
   const privateKey = key === undefined ? undefined : attempt(() => createPrivateKey(key))
@@ -87,7 +87,10 @@ function attempt<T>(work: () => T): T | undefined {
   }
 }
 
-/** With only `http:` targets, `tls` would suggest a protection that does not exist. */
+/**
+ * Reports `tls` of an upstream that has only `http:` targets, because it would suggest a protection that does not
+ * exist.
+ */
 export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagnostic[] {
   return upstreamsWithTls(yaml).flatMap(({ pointer, targets }) =>
     !Array.isArray(targets) ||
@@ -115,7 +118,7 @@ export function checkAuthorities(yaml: YamlSource, validation: Validation, readF
 
 interface WithTls {
   pointer: string
-  /** Not validated yet, like `ca`. */
+  /** Neither `targets` nor `ca` is validated yet. */
   targets: unknown
   ca: unknown
 }
@@ -135,7 +138,7 @@ function authorityError(path: string, readFile: ReadFile): string | undefined {
     : 'contains no certificate in PEM format, or an invalid one'
 }
 
-/** The driver reads these files only when it connects. */
+/** Checks the files that database addresses name. The driver would report a missing file only when it connects. */
 export function checkDatabaseFiles(
   yaml: YamlSource,
   validation: Validation,

@@ -46,7 +46,7 @@ export const mail = section(
   {
     smtp: formatted('smtp', {
       description:
-        'SMTP server: smtps://, or smtp:// with STARTTLS. The certificate and its name are checked. Mails go without TLS only to loopback, or with ?tls=off. log: print mails to the log. Empty: no mails.',
+        'SMTP server: smtps://, or smtp:// with STARTTLS. The certificate and its name are checked. Mails are sent without TLS only to loopback, or with ?tls=off. log: print mails to the log. Empty: no mails.',
       default: '',
     }),
     from: formatted('sender', {

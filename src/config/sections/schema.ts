@@ -25,7 +25,7 @@ const webhooks = section(
       default: '10s',
     }),
     retention: formatted('lifetime', {
-      description: 'Time that deliveries stay in the delivery log, counted from when they were emitted.',
+      description: 'Time that deliveries stay in the delivery log, counted from the time of the alert.',
       default: '30d',
     }),
   },

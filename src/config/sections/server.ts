@@ -16,7 +16,7 @@ const timeouts = section(
     }),
     keep_alive: formatted('duration', {
       description:
-        'Time that an idle connection stays open. Choose a longer time than the load balancer in front of the gateway has.',
+        'Time that an idle connection stays open. Choose a longer time than the idle timeout of the load balancer in front of the gateway.',
       default: '65s',
     }),
   },

@@ -17,13 +17,16 @@ export interface ShapeError {
   readonly branches?: readonly (readonly ShapeError[])[]
 }
 
-/** Fills in the defaults of missing keys, except inside a union, because each branch would add its own. */
+/**
+ * Returns the errors of a value. Fills in the defaults of missing keys, except inside a union, because each branch
+ * would add its own defaults.
+ */
 export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn = true): ShapeError[] {
   const errors: ShapeError[] = []
   const report = (keyword: keyof Keywords, more?: Pick<ShapeError, 'key' | 'branches'>) =>
     errors.push({ keyword, schema, value, pointer, ...more })
   if (schema.type !== undefined && !types[schema.type](value)) report('type')
-  // Each of the other keywords applies to values of one type and ignores all others.
+  // Each of these keywords applies to values of one type and ignores all other values.
   if (typeof value === 'string') {
     if (schema.minLength !== undefined && [...value].length < schema.minLength) report('minLength')
     if (schema.pattern !== undefined && !matches(schema.pattern, value)) report('pattern')
@@ -59,7 +62,7 @@ export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn
       if (schema.additionalProperties === false && schemaOf(schema, key) === undefined)
         report('additionalProperties', { key })
     }
-    // In the order of the schema.
+    // The keys are checked in the order of the schema.
     const named = Object.keys(properties).filter(key => mapping[key] !== undefined)
     const keys = patternProperties === undefined ? named : Object.keys(mapping)
     for (const key of keys) {

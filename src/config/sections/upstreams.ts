@@ -166,7 +166,7 @@ export const upstream = section(
     resolve,
     connection_age: formattedOrZero('age', {
       description:
-        'Maximum age of a connection for new requests, so that load follows the addresses. Requests in progress continue. 0: no limit.',
+        'Maximum age of a connection for new requests, so that the load moves to new addresses. Requests in progress continue. 0: no limit.',
       default: '5m',
     }),
     split_by: Type.Enum(['request', 'user'], {

@@ -5,8 +5,8 @@ interface InterpolationContext {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile: ReadFile
   /**
-   * The number of characters that may still be inserted. Without it, a short file could insert a long value a million
-   * times.
+   * The number of characters that may still be inserted. Without this limit, a short file could insert a long value a
+   * million times.
    */
   readonly room: number
 }

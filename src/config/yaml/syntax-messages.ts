@@ -83,7 +83,7 @@ function ofTextAfterValue(text: string, at: number): string {
   return `this text follows a closing ${quote}; ${inside}`
 }
 
-/** Characters in each direction. The limit is needed because a line may be as long as the file and have many errors. */
+/** Maximum number of characters to search in each direction. A line may be as long as the file and have many errors. */
 const mostLooked = 500
 
 function lineAfter(text: string, at: number): string {

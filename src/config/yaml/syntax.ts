@@ -15,7 +15,7 @@ import type { Diagnostic } from '../diagnostics.ts'
 import { sentenceOf } from './syntax-messages.ts'
 
 /**
- * Errors that spoil only one value. After any other error, the parser guesses, and its next errors are consequences.
+ * Errors that affect only one value. After any other error, the parser guesses, and its next errors are consequences.
  */
 const LOCAL_ERRORS = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
 
@@ -32,7 +32,10 @@ export function syntaxDiagnostics(
   return { fatal: fatal && toDiagnostic(text, fatal), local }
 }
 
-/** Deeper than any real configuration. The composer is recursive, and deeper texts would exhaust the stack. */
+/**
+ * Maximum nesting, deeper than in any real configuration. The composer is recursive, and deeper texts would exhaust the
+ * stack.
+ */
 export const MAX_DEPTH = 100
 
 /** @throws Unreadable if the text nests too deep */
@@ -77,7 +80,9 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
   return { offset: error.pos[0], path: '', message: `invalid YAML: ${sentenceOf(text, error)}` }
 }
 
-/** Maps each alias to the last node before it with its anchor. The library would search the document for each. */
+/**
+ * Maps each alias to the last node before it that has its anchor. The library would search the document for each alias.
+ */
 export function resolveAliases(document: Document): Map<Alias, Node> {
   const anchored = new Map<string, Node>()
   const targets = new Map<Alias, Node>()

@@ -64,10 +64,10 @@ export function positionsOf({ locations }: YamlSource, text: string): (pointer: 
 /** @param room the number of characters that may be inserted */
 type Interpolate = (text: string, room: number) => InterpolationResult
 
-/** More values than this through aliases indicate an attack on memory ("billion laughs"). */
+/** Maximum number of values through aliases. More values indicate an attack on memory ("billion laughs"). */
 const MAX_ALIASED_VALUES = 10_000
 
-/** A file of the maximum size that contains only routes has fewer values. */
+/** Maximum number of values. A file of the maximum size that contains only routes has fewer. */
 const MOST_VALUES = 500_000
 
 export function parseYaml(text: string, interpolate: Interpolate): YamlSource | Diagnostic[] {
