@@ -101,7 +101,7 @@ export function App() {
     try {
       await call('DELETE', sessionPath)
     } catch {
-      // The session may still be open, so the sign-in page would be wrong.
+      // The session may still be open, so the sign-in page must not appear.
       setStayed(true)
       return
     }

@@ -19,6 +19,6 @@ if (process.argv[2] === 'start') process.on('SIGHUP', () => {})
 const { run } = await import('./commands/run.ts')
 const { stdin, stdout, stderr } = process
 process.exitCode = await run(process.argv.slice(2), { env, cwd: process.cwd(), stdin, stdout, stderr })
-// After a stop or a failed start, nothing should keep the process of a gateway running. If anything does, this ends the
-// process.
+// After a stop or a failed start, nothing should keep the process of a gateway running. If anything does, this timer
+// ends the process.
 if (process.argv[2] === 'start') setTimeout(() => process.exit(), 100).unref()

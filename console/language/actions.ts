@@ -54,7 +54,7 @@ const fieldNames: Readonly<Record<string, Key>> = {
 function valueInWords(field: string, value: unknown, t: Speech['t']): string {
   if (field === 'is_active') return t(value === 0 || value === false ? 'inactive' : 'active')
   if (field === 'email_verified') return t(value === true ? 'yes' : 'no')
-  // For these two fields, the audit does not contain the value.
+  // The audit contains no emails and no passwords.
   if (field === 'email' || field === 'password') return t('notRecorded')
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -1,4 +1,4 @@
-// Sends a request to `explain` of the gateway, and shows the result.
+// Lets the operator describe a request, and shows how the gateway would handle it.
 import { useId, useState } from 'preact/hooks'
 import { ApiError, api } from '../api/client.ts'
 import type { Explanation, Routes } from '../api/types.ts'

@@ -1,4 +1,4 @@
-// Returns the uses of a user today, with the daily limit of plan `free`.
+// Returns today's uses of a user as text, with the daily limit of plan `free`.
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
 import type { Configuration, Role, User } from '../api/types.ts'

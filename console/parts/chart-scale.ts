@@ -7,7 +7,7 @@ export function axisOf(high: number | null): number[] {
   const top = Math.max(high ?? 0, 1)
   const power = 10 ** Math.floor(Math.log10(top / 4))
   const step = power * ([1, 2, 5].find(factor => factor * power * 4 >= top) ?? 10)
-  // The small number compensates rounding errors of the division.
+  // Subtracting the small number compensates for rounding errors of the division.
   const count = Math.ceil(top / step - 1e-9)
   return Array.from({ length: count + 1 }, (_, index) => Number((index * step).toPrecision(12)))
 }

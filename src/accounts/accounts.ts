@@ -44,7 +44,8 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
     if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
     const created = await users.create(email, await passwords.hash(password))
     if (created.outcome === 'created') return created.id
-    // Either another replica registered the email first, or an inactive account has it. A second look shows which.
+    // Either another replica registered the email first, or an inactive account has it. A second query shows which case
+    // it is.
     throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
   }
 

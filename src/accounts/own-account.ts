@@ -12,11 +12,11 @@ type Owner = Pick<User, 'id' | 'email'>
  * hashing queue is full. Every method may throw StorageError.
  */
 export interface OwnAccount {
-  /** @returns the hash that was checked, and the session epoch read with it */
+  /** Checks the current password. @returns the hash that was checked, and the session epoch read with it */
   checkPassword(owner: Owner, current: string): Promise<{ hash: string; sessionEpoch: number }>
   /**
    * Sets the password, ends every session and opens a new one. If concurrent changes use the same current password,
-   * only one succeeds. For the others, the current password is then wrong.
+   * only one succeeds. The others fail, because the current password is then wrong.
    * @param change `next` was already validated; `userAgent` is shown to the user with the new session
    * @throws Refusal `password_unchanged`
    */
@@ -24,7 +24,7 @@ export interface OwnAccount {
     owner: Owner,
     change: { current: string; next: string; userAgent: string | undefined },
   ): Promise<SignedIn>
-  /** Only one of several concurrent deletions succeeds. For the others, the current password is then wrong. */
+  /** Only one of several concurrent deletions succeeds. The others fail, because the current password is then wrong. */
   delete(owner: Owner, current: string): Promise<void>
 }
 

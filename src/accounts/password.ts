@@ -42,7 +42,7 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
 }
 
 /**
- * The hash to check if there is no real hash, so that the response takes equally long. It is random and belongs to no
+ * The hash that is checked if there is no real hash, so that the check takes as long. It is random and belongs to no
  * password.
  */
 const dummyHash = [

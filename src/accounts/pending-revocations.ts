@@ -39,7 +39,7 @@ export function createPendingRevocations({
 }: Dependencies): PendingRevocations {
   /** The pending hashes, each with the session of its token if the token was verified. */
   const hashes = new Map<string, string | undefined>()
-  /** The sessions of pending and just stored revocations. */
+  /** The sessions whose revocation is pending, or is stored but not visible in this process yet. */
   const ending = new Set<string>()
   /**
    * Whether the store is up, but other programs hold locks that some revocations need. Revocations are then sent one by

@@ -45,7 +45,7 @@ export interface Sessions {
    */
   refresh(rawToken: string): Promise<SignedIn>
   /**
-   * Ends the session of a refresh token in any state. Never fails.
+   * Ends the session of a refresh token, even if the token is expired or revoked. Never fails.
    * @returns the owner; undefined if the token was not usable or the store failed
    */
   logout(rawToken: string): Promise<number | undefined>

@@ -14,7 +14,7 @@ export interface AuditRecord {
   /** The path pattern. */
   route: string
   user_id: number | null
-  /** The fields to change with their new values. Null if the request was refused. */
+  /** The changed fields with their new values. Null if the request was refused. */
   changes: Readonly<Record<string, unknown>> | null
   /** The values of these fields before the change, without secrets. Null if there are none. */
   previous: Readonly<Record<string, unknown>> | null
@@ -47,8 +47,7 @@ interface AuditFilter {
 export interface AuditStore {
   write(record: AuditRecord): Promise<void>
   /**
-   * Records a refusal. Writes nothing if the same operator already has one for the same method and route in the same
-   * minute.
+   * Records a refusal. Writes nothing if there is a refusal of the same operator, method and route in the same minute.
    */
   writeRefusal(record: AuditRecord): Promise<void>
   inTransaction(record: AuditRecord): TransactionStep

@@ -1,4 +1,4 @@
-// Remembers the running configuration as operators may see it, and the result of the last reload.
+// Keeps the running configuration in the form that operators may see, and the result of the last reload.
 import type { Clock } from '../clock.ts'
 import type { ListedProblem } from '../config/diagnostics.ts'
 import { type ListedValue, type Listing, parseListing } from '../config/listing.ts'

@@ -74,7 +74,8 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
       maxParamLength: maxHeaderSize,
       querystringParser: parseQuery,
     },
-    // Without this, Node itself would refuse a request without `Host`, with its own response body.
+    // Without `requireHostHeader: false`, Node itself would refuse a request without `Host`, with its own response
+    // body.
     http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,
   })

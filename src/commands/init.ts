@@ -50,8 +50,8 @@ function writeNew(file: string, name: string): void {
 function sampleIn(folder: string): string {
   const schema = fileURLToPath(SCHEMA)
   const path = relative(folder, schema)
-  // For a schema below the folder, a relative path works in every clone. Otherwise (a global install) only a URL on
-  // this machine works.
+  // If the schema is below the folder, a relative path works in every clone. Otherwise, for example after a global
+  // install, only a URL on this machine works.
   const isBelow = !path.startsWith('..') && !isAbsolute(path) && !/\s/.test(path)
   const named = isBelow ? `./${path.replaceAll('\\', '/')}` : pathToFileURL(schema).href
   return readFileSync(SAMPLE, 'utf8').replace('$schema=./gateway.schema.json', () => `$schema=${named}`)

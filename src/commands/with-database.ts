@@ -58,7 +58,7 @@ export async function withDatabase<T>(
 /** Storage failures are shown to the operator as an error, so nothing is logged. */
 const silentLogger = { info: () => {}, warn: () => {} }
 
-/** The `whenLocked` of a command that a running gateway cannot help with. */
+/** Use this as `whenLocked` if a running gateway cannot do the work of the command. */
 export async function unsupportedWhileRunning(): Promise<never> {
   throw new PreventedWhileLocked('This command cannot run at the same time. Stop that process first.')
 }

@@ -55,7 +55,7 @@ interface Options {
   open?: typeof openStorage | undefined
 }
 
-/** @throws DataDirLocked, StorageError as `openStorage` */
+/** @throws the errors of `openStorage`: DataDirLocked, StorageError */
 export async function openProcess({
   config: startConfig,
   clock,

@@ -1,5 +1,5 @@
-// Records changes of users, as events for services and as notices for users. Requests of clients, operators and
-// commands use it.
+// Records changes of users, as events for services and as notices for users. It is used for changes by clients,
+// operators and commands.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { MailQueue } from '../mail/mail-queue.ts'

@@ -15,7 +15,7 @@ export interface LocatedDiagnostic extends Position {
   readonly message: string
 }
 
-/** A problem without secrets, as operators may see it. */
+/** A problem in the form that operators may see, without secrets. */
 export interface ListedProblem extends Position {
   readonly path: string
   readonly text: string

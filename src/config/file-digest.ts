@@ -17,8 +17,8 @@ export function unreadable(error: unknown): string {
 }
 
 /**
- * The returned function never rejects. It resolves to `undefined` if the file is a pipe, or if the machine could not
- * read it.
+ * Creates a function that returns the current digest and never rejects. The digest is `undefined` if the file is a
+ * pipe, or if the machine could not read it.
  */
 export function createDigestPoll(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined

@@ -39,7 +39,7 @@ function asWritten(part: Json): Json {
   return { ...notes, ...inner, ...(needed.length > 0 ? { required: needed } : {}) }
 }
 
-/** A key may have no value if its default is an empty text, a list or a mapping. */
+/** Also allows `null`. A key may have no value if its default is an empty text, a list or a mapping. */
 function orNull({ type, anyOf, ...rest }: { [key: string]: Json }): { [key: string]: Json } {
   if (Array.isArray(anyOf)) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return { ...rest, type: [type as string, 'null'] }
@@ -50,7 +50,10 @@ function eachOf(properties: Json | undefined): Json {
   return Object.fromEntries(Object.entries(properties ?? {}).map(([key, value]) => [key, asWritten(value)]))
 }
 
-/** A key with a default may be missing in the file, although it is present after defaults are filled in. */
+/**
+ * Whether a key has a default. The key may then be missing in the file, although it is present after defaults are
+ * filled in.
+ */
 function hasDefault(properties: Json | undefined, key: string): boolean {
   const property = (properties as { [key: string]: Json } | undefined)?.[key]
   return typeof property === 'object' && property !== null && 'default' in property

@@ -20,7 +20,9 @@ interface ConfigSource extends SourceFile {
   readonly cores?: number
   /** The workers that already run. They share the machine until a restart, even if the file has a new number. */
   readonly workers?: number
-  /** Also checks the files that a gateway reads at startup. Commands that only use the stores do not need them. */
+  /**
+   * Also checks the files that a gateway reads at startup. Commands that only use the stores do not need these files.
+   */
   readonly toServe?: boolean
 }
 

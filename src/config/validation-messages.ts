@@ -59,7 +59,10 @@ function sentence(error: ShapeError): string {
   return asText === undefined ? `must be ${nounOf(schema)}` : `must be ${nounOf(asText)}, in quotes`
 }
 
-/** Finds a branch for text that accepts a number or boolean in quotes. For example, a token may consist of digits. */
+/**
+ * Finds a branch for text that would accept the number or boolean in quotes. For example, a token may consist of
+ * digits.
+ */
 function schemaOfText({ schema, value }: ShapeError): Schema | undefined {
   if (typeof value !== 'number' && typeof value !== 'boolean') return undefined
   return [schema, ...(schema.anyOf ?? [])].find(
@@ -91,7 +94,7 @@ function nearestKey(error: ShapeError): string | undefined {
   return isPartOfListen(error) ? 'listen' : nearest(key, Object.keys(schema.properties ?? {}))
 }
 
-/** Other programs have separate keys for the parts of `listen`. */
+/** Whether the unknown key is a part of `listen`. Other programs have separate keys for these parts. */
 function isPartOfListen({ key = '', schema: { properties = {} } }: ShapeError): boolean {
   return Object.hasOwn(properties, 'listen') && /^(port|host|hostname|address|addr|bind|ip)$/i.test(key)
 }

@@ -17,7 +17,7 @@ interface Options {
   request: IncomingMessage
   head: RequestHead
   routing: RoutingDecision
-  /** The same request with probe headers added, to see which of them reach the upstream. */
+  /** The same request with additional test headers, which show what the gateway removes. */
   probe: IncomingMessage
   /** The headers of the simulated upstream response. */
   upstreamHeaders: HeaderList

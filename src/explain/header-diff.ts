@@ -1,5 +1,5 @@
-// Finds out how the gateway changes headers. Test headers are added to a message, and what arrives is compared with
-// what was sent.
+// Finds out how the gateway changes headers. It adds test headers to a message, and compares the sent headers with the
+// received headers.
 import { identityNames } from '../config/formats/header-names.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { Route } from '../gate/routing/route.ts'

@@ -72,7 +72,7 @@ function mac(key: Buffer, kind: 'code' | 'token', row: AccountCode): Buffer {
   return createHmac('sha256', key).update(text).digest()
 }
 
-/** Takes the same time wherever two texts of equal length differ. The length is not secret. */
+/** Compares two texts of equal length in constant time. The length is not secret. */
 function isEqual(presented: string, right: string): boolean {
   const [a, b] = [Buffer.from(presented), Buffer.from(right)]
   return a.length === b.length && timingSafeEqual(a, b)

@@ -43,7 +43,7 @@ export interface CodeRedemptionStore {
 
 interface Dependencies {
   database: Database
-  /** Ends the API token and the webhook of a user. */
+  /** Revokes the API token of a user and removes the webhook. */
   forgetIntegrations(tx: Queryable, userId: number, now: Date): Promise<void>
   recordChanges: RecordUserChanges
 }
@@ -57,7 +57,10 @@ export function createCodeRedemptionStore({
   forgetIntegrations,
   recordChanges,
 }: Dependencies): CodeRedemptionStore {
-  /** @param recorded changes to record in addition to the differences between the records */
+  /**
+   * Spends the code, makes the change and records it.
+   * @param recorded changes to record that a comparison of the user before and after does not show
+   */
   function spendFor(
     code: AccountCode,
     now: Date,

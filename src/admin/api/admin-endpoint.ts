@@ -118,7 +118,7 @@ export const admissionRefusals: Refusals = {
   403: ['admin_disabled', 'admin_unauthorized', 'admin_forbidden'],
 }
 
-/** `admissionRefusals`, plus the refusal of endpoints that query the database while it is unavailable. */
+/** `admissionRefusals`, plus the refusal while the database is unavailable. */
 export const operatorRefusals: Refusals = { ...admissionRefusals, 503: ['service_unavailable'] }
 
 /** `operatorRefusals` for changes that take no body. An empty object is accepted. A body with any member is refused. */

@@ -57,7 +57,7 @@ export function createAlertEndpoint({ alerts }: AdminDependencies): AdminEndpoin
     operation: emitAlert,
     async handle({ body, audited }) {
       const type = readType(body.string('type'))
-      // An absent `user_id` means all users. `null` is a client error and must not send an alert to all of them.
+      // An absent `user_id` means all users. `null` is a client error and must not send an alert to all users.
       const userId = readCount('user_id', body.value('user_id'))
       const data = body.value('data')
       // The audit omits the alert's data, which is private to the service and its users.

@@ -7,8 +7,8 @@ import { Refusal } from '../../refusals/refusal.ts'
 import type { ObjectSchema } from '../../schema/type.ts'
 
 /**
- * Reads a JSON object. An unknown member is refused by name, because a misspelled member must not look like a stored
- * change.
+ * Reads a JSON object. An unknown member is refused, because a change with a misspelled member must not look
+ * successful.
  * @param schema of the operation's body; if undefined, the body must be missing or empty
  * @param judgeFields called with the names of all members, before unknown members are refused
  * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; errors of `judgeFields`
@@ -40,8 +40,8 @@ export function invalidField(name: string): Refusal {
 }
 
 /**
- * Parses a query. A `+` stays a `+`, because emails may contain it. Only HTML forms encode a space as `+`, not RFC 3986
- * §3.4.
+ * Parses a query. A `+` stays a `+`, because emails may contain it. Only HTML forms encode a space as `+`. RFC 3986
+ * §3.4 does not.
  */
 export function parseQuery(query: string): ParsedUrlQuery {
   return parse(query.replaceAll('+', '%2B'), '&', '=', { maxKeys: 0 })

@@ -60,7 +60,8 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
           previous: null,
           ...rest,
         })
-        // Only in the paths of users, the id is the id of a user. Elsewhere it is, for example, the id of a delivery.
+        // `params.id` is a user's id only in the paths of users. In other paths it is, for example, the id of a
+        // delivery.
         let subjectId = path.startsWith(usersPath) ? parseSubject(params.id) : undefined
         try {
           const may = requireRole(operation, request.operator)

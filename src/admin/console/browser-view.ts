@@ -1,4 +1,4 @@
-// Determines how an operator's browser reached the admin listener. The socket and `Host` show this, or the headers of a
+// Determines how an operator's browser reached the admin listener. It uses the socket and `Host`, or the headers of a
 // trusted proxy.
 import type { IncomingMessage } from 'node:http'
 import { createTrustedProxies, rateLimitKey } from '../../http/client-address.ts'

@@ -22,8 +22,8 @@ export interface UserFilter {
 }
 
 /**
- * The changes that an operator can make to accounts. The admin listener of a running gateway offers the same
- * operations. Every method also finds inactive users.
+ * The operations of operators on accounts. The admin listener of a running gateway offers the same operations. Every
+ * method also finds inactive users.
  */
 export interface UserAdministration {
   /** Yields one page at a time, ordered by id. */

@@ -4,7 +4,10 @@ import { Writable } from 'node:stream'
 import { passwordRefusal } from '../../accounts/password.ts'
 import type { Io } from '../io.ts'
 
-/** Prompts twice, or reads all of standard input. @throws Error if the password is invalid, or the entries differ */
+/**
+ * Reads a new password, by two prompts or from standard input.
+ * @throws Error if the password is invalid, or if the two entries differ
+ */
 export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<string> {
   if (from === 'stdin') return validPassword(await readAll(io))
   return prompt(io, { hidden: true }, async ask => {

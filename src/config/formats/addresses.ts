@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js'
 import { FormatError } from './units.ts'
 
 export interface ListenAddress {
-  /** Without the brackets of an IPv6 address. */
+  /** A host name or an address. An IPv6 address has no brackets. */
   readonly host: string
   /** With port 0, the system chooses a free port. */
   readonly port: number
@@ -34,7 +34,8 @@ export function parseNetwork(text: string): string {
 }
 
 /**
- * Normalizes a host as request hosts are normalized: lower case, without port and final dot. IPv6 keeps its brackets.
+ * Normalizes a host in the same way as the host of a request: lower case, without port and final dot. IPv6 keeps its
+ * brackets.
  */
 export function parseHost(text: string): string {
   const [, host = ''] = /^(\[[^\]]*\]|[^:]*?)\.?(?::[0-9]{1,5})?$/.exec(text.toLowerCase()) ?? []
@@ -45,8 +46,8 @@ export function parseHost(text: string): string {
 }
 
 /**
- * Parses the address of a target and returns its origin. The address has no path or query, because each request has its
- * own.
+ * Parses the address of a target and returns its origin. The address must not have a path or a query, because each
+ * request has its own.
  */
 export function parseTarget(text: string): string {
   // The WHATWG parser repairs `http:host`, `http:\\host` and stray white space. An address that needs repair is

@@ -7,7 +7,7 @@ import { FormatError, parseLifetime } from './units.ts'
 export type SmtpTls = 'implicit' | 'starttls' | 'unchecked' | 'off'
 
 export interface SmtpServer {
-  /** Without the brackets of an IPv6 address. */
+  /** A host name or an address. An IPv6 address has no brackets. */
   readonly host: string
   readonly port: number
   readonly tls: SmtpTls
@@ -22,7 +22,10 @@ export interface Sender {
   readonly address: string
 }
 
-/** Parses `smtps://user:password@host:465?name=…`. `log` prints mails, and an empty text sends none. */
+/**
+ * Parses `smtps://user:password@host:465?name=…`. With `log`, the gateway prints mails. With an empty text, it sends
+ * none.
+ */
 export function parseSmtp(text: string): SmtpServer | 'log' | undefined {
   if (text === '') return undefined
   if (text === 'log') return 'log'
@@ -54,7 +57,10 @@ export function parseSmtp(text: string): SmtpServer | 'log' | undefined {
   }
 }
 
-/** Refuses all other options, because some options of the mail library switch off security checks. */
+/**
+ * Reads the options `name` and `tls`. All other options are refused, because some options of the mail library switch
+ * off security checks.
+ */
 function readQuery(query: string): { name: string | undefined; isOff: boolean } {
   const options = new URLSearchParams(query)
   for (const key of options.keys()) {
@@ -160,7 +166,7 @@ export function parseMailLink(text: string): string {
 const expectedLink =
   'must be an https:// address with {token}, such as https://app.example.com/reset#token={token}'
 
-/** Parses a lifetime of 1 s to 30 days, in milliseconds. */
+/** Parses a lifetime of 1 s to 30 days to milliseconds. */
 export function parseCodeTtl(text: string): number {
   const ttlMs = parseLifetime(text)
   if (ttlMs > 30 * 86_400_000) throw new FormatError('must be at most 30d')

@@ -1,7 +1,7 @@
 // Parses and compares the patterns of `routes[].path`: literal segments, `:param` segments, and a trailing `/*`.
 
 type Segment =
-  /** Percent-decoded once and lower-cased in ASCII, like request paths before they are matched. */
+  /** `value` is percent-decoded once and lower-cased in ASCII, like a request path before it is matched. */
   { readonly kind: 'literal'; readonly value: string } | { readonly kind: 'param'; readonly name: string }
 
 export interface PathPattern {

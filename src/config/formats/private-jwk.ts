@@ -13,7 +13,7 @@ export interface PrivateJwk {
   readonly kid: string
   /** The only algorithm that this key signs and verifies with (RFC 8725 §3.1). */
   readonly alg: 'ES256' | 'EdDSA' | 'RS256'
-  /** In base64url without padding (RFC 7515 §2). Coordinates have their full length (RFC 7518 §6.2.1.2). */
+  /** The members in base64url without padding (RFC 7515 §2). Coordinates have their full length (RFC 7518 §6.2.1.2). */
   readonly publicMembers: Readonly<Record<string, string>>
   readonly privateMembers: Readonly<Record<string, string>>
 }

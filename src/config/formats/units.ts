@@ -35,7 +35,7 @@ export function parseDuration(text: string): number {
   return duration
 }
 
-/** Parses the interval between two DNS lookups of a name, 1 s to 1 h, in milliseconds. */
+/** Parses the interval between two DNS lookups of a name, from 1 s to 1 h, to milliseconds. */
 export function parseLookUpInterval(text: string): number {
   const interval = parseDuration(text)
   if (interval < 1_000 || interval > 3_600_000) throw new FormatError('must be a duration from 1s to 1h')
@@ -44,19 +44,17 @@ export function parseLookUpInterval(text: string): number {
 
 const NONE = /^0(ms|s|m|h|d)?$/
 
-/** Parses a timer duration in milliseconds. 0 means no limit. */
+/** Parses the duration of a timer to milliseconds. 0 means no limit. */
 export function parseAge(text: string): number {
   return NONE.test(text) ? 0 : parseDuration(text)
 }
 
-/** Parses a lifetime in milliseconds. 0 means no limit. */
+/** Parses a lifetime to milliseconds. 0 means no limit. */
 export function parseSessionMax(text: string): number {
   return NONE.test(text) ? 0 : parseLifetime(text)
 }
 
-/**
- * Parses a lifetime of 1 s to 10 years, in milliseconds. It must be in whole seconds, because JWTs count in seconds.
- */
+/** Parses a lifetime of 1 s to 10 years to milliseconds. It must be in whole seconds, because JWTs count in seconds. */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)
   if (lifetime % 1_000 !== 0) throw new FormatError('must be a whole number of seconds')

@@ -53,7 +53,7 @@ export interface DeclaredRoute {
   /** For example `routes[0]`. */
   readonly label: string
   readonly keys: Partial<RouteInput>
-  /** All keys of the file, with values of any shape. */
+  /** All keys of the route in the file, with values of any shape. */
   readonly written: Readonly<Record<string, unknown>>
   readonly pattern: PathPattern | undefined
   /** The valid hosts, normalized like the hosts of requests. Empty for every host. */

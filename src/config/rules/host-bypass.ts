@@ -1,5 +1,5 @@
-// A route that is limited to some hosts has guards. Finds other routes that let a request bypass these guards by naming
-// a different host.
+// Finds routes that let a request bypass the guards of a route that is limited to some hosts. The request only has to
+// name a different host.
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { isGatewayPath, isMoreSpecific, overlap, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'

@@ -8,7 +8,7 @@ import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   const { auth } = yaml.value as { auth?: { keys?: unknown } | null }
   const files: unknown[] = Array.isArray(auth?.keys) ? auth.keys : []
-  /** The first entry that has a `kid`, by `kid`. */
+  /** Maps each `kid` to the first entry that has it. */
   const holders = new Map<string, string>()
   return files.flatMap((file, index) => {
     const pointer = appendToPointer('/auth/keys', index)

@@ -18,8 +18,8 @@ function writtenMail(yaml: YamlSource): WrittenMail {
 }
 
 /**
- * @param env shows whether this is production, where mails must not be printed to the log, because many people can read
- *   it
+ * @param env shows whether this is production, where the log must not contain mails, because many people can read the
+ *   log
  */
 export function checkMail(
   yaml: YamlSource,

@@ -28,7 +28,7 @@ export function checkRouteConflicts(routes: readonly DeclaredRoute[]): Diagnosti
 
 /** The indexes of the routes that claim one path and host. */
 interface Claims {
-  /** The first route with any methods. */
+  /** The first route, whatever its methods are. */
   any: number
   /** The first route for all methods. */
   all: number

@@ -67,7 +67,9 @@ function nothingToResolve(
   return [diagnosticAt(yaml, pointer, 'has no effect, because every target is an IP address or localhost')]
 }
 
-/** Returns no warning if a route names an unknown upstream, because the author may have meant the unused upstream. */
+/**
+ * Warns of unused upstreams, unless a route names an unknown upstream. The author may have meant the unused upstream.
+ */
 function unusedUpstreams(
   yaml: YamlSource,
   validation: Validation,

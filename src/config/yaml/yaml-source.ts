@@ -64,7 +64,7 @@ export function positionsOf({ locations }: YamlSource, text: string): (pointer: 
 /** @param room the number of characters that may be inserted */
 type Interpolate = (text: string, room: number) => InterpolationResult
 
-/** Maximum number of values through aliases. More values indicate an attack on memory ("billion laughs"). */
+/** Maximum number of values that come from aliases. More values indicate an attack on memory ("billion laughs"). */
 const MAX_ALIASED_VALUES = 10_000
 
 /** Maximum number of values. A file of the maximum size that contains only routes has fewer. */
