@@ -54,7 +54,7 @@ describe('peage keys', () => {
     const [, replaced] = json(await said('list', '--json')).keys
     expect(replaced).toMatchObject({ kid: first, state: 'verifies' })
     expect(failure(await said('retire', first))).toBe(
-      `error: tokens of key ${first} may be valid until ${replaced.spent_from}. Retire the key then, or use --force to end its tokens now.\n`,
+      `error: tokens of key ${first} may still be valid until ${replaced.spent_from}. Retire the key after that time, or use --force to invalidate its tokens now.\n`,
     )
     expect((await said('list')).stdout).toMatch(
       new RegExp(`^KID .*\n${second}  EdDSA .* signs\n${first}  ES256 .* verifies\n$`),

@@ -85,7 +85,7 @@ describe('peage users on the folder of a running gateway', () => {
     })
 
     const remedy =
-      '. Stop the process that uses the folder, or run the gateway with an admin listener and a token that other.yaml also has.\n'
+      '. Stop that process, or run it with an admin listener and a token that other.yaml also contains.\n'
 
     async function said(admin: string): Promise<string> {
       const file = writeConfiguration(cwd, { name: 'other.yaml', admin })
@@ -138,7 +138,7 @@ describe('peage users on the folder of a running gateway', () => {
       other = createServer((_request, response) => response.writeHead(status).end(body))
       const address = await listen(other)
       expect(await said(`admin: { listen: '${new URL(address).host}', token: ${token} }`)).toBe(
-        `Another program listens at ${address}, which other.yaml has as admin.listen`,
+        `Another program listens at ${address}, which is admin.listen in other.yaml`,
       )
     })
   })

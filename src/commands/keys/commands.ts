@@ -168,7 +168,7 @@ function retirementError(kid: string, retirement: Retirement): Error {
   if ('until' in retirement) {
     const until = retirement.until.toISOString()
     return new Error(
-      `tokens of key ${kid} may be valid until ${until}. Retire the key then, or use --force to end its tokens now.`,
+      `tokens of key ${kid} may still be valid until ${until}. Retire the key after that time, or use --force to invalidate its tokens now.`,
     )
   }
   const which = retirement.outcome === 'will_sign' ? 'is about to sign' : 'is the signing key'

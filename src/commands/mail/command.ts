@@ -25,7 +25,7 @@ export function mailCommand(io: Io): Command {
         throw new Error(`mail.smtp is not set in ${file}, so the gateway cannot send mails`)
       await sendTest(io, mail, address)
     })
-  return new Command('mail').description('Test the sending of mails').addCommand(test)
+  return new Command('mail').description('Test whether mails can be sent').addCommand(test)
 }
 
 async function sendTest(io: Io, { smtp, from, product }: MailConfig, to: string): Promise<void> {

@@ -42,7 +42,7 @@ export function createAdminClient(
     throw unusable(`admin.listen in ${file} has port 0, so its port is not known`)
   }
   const base = addressOf(admin.listen)
-  const notAGateway = `Another program listens at ${base}, which ${file} has as admin.listen`
+  const notAGateway = `Another program listens at ${base}, which is admin.listen in ${file}`
 
   /** @returns the body as parsed by `read`, or `undefined` if the user does not exist or the email is taken */
   const request = async <T>(

@@ -129,7 +129,7 @@ export function parseUpgradeUrl(text: string): string {
   if (authority === undefined || !URL.canParse(text.replaceAll(/\{[^{}]*\}/g, '0')))
     throw new FormatError(expectedUpgradeUrl)
   if (authority.includes('@')) throw new FormatError('must not have user info (user:password@)')
-  if (/[{}]/.test(authority)) throw new FormatError('must have its placeholders after the host')
+  if (/[{}]/.test(authority)) throw new FormatError('must have placeholders only after the host')
   if (/[{}]/.test(rest.replaceAll(/\{(user_id|plan)\}/g, ''))) {
     throw new FormatError('must not contain braces other than {user_id} and {plan}')
   }

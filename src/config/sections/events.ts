@@ -18,7 +18,7 @@ export const events = section(
   {
     url: formatted('event_url', {
       description:
-        'http:// or https:// address of the service that receives events, also in a private network. Empty: no events.',
+        'http:// or https:// address of the service that receives events. It may be in a private network. Empty: no events.',
       default: '',
     }),
     secret: formatted('event_secret', {

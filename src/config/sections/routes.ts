@@ -82,7 +82,7 @@ export const route = section(
     rewrite: Type.Optional(
       formatted('rewrite', {
         description:
-          'Path to send to the upstream instead. :param and * are replaced with the text that they matched.',
+          'Path to send to the upstream instead of the requested path. :param and * are replaced with the text that they matched.',
       }),
     ),
     headers: Type.Optional(headers),

@@ -70,7 +70,8 @@ export const storage = section(
 export const limits = section(
   {
     free_daily: Type.Integer({
-      description: 'Daily uses (UTC) of a user with plan free, summed over all routes with free_daily: true.',
+      description:
+        'Maximum number of daily uses (UTC) of a user with plan free, in total for all routes with free_daily: true.',
       minimum: 1,
       // The column that counts uses is a Postgres integer.
       maximum: 2_147_483_647,

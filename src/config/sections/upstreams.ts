@@ -48,7 +48,7 @@ const circuitBreaker = section(
   {
     failures: formatted('percent', {
       description:
-        'Percentage of requests without a response, within 10 s, at which a target receives no more requests.',
+        'Percentage of requests within 10 s that get no response. From this percentage on, the target receives no more requests.',
       default: '50%',
     }),
     of_at_least: Type.Integer({
@@ -58,7 +58,7 @@ const circuitBreaker = section(
     }),
     open_for: formatted('duration', {
       description:
-        'Time without requests. After it, one request at a time tests whether the target responds again.',
+        'Time without requests to the target. Afterwards, one request at a time tests whether the target responds again.',
       default: '10s',
     }),
   },
@@ -166,7 +166,7 @@ export const upstream = section(
     resolve,
     connection_age: formattedOrZero('age', {
       description:
-        'Maximum age of a connection for new requests, so that the load moves to new addresses. Requests in progress continue. 0: no limit.',
+        'Maximum age at which a connection gets new requests. A limit lets the load move to new addresses. Requests in progress continue. 0: no limit.',
       default: '5m',
     }),
     split_by: Type.Enum(['request', 'user'], {
