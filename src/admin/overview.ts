@@ -17,7 +17,7 @@ export interface OverviewSeries {
   readonly refused: Readonly<Record<string, (number | null)[]>>
   readonly p50_ms: (number | null)[]
   readonly p99_ms: (number | null)[]
-  /** The share of lookups that the cache answered, from 0 to 1. */
+  /** The share of lookups that were cache hits, from 0 to 1. */
   readonly cache_hit_rate: (number | null)[]
 }
 

@@ -39,7 +39,7 @@ export const userOperations = {
     id: 'revokeApiToken',
     summary: 'Revokes the API key',
     caller: 'user',
-    responses: { 200: { description: 'The user has no API key.', body: message } },
+    responses: { 200: { description: 'The API key is revoked, or there was none.', body: message } },
     refusals: forPro,
   },
   registerWebhook: {
@@ -74,7 +74,7 @@ export const userOperations = {
     id: 'removeWebhook',
     summary: 'Removes the webhook and drops its pending deliveries',
     caller: 'user',
-    responses: { 200: { description: 'The user has no webhook.', body: message } },
+    responses: { 200: { description: 'The webhook is removed, or there was none.', body: message } },
     refusals: forPro,
   },
 } as const satisfies Record<string, Operation>

@@ -64,7 +64,7 @@ function createStubUpstream(
     }
     return { weight, endpoint, target: { origin, hash: hashText(origin), endpoints: () => [endpoint] } }
   })
-  // Each request gets a new balancer, so that every request goes to the same target.
+  // Each request gets a new load balancer, because a new load balancer always starts with the same target.
   const pickEndpoint: PickEndpoint = (...pick) => createLoadBalancer(targets)(...pick)
   return {
     connectionLimit: connectionLimitOf(name, config),

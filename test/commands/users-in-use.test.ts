@@ -85,7 +85,7 @@ describe('peage users on the folder of a running gateway', () => {
     })
 
     const remedy =
-      '. Stop that process, or run it with an admin listener and a token that other.yaml also contains.\n'
+      '. Stop the process that uses the folder, or run it with an admin listener and a token that other.yaml also contains.\n'
 
     async function said(admin: string): Promise<string> {
       const file = writeConfiguration(cwd, { name: 'other.yaml', admin })

@@ -46,7 +46,7 @@ const entry = terms.record(
     method: terms.text('The method of the call.'),
     route: terms.text('The pattern of the path, for example `/admin/v1/users/:id`.'),
     user_id: terms.nullable(
-      terms.id('The user concerned. `null` if the call does not concern a single user.'),
+      terms.id('The user whom the call concerned. `null` if it did not concern a single user.'),
     ),
     email: terms.nullable(
       terms.text('The current email of this user. The audit does not store it. `null` for a deleted user.'),

@@ -44,8 +44,7 @@ const details = record(
     ),
     sessions: Type.Optional(
       Type.Array(sessionWithDevice, {
-        description:
-          'At most 100 active sessions, the newest, ordered from old to new. Absent for role `billing`.',
+        description: 'The newest active sessions, at most 100, oldest first. Absent for role `billing`.',
       }),
     ),
     api_token: Type.Optional(
@@ -242,19 +241,19 @@ export const userOperations = {
     path: '/admin/v1/users/:id/api-token',
     id: 'revokeUserApiToken',
     summary: 'Revokes a user’s API key',
-    description: 'The response is the same if the user has no API key. The audit log records the call.',
+    description: 'The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],
-    responses: { 204: { description: 'The user has no API key.' } },
+    responses: { 204: { description: 'The API key is revoked, or there was none.' } },
   },
   removeWebhook: {
     method: 'DELETE',
     path: '/admin/v1/users/:id/webhook',
     id: 'removeUserWebhook',
     summary: 'Removes a user’s webhook and drops its pending deliveries',
-    description: 'The response is the same if the user has no webhook. The audit log records the call.',
+    description: 'The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],
-    responses: { 204: { description: 'The user has no webhook.' } },
+    responses: { 204: { description: 'The webhook is removed, or there was none.' } },
   },
 } as const satisfies Record<string, Operation>

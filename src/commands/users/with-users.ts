@@ -41,7 +41,7 @@ export function withUsersOf<T>(
       return await work(createAdminClient(config.admin, file, variables['/admin/token']))
     } catch (error) {
       if (!(error instanceof AdminUnavailable)) throw error
-      const remedy = `Stop that process, or run it with an admin listener and a token that ${file} also contains.`
+      const remedy = `Stop the process that uses the folder, or run it with an admin listener and a token that ${file} also contains.`
       throw new PreventedWhileLocked(`${error.message}. ${remedy}`)
     }
   })
