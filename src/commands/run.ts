@@ -39,7 +39,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
  * Adds only the command that the first word names. If it names no command, all commands are added, because the help
  * text lists them.
  */
-async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
+export async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
   const peage = new Command('peage')
     .description(description)
