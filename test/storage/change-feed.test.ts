@@ -1,4 +1,4 @@
-// Received heartbeats decide whether the change feed is fresh. The test moves the clock.
+// The change feed is fresh while it receives its own heartbeats in time. The test moves the clock.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type ChangeFeed,
@@ -86,7 +86,7 @@ describe('the change feed', () => {
     expect(feed.isFresh()).toBe(true)
   })
 
-  it('is fresh for 3 s after the last received heartbeat was sent', async () => {
+  it('is fresh until 3 s after it sent the last heartbeat that arrived', async () => {
     await listening()
     await pass(400)
     hear()
@@ -122,7 +122,7 @@ describe('the change feed', () => {
     expect(feed.isFresh()).toBe(false)
   })
 
-  it('reports a gap before it is fresh again after a short interruption', async () => {
+  it('reports a gap after a short interruption, before it is fresh again', async () => {
     await trusted()
     await pass(2_900)
     const last = beats.at(-1)
@@ -133,7 +133,7 @@ describe('the change feed', () => {
     expect(states).toEqual([])
   })
 
-  it('reports a gap at a loss and at the reconnection, and ignores earlier heartbeats', async () => {
+  it('reports a gap at a loss and at the reconnection, and ignores heartbeats that were sent before the loss', async () => {
     await trusted()
     await pass(500)
     handlers.onLost()
@@ -147,7 +147,7 @@ describe('the change feed', () => {
     expect([feed.isFresh(), states]).toEqual([true, ['lost', 'trusted']])
   })
 
-  it('reports the loss once behind a transaction pooler, and tries further connections', async () => {
+  it('reports the loss only once behind a transaction pooler, and keeps trying new connections', async () => {
     await listening()
     await pass(3_600)
     expect([states, reconnects]).toEqual([['lost'], 1])
@@ -164,7 +164,7 @@ describe('the change feed', () => {
     expect(feed.isFresh()).toBe(true)
   })
 
-  it('does not count a heartbeat that could not be sent', async () => {
+  it('is not fresh after a heartbeat whose send failed', async () => {
     await trusted()
     send = () => Promise.reject(new Error('away'))
     await pass(2_000)
@@ -178,7 +178,7 @@ describe('the change feed', () => {
     expect(feed.isFresh()).toBe(true)
   })
 
-  it('sends one heartbeat at a time to a slow database', async () => {
+  it('sends the next heartbeat to a slow database only after the previous statement has ended', async () => {
     await trusted()
     const before = beats.length
     let end = () => {}
@@ -204,7 +204,7 @@ describe('the change feed', () => {
       return isSettled
     }
 
-    it('ends with its own heartbeat or a later heartbeat', async () => {
+    it('ends when its own heartbeat or a later heartbeat arrives', async () => {
       await trusted()
       await pass(500)
       const [earlier, first, second] = [beats.at(-1), feed.catchUp(), feed.catchUp()]
@@ -215,7 +215,7 @@ describe('the change feed', () => {
       expect(gaps).toBe(0)
     })
 
-    it('ends after a second, and the feed is then not fresh', async () => {
+    it('ends after a second without a heartbeat, and the feed is then not fresh', async () => {
       await trusted()
       const waiting = feed.catchUp()
       await pass(900)
@@ -239,7 +239,7 @@ describe('the change feed', () => {
       expect(feed.isFresh()).toBe(false)
     })
 
-    it('ends when the feed is closed, and no timer is left', async () => {
+    it('ends when the feed is closed, and leaves no timer behind', async () => {
       await trusted()
       const waiting = feed.catchUp()
       await feed.close()

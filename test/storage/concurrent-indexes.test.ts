@@ -8,7 +8,7 @@ import { describeOverSetups } from '../support/setups.ts'
 
 describeOverSetups('a query on a large table', ({ openDatabase: open }) => {
   let database: Database
-  /** Returns the query plan instead of running the statement. */
+  /** A database that returns the plan of each query instead of running the query. */
   let planning: Database
   beforeAll(async () => {
     database = await open()

@@ -5,7 +5,7 @@ import { StorageError } from '../../src/storage/database.ts'
 import { toStorageError } from '../../src/storage/driver-error.ts'
 
 describe('a driver’s error', () => {
-  it('keeps its message if errors of its class contain no values', () => {
+  it('keeps its message if errors of its SQLSTATE class contain no values', () => {
     const error = toStorageError(
       Object.assign(new Error('relation "nowhere" does not exist'), { code: '42P01' }),
     )

@@ -1,4 +1,4 @@
-// The limiter's memory stays bounded, and no state of the clock locks a client out.
+// The limiter uses a bounded amount of memory, and locks no client out when the clock is set back.
 import { describe, expect, it } from 'vitest'
 import { createMemoryRateLimiter } from '../../src/storage/memory-rate-limiter.ts'
 
@@ -26,7 +26,7 @@ describe('the rate limiter in memory', () => {
     expect(windows.consume('young').allowed).toBe(false)
   })
 
-  it('starts a new window when the clock is set back, so that no client waits longer than a window', () => {
+  it('starts a new window when the clock is set back, so no client waits longer than one window', () => {
     const { windows, clock } = create(2)
     windows.consume('key')
     clock.time -= 500_000

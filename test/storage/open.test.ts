@@ -1,4 +1,4 @@
-// Every storage has the same parts: embedded, or Postgres with Redis.
+// The embedded storage, and Postgres with Redis, provide the same parts: a database and limiters.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -108,7 +108,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
   })
   afterEach(() => rmSync(data_dir, { recursive: true }))
 
-  it('is down if it refuses scripts; counting in memory is logged at once, then once a minute', async () => {
+  it('is down if it refuses scripts; the log reports the counting in memory at once, then once a minute', async () => {
     const server = await startRedis(inject('redisBin'))
     const raw = new Redis(server.url)
     await raw.acl('SETUSER', 'gateway', 'reset', 'on', '>secret', '~*', '+@all', '-eval', '-evalsha')
@@ -138,7 +138,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
     await server.stop()
   })
 
-  it('makes the start fail if it lacks the configured database, and the data folder is released', async () => {
+  it('makes the start fail if it lacks the configured database; the data folder is then released', async () => {
     const server = await startRedis(inject('redisBin'))
     const open = (redis: string) =>
       openStorage(

@@ -35,7 +35,7 @@ describeOverSetups('pruning', ({ openDatabase: open }) => {
   const pruner = (onError = () => {}) =>
     createPruner({ pruneBatch: createSessionStore(database).prune, clock, onError })
 
-  it('deletes every record at its expires_at and none earlier', async () => {
+  it('deletes every record from its expires_at on, and none earlier', async () => {
     await add(2500, 0)
     await add(3, -1000)
     await add(2, 1)
@@ -80,7 +80,7 @@ describeOverSetups('pruning', ({ openDatabase: open }) => {
 })
 
 describeWithServices('pruning next to another connection', () => {
-  it('skips a record in use until the next round, without waiting', async () => {
+  it('skips a record that is locked, without waiting, and deletes the record in the next round', async () => {
     const database = await postgresDatabase()
     const { prune, stop } = createPruner({
       pruneBatch: createSessionStore(database).prune,

@@ -1,4 +1,4 @@
-// A real Chromium, with the errors that it reports.
+// Opens pages in a real Chromium and records the errors that it reports.
 import AxeBuilder from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
@@ -12,7 +12,7 @@ export interface Watched {
   readonly complaints: string[]
 }
 
-/** @param ignored status codes that a test provokes; Chromium reports each as a failed resource */
+/** @param ignored status codes that the test causes on purpose; Chromium reports each one as a failed resource */
 export async function openPage(
   browser: Browser,
   options: BrowserContextOptions = {},

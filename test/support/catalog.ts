@@ -1,4 +1,4 @@
-// The schema of a database from its catalog, to compare two databases.
+// Reads the catalog of a database, so that a test can compare the schemas of two databases.
 import type { Database } from '../../src/storage/database.ts'
 
 /** Returns every row of every table of pg_catalog as text, including OIDs. */

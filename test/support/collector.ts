@@ -23,7 +23,7 @@ export interface Collector {
   readonly received: { url: string; headers: IncomingHttpHeaders; body: string }[]
   /** The status code of its responses. */
   status: number
-  /** Returns the spans of a trace when its request has ended. */
+  /** Resolves with the spans of a trace when the traced request has ended. */
   trace(traceId: string): Promise<SentSpan[]>
   close(): Promise<void>
 }
@@ -86,7 +86,7 @@ function spansOf(body: string): SentSpan[] {
           parentSpanId,
           traceState,
           name,
-          // SpanKind of OTLP.
+          // OTLP encodes SpanKind as a number.
           kind: kind === 2 ? ('server' as const) : kind === 3 ? ('client' as const) : ('internal' as const),
           attributes: valuesOf(attributes),
           hasFailed: status.code === 2,

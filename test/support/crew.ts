@@ -1,4 +1,4 @@
-// The real program with several workers on Postgres and Redis, and its processes.
+// Starts the real program with several workers on Postgres and Redis, and lists its processes.
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request as requestHttp } from 'node:http'
@@ -13,7 +13,7 @@ import { poolSize } from './services.ts'
 
 export interface CrewSettings {
   stores: Stores
-  /** The gateway.yaml from `upstreams:` on. */
+  /** The part of gateway.yaml from `upstreams:` to the end. */
   routes: string
   /** More members of the `server` section, starting with a comma. */
   server?: string
@@ -27,7 +27,7 @@ export interface Crew extends Program {
   pids(): number[]
   /** Returns the response of `/readyz`. */
   ready(query?: string): Promise<{ status: number; body: Record<string, unknown> }>
-  /** Ends the program, with SIGKILL after 15 s. */
+  /** Ends the program. If it still runs after 15 s, kills it with SIGKILL. */
   stop(): Promise<void>
 }
 
@@ -53,7 +53,7 @@ export async function startCrew(settings: CrewSettings): Promise<Crew> {
   }
 }
 
-/** Returns the worker processes, without the process that reads the configuration. */
+/** Returns the IDs of the worker processes. The child process that reads the configuration is not included. */
 export function workersOf(pid: number): number[] {
   return childrenOf(pid).filter(child => {
     try {
@@ -85,7 +85,7 @@ ${routes}`,
 export interface Said {
   status: number
   text: string
-  /** The process that responded. Each process starts its request IDs with its own random bits. */
+  /** Identifies the process that responded. Each process starts its request IDs with its own random bits. */
   worker: string
 }
 

@@ -24,7 +24,7 @@ export function createPostgresDatabase(): Promise<string> {
   return createDatabase(`peage_test_${randomBytes(8).toString('hex')}`)
 }
 
-/** Creates a migrated database by copying, which needs a fifth of the CPU of a migration. @returns its URL */
+/** Copies a migrated database. A copy takes a fifth of the CPU time of a migration. @returns the URL of the copy */
 export async function createMigratedDatabase(): Promise<string> {
   pattern ??= makePattern()
   return createDatabase(`peage_test_${randomBytes(8).toString('hex')}`, await pattern)
@@ -32,7 +32,7 @@ export async function createMigratedDatabase(): Promise<string> {
 
 let pattern: Promise<string> | undefined
 
-/** Creates the template of this worker's databases, which the end of the run drops. @returns SQL to copy it */
+/** Creates this worker's template database. The run drops it at its end. @returns SQL to copy the template */
 async function makePattern(): Promise<string> {
   const name = `${inject('patternPrefix')}${process.pid}`
   const database = openPostgres({ url: await createDatabase(name), maxConnections: 1, onError: () => {} })
@@ -41,7 +41,7 @@ async function makePattern(): Promise<string> {
   const [row] = await onServer<{ version: number }>(
     "select current_setting('server_version_num')::integer as version",
   )
-  // By default, Postgres 15 and newer copy through the write-ahead log, at twice the cost.
+  // By default, Postgres 15 and newer write the copy to the write-ahead log, which costs twice as much.
   return `template ${name}${(row?.version ?? 0) >= 150_000 ? ' strategy file_copy' : ''}`
 }
 
@@ -59,7 +59,7 @@ export async function dropPostgresDatabase(url: string): Promise<void> {
 
 let serverPool: Pool | undefined
 
-/** Runs a statement on a kept connection, because opening one costs more than most statements. */
+/** Runs a statement on a connection that stays open. Opening a connection costs more than most statements. */
 async function onServer<Row extends object>(sql: string): Promise<Row[]> {
   if (serverPool === undefined) {
     serverPool = new Pool({
@@ -68,7 +68,7 @@ async function onServer<Row extends object>(sql: string): Promise<Row[]> {
       idleTimeoutMillis: 0,
       allowExitOnIdle: true,
     })
-    // The run stops the server before its workers.
+    // The run may stop the server before this worker ends. The connection error is then expected.
     serverPool.on('error', () => {})
   }
   return (await serverPool.query<Row>(sql)).rows

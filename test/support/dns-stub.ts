@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
 
 export type RecordType = 'A' | 'AAAA'
 
-/** Addresses of the other type are left out of the DNS answer. `silent` sends no answer. */
+/** Only addresses of the queried type go into the DNS answer. With `silent`, the server sends no answer. */
 export type DnsAnswer = readonly string[] | 'nxdomain' | 'silent'
 
 export interface DnsStub {
@@ -38,7 +38,7 @@ export async function startDnsStub(answer: (name: string, type: RecordType) => D
   }
 }
 
-/** Reads twelve bytes of header, the labels, the type and the class (RFC 1035 §4.1.2). */
+/** Reads a question: after the header of twelve bytes, the labels, the type and the class (RFC 1035 §4.1.2). */
 function readQuestion(query: Buffer): { name: string; type: RecordType | undefined; end: number } {
   const labels: string[] = []
   let at = 12
@@ -58,7 +58,7 @@ function reply(question: Buffer, type: RecordType, found: readonly string[] | 'n
   return Buffer.concat([head, ...wanted.map(address => record(type, address.toByteArray()))])
 }
 
-/** A record whose name is a pointer to the name in the question. */
+/** Returns a resource record. Its name is a pointer to the name in the question. */
 function record(type: RecordType, bytes: number[]): Buffer {
   const code = type === 'A' ? 1 : 28
   return Buffer.from([0xc0, 12, 0, code, 0, 1, 0, 0, 0, 0, 0, bytes.length, ...bytes])

@@ -1,4 +1,4 @@
-// A new embedded database for each gateway of a test.
+// Creates the embedded database of a gateway before the gateway starts.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unpackPrepared } from '../../src/storage/pglite/prepared-folder.ts'
@@ -8,7 +8,7 @@ import { openEmbedded } from './open-embedded.ts'
 export async function makeDatabase(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   if (await unpackPrepared(join(folder, 'postgres'))) return
-  // Needed without a build, or if a migration has changed since.
+  // The database is made here if there is no build, or if a migration has changed since the build.
   const database = await openEmbedded({ dir: folder })
   await database.migrate()
   await database.close()

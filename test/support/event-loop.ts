@@ -1,7 +1,7 @@
-// Measures how long this process was blocked, because delays of the test process are not delays of its gateways.
+// Measures how long the test process was blocked, so that a test does not blame its gateways for that delay.
 
 export interface EventLoop {
-  /** Returns the total blocked time in milliseconds between two times of `performance.now()`. */
+  /** Returns the milliseconds for which this process was blocked between two values of `performance.now()`. */
   delayBetween(from: number, to: number): number
   stop(): void
 }

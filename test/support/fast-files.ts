@@ -1,8 +1,8 @@
-// Finds the test files for `npm run test:fast` by their imports. They open no socket and start no program.
+// Finds the test files for `npm run test:fast`: those whose imports open no socket and start no program.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Imports that open sockets or start programs or a whole gateway. `inject` provides the servers of the run. */
+/** Imports of slow files: they open sockets, or start programs or a whole gateway, or use the servers of the run. */
 const slow = [
   /^import (?!type )[^;]*? from 'node:(?:child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)'/m,
   /^import (?!type )[^;]*? from '(?:undici|ws|[./]+\/src\/server\/start-server\.ts)'/m,
@@ -12,7 +12,7 @@ const slow = [
 /** Type imports do not count, because they do not exist at run time. */
 const imported = /\b(?:(?:import|export) (?!type )[^;']*?\bfrom |import ?\(?)'(\.[^']+\.ts)'/g
 
-/** Returns the fast files of `folder`, which contains all tests. A file is slow if any direct or indirect import is. */
+/** Returns the fast files of the test folder. A file is slow if one of its direct or indirect imports is slow. */
 export function fastTestFiles(folder: string): string[] {
   const helpers = new Map<string, { isSlow: boolean; imports: string[] }>()
 

@@ -1,4 +1,4 @@
-// One gateway with one upstream for a whole suite.
+// Starts one gateway with one upstream before all tests of a suite, and stops them at the end.
 import { afterAll, beforeAll } from 'vitest'
 import { type Stores, startGateway, type TestGateway } from './gateway.ts'
 import { alone } from './setups.ts'

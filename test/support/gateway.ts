@@ -29,7 +29,7 @@ export interface TestGateway {
   readonly url: string
   readonly admin: string
   readonly adminToken: string
-  /** The log lines. */
+  /** The log lines of the gateway. */
   readonly log: string[]
   /** The statements that the gateway sent, except the heartbeats of the change feed. */
   readonly statements: string[]
@@ -40,7 +40,7 @@ export interface TestGateway {
   readonly backing: Storage
   /** The path of its gateway.yaml. The gateway reloads changes of the file. */
   readonly file: string
-  /** The error lines for refused files. */
+  /** The error lines for configuration files that the gateway refused. */
   readonly refused: string[]
   /** Reloads the configuration like SIGHUP; resolves when it is done. */
   reload(): Promise<void>
@@ -48,7 +48,7 @@ export interface TestGateway {
 }
 
 /**
- * @param yaml the gateway.yaml from `upstreams:` on
+ * @param yaml the part of gateway.yaml from `upstreams:` to the end
  * @param stores the stores of the gateway
  * @param settings replace or extend the default sections
  */
@@ -80,7 +80,7 @@ limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,
   )
   const source = { file, folder, env: {} }
-  // A thread would need the compiled program. Tests of the whole program cover it.
+  // The program loads the configuration in a thread, which needs compiled code. Tests of the whole program cover that.
   const written = createConfigFile(source, {
     async loadInWorker(running) {
       const { read, digest } = loadSource({ ...running, maxWaitMs: 1_000 })
@@ -88,7 +88,7 @@ ${yaml}`,
     },
     pollIntervalMs: 50,
   })
-  // Without this first load, the file would count as changed. `loadConfig` below returns the configuration to start.
+  // Without this first load, the file would count as changed after the start. `loadConfig` loads it again to start.
   written.load()
   const loaded = loadConfig({ file, env: {} })
   if ('problems' in loaded) throw new Error(loaded.problems.map(formatDiagnostic).join('\n'))
@@ -137,7 +137,7 @@ ${yaml}`,
   }
 }
 
-/** No rate limits, because hundreds of test requests come from one address. */
+/** Settings without rate limits, because hundreds of test requests come from one address. */
 const noRateLimits =
   'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }'
 

@@ -29,7 +29,7 @@ declare module 'vitest' {
     nameServerBin: string
     /** The path of `chromium`. */
     chromiumBin: string
-    /** The file for reached refusals and decisions (reached.ts); empty to record none. */
+    /** The file for reached refusals and guard decisions (see reached.ts). If empty, none are recorded. */
     reachedFile: string
   }
 }
@@ -71,7 +71,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     TEST_EVERY_OUTCOME === '1' ? join(mkdtempSync(join(tmpdir(), 'peage-reached-')), 'list') : ''
   if (reachedFile !== '') writeFileSync(reachedFile, '')
   const stop = async () => {
-    // This comes first, because Vitest waits only ten seconds for the whole function.
+    // The report comes before the clean-up, because Vitest waits at most ten seconds for this function.
     if (reachedFile !== '') tellReached(reachedFile)
     if (TEST_DATABASE_URL !== '') await dropDatabases(TEST_DATABASE_URL, patternPrefix)
     await Promise.all(started.map(server => server.stop()))

@@ -1,4 +1,4 @@
-// A change feed that a test controls.
+// A change feed whose state and messages a test sets.
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 
 export interface HandFeed extends ChangeFeed {

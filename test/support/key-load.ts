@@ -1,4 +1,4 @@
-// Users who log in, call and refresh at random replicas while keys change. Failures are recorded.
+// Users who log in, send requests and refresh tokens at random replicas while keys change. Records the failures.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { call, login, newUser } from './client.ts'
 import type { TestGateway } from './gateway.ts'
@@ -10,12 +10,12 @@ export interface KeyLoad {
   readonly kids: Set<string>
   /** Resolves when all tokens of all users have this key. */
   allHave(kid: string): Promise<void>
-  /** Resolves when the current requests have ended, so that a removed replica has no requests left. */
+  /** Resolves when all current requests have ended. A replica that was removed before has no request left then. */
   settled(): Promise<void>
   stop(): Promise<void>
 }
 
-/** @param replicas read again for each request; replacing an entry takes that replica out of use */
+/** @param replicas read again for each request, so a test can replace a replica by changing the array */
 export async function startKeyLoad(replicas: readonly TestGateway[], count: number): Promise<KeyLoad> {
   const refused: string[] = []
   const kids = new Set<string>()

@@ -16,7 +16,7 @@ export async function hasFocus(page: Page, selector: string): Promise<boolean> {
   return (await page.locator(selector).and(page.locator(':focus')).count()) > 0
 }
 
-/** @returns the focused element if it is outside of the selected element; the page itself does not count */
+/** @returns the focused element if it is outside the selected element. A focus on the page itself does not count */
 export async function focusOutside(page: Page, selector: string): Promise<string[]> {
   return page
     .locator(':focus')
@@ -26,7 +26,7 @@ export async function focusOutside(page: Page, selector: string): Promise<string
     )
 }
 
-/** A date field has several tab stops, and does not match `:focus` at all of them. */
+/** Presses Tab until the element loses the focus. Some of the tab stops of a date field do not match `:focus`. */
 async function leaveWithTab(page: Page): Promise<void> {
   const dateField = () =>
     page.evaluate<string | undefined>(

@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The time that a process gets to end. */
+/** The time for processes to end before they count as left behind. */
 const graceMs = 3_000
 
-/** Marks all processes started from now on. @returns lists the PIDs and command lines of those still running */
+/** Marks all processes started from now on. @returns a function that lists the marked processes that still run */
 export function markProcesses(): () => Promise<string[]> {
   const mark = `${process.pid}.${Date.now()}`
   process.env.TEST_RUN = mark
@@ -17,7 +17,7 @@ export function markProcesses(): () => Promise<string[]> {
   }
 }
 
-/** Empty on systems without `/proc`. */
+/** Returns the marked processes that still run; an empty list on systems without `/proc`. */
 function alive(mark: string): string[] {
   let names: string[]
   try {

@@ -1,4 +1,5 @@
-// Embedded databases that stay open in this process. Opening one takes 0.5 s of CPU, emptying one a few milliseconds.
+// Lends open embedded databases to tests, one after the other. Opening a database takes 0.5 s of CPU time, emptying it
+// only a few milliseconds.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import type { Notifications } from '../../src/storage/change-feed.ts'
@@ -8,15 +9,15 @@ import { openEmbedded } from './open-embedded.ts'
 
 interface LendableDatabase {
   readonly database: EmbeddedDatabase
-  /** A digest of its tables, functions and triggers. A database that a test changed is not lent again. */
+  /** A digest of its tables, functions and triggers. If a test changed them, the database is not lent again. */
   readonly schema: string
 }
 
 const idle: LendableDatabase[] = []
-/** Each uses about 150 MB, and tests rarely have more open at once. */
+/** The most idle databases to keep. Each uses about 150 MB, and tests rarely need more at once. */
 const maxIdle = 2
 
-/** Lends a migrated, empty database in memory. `close` gives it back. */
+/** Lends a migrated, empty database in memory. `close` returns it to the idle databases. */
 export async function lendDatabase(): Promise<EmbeddedDatabase> {
   return lent(idle.pop() ?? (await open()))
 }
@@ -27,7 +28,7 @@ async function open(): Promise<LendableDatabase> {
   return { database, schema: await schemaOf(database) }
 }
 
-/** After `close`, the lent database behaves like a closed database. */
+/** Wraps a database for one loan. After `close`, the wrapper behaves like a closed database. */
 function lent(lendable: LendableDatabase): EmbeddedDatabase {
   const { database } = lendable
   const listening: Notifications[] = []
@@ -77,7 +78,7 @@ async function schemaOf(database: EmbeddedDatabase): Promise<string> {
   return String(row?.schema)
 }
 
-/** Truncates only used tables, because each truncated table and index gets a new file. */
+/** Empties a database. Skips unused tables, because Postgres makes a new file for each truncated table and index. */
 async function empty(database: EmbeddedDatabase): Promise<void> {
   const used = await database.query<{
     name: string
@@ -97,7 +98,7 @@ let snapshot: Promise<Blob> | undefined
 const MIGRATIONS = new URL('../../migrations/', import.meta.url)
 const CACHE = new URL('../../node_modules/.cache/peage-test/', import.meta.url)
 
-/** Caches a migrated data folder, because a new PGlite takes seconds. Its name is a digest of the migrations. */
+/** Returns a migrated data folder from a cache file, because a new one takes seconds. The file is named by a digest. */
 async function migratedSnapshot(): Promise<Blob> {
   const hash = createHash('sha256')
   for (const name of (await readdir(MIGRATIONS)).sort()) {

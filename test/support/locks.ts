@@ -1,4 +1,4 @@
-// Waits for statements that wait for a lock in the Postgres database of a test.
+// Lets a test wait until its statements are blocked by a lock in Postgres.
 import type { Queryable } from '../../src/storage/database.ts'
 
 /** Resolves when exactly `expected` statements of the database wait for a lock. */

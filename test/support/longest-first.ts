@@ -1,11 +1,11 @@
-// Orders the test files so that the slowest start first, in pairs of a CPU-bound and a waiting file.
+// Orders the test files: the slowest start first. A file that needs much CPU is next to a file that mostly waits.
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const folder = fileURLToPath(new URL('../', import.meta.url))
 
-/** Each line has a file that uses at least one CPU and a file that waits for timers. */
+/** The slowest files. Each line has a file that keeps a CPU busy, then a file that mostly waits for timers. */
 const first = [
   ['console/console', 'journeys/password-reset'],
   ['journeys/workers', 'security/malformed-behind-others'],

@@ -6,7 +6,7 @@ import { createCodeKeys } from '../../src/accounts/codes/code-key-store.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
 import type { TestGateway } from './gateway.ts'
 
-/** Returns a `mail` section without limits and with an absent SMTP server. @param more members, each after a comma */
+/** Returns a `mail` section without limits. Its SMTP server does not exist. @param more members, each after a comma */
 export function mailSection(more = ''): string {
   const limits = more.includes('rate_limits') ? '' : ', rate_limits: { per_email: 0, per_address: 0 }'
   return `mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com${limits}${more} }\n`
@@ -44,7 +44,7 @@ export async function codeTo(
   return { ...pair, row }
 }
 
-/** Returns another code of eight digits. */
+/** Returns a wrong code of eight digits, `by` away from the right code. */
 export function otherCode(code: string, by = 1): string {
   return String((Number(code) + by) % 100_000_000).padStart(8, '0')
 }

@@ -1,4 +1,4 @@
-// A real name server (dnsmasq) whose names a test sets, for programs that use no other name server.
+// A real name server (dnsmasq) for programs that a test starts. The test sets its names.
 import { spawn, spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ import { atEnd } from './cleanup.ts'
 import { findProgram } from './servers.ts'
 
 export interface NameServer {
-  /** The command that runs a program with this name server. */
+  /** The command line that runs a program with this name server. The program and its arguments follow it. */
   readonly command: readonly string[]
   /** Sets the addresses of a name. Without addresses the name does not exist. */
   setAddresses(name: string, addresses: readonly string[]): Promise<void>
@@ -99,7 +99,7 @@ export async function startNameServer(
       const lines = addresses.map(one => `${one} ${name}\n`).join('')
       await writeFile(join(folder, name), lines)
       await rename(join(folder, name), join(hosts, name))
-      // dnsmasq watches the folder with inotify and does not report when it has read it.
+      // dnsmasq watches the folder with inotify. It does not report when it has read a change, so this function waits.
       await sleep(50)
     },
     pause: () => running.child.kill('SIGSTOP'),

@@ -1,4 +1,4 @@
-// A real nginx, either between the gateway and an upstream, or with the server block of a test.
+// Starts a real nginx, either between the gateway and an upstream, or with a `server` block from the test.
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { canConnect, freePort, type Server, startServer } from './servers.ts'
 
 /**
  * Starts nginx with a guarded location and a catch-all location. Both forward the unchanged target to the same upstream
- * and set `X-Nginx-Location` to `guarded` or `public`. It keeps header names that nginx would otherwise drop.
+ * and set `X-Nginx-Location` to `guarded` or `public`. The settings keep header names that nginx drops by default.
  * @param bin from `findProgram` @param upstream a URL @param guarded a path prefix
  */
 export function startNginx(bin: string, upstream: string, guarded: string): Promise<Server> {

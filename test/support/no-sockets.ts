@@ -1,4 +1,4 @@
-// Fails a test file of the fast run that opens a socket or starts a program. fast-files.ts should have excluded it.
+// Makes a test of the fast run fail if it opens a socket or starts a program. fast-files.ts should exclude its file.
 import { ChildProcess } from 'node:child_process'
 import dgram from 'node:dgram'
 import net from 'node:net'

@@ -1,4 +1,4 @@
-// Runs before each test file. Records reached refusals if the run has a file for them.
+// Runs before each test file. If the run has a file for reached refusals, starts to record them.
 import { inject } from 'vitest'
 import { noteReached } from './reached.ts'
 

@@ -1,11 +1,11 @@
 // The state, parent, children and resource usage of a process, from /proc (proc(5)).
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** @returns `undefined` after its end; the state is a letter, for example `T` for stopped and `Z` for ended */
+/** @returns `undefined` if the process has ended; the state is a letter, for example `T` (stopped) or `Z` (zombie) */
 export function processStat(pid: number): { readonly state: string; readonly parent: number } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The program name in the first fields may contain any character.
+    // The fields after the last `)` are safe to split. The program name before it may contain any character.
     const [state = '', parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return { state, parent: Number(parent) }
   } catch {
@@ -26,19 +26,19 @@ function allProcesses(): number[] {
   }
 }
 
-/** A zombie does not count as alive. */
+/** Returns whether the process runs. A zombie does not count as alive. */
 export function isAlive(pid: number): boolean {
   return (processStat(pid)?.state ?? 'Z') !== 'Z'
 }
 
-/** Blocks until a process is stopped. It stops within a moment, when it next leaves the kernel. */
+/** Blocks until a process with a pending SIGSTOP is stopped. The process stops when it next leaves the kernel. */
 export function waitUntilStopped(pid: number): void {
   const pause = new Int32Array(new SharedArrayBuffer(4))
   const goesOn = () => isAlive(pid) && processStat(pid)?.state !== 'T'
   for (let tries = 0; tries < 1_000 && goesOn(); tries += 1) Atomics.wait(pause, 0, 0, 1)
 }
 
-/** Returns the CPU seconds (user and system) of all threads, more precisely than /proc/PID/stat. */
+/** Returns the CPU seconds (user and system) of all threads. The source is more precise than /proc/PID/stat. */
 export function cpuSeconds(pids: readonly number[]) {
   let nanoseconds = 0
   for (const pid of pids) {

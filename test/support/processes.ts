@@ -1,4 +1,4 @@
-// Child processes of benchmarks and drills. Each start waits until the process listens. The end of the run stops them.
+// Starts child processes of benchmarks and drills, and waits until each one listens. They stop at the end of the run.
 import { type ChildProcess, type ExecFileOptions, execFile, spawn } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -37,17 +37,17 @@ export interface TemporaryFolder {
 
 export function temporaryFolder(): TemporaryFolder {
   const path = mkdtempSync(join(tmpdir(), 'peage-run-'))
-  // `rmSync` would block, and the last process of a browser could not end while it still writes.
+  // `rmSync` would block this process. A process of the browser may still write files until it has ended.
   return { path, remove: atEnd(() => rm(path, { recursive: true, force: true, maxRetries: 10 })) }
 }
 
 /**
- * Starts a Node program with standard output to a file, and waits until it writes its address there. `pids` includes
- * its workers at that time.
+ * Starts a Node program whose standard output goes to a file, and waits until the program writes its address there.
+ * `pids` then includes its workers.
  * @param program absolute path
  * @param env added to the environment of this process
  * @param before a command that runs the program, for example `unshare`
- * @throws Error with its output if it writes no address within 30 s
+ * @throws Error with the output of the program if it writes no address within 30 s
  */
 export async function startProgram(
   program: string,
@@ -82,7 +82,7 @@ export async function startMeasured(
 ): Promise<Running> {
   const server = await startServer(plan)
   const stop = atEnd(() => server.stop())
-  // Short-lived helper processes of the server end within this time.
+  // The server may have started short-lived helper processes, which do not count. They end within this time.
   await sleep(300)
   return { port: plan.port, ports: [plan.port], pids: processTree(server.pid).filter(counts), stop }
 }

@@ -54,7 +54,7 @@ export async function startProgram(
   return { child, url: address, admin, lines, ended }
 }
 
-/** Includes the mark of the run's processes (see left-processes.ts). */
+/** The environment for the program. It includes the mark of the run's processes (see left-processes.ts). */
 function inherited() {
   const { PATH, TEST_RUN } = process.env
   return { PATH, TEST_RUN }

@@ -9,7 +9,7 @@ export interface Prometheus extends Server {
   count(expression: string): Promise<number>
 }
 
-/** @param promtool its path; Prometheus is in the same folder @param admin the address of the admin listener */
+/** @param promtool its path; its folder also contains Prometheus @param admin the address of the admin listener */
 export async function startPrometheus(promtool: string, admin: string): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'peage-test-prometheus-'))
   const port = await freePort()

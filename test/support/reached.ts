@@ -1,11 +1,11 @@
-// Records the refusals and guard decisions that the suite reaches. An unreached one has no test.
+// Records the refusals and guard decisions that the suite reaches, to find those without a test.
 import { subscribe } from 'node:diagnostics_channel'
 import { appendFileSync, readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { guardNames } from '../../src/config/active-guards.ts'
 import { catalog } from '../../src/refusals/catalog.ts'
 
-/** The file to which all test processes append, one line each; empty to record nothing. */
+/** The file to which all test processes append lines. If empty, nothing is recorded. */
 let file = ''
 const noted = new Set<string>()
 
@@ -18,7 +18,7 @@ export function noteReached(into: string): void {
   file = into
   noted.clear()
   subscribe('http.server.response.finish', message => {
-    // `_header` is the head as it was sent, however it was written.
+    // `_header` is the response head as sent, no matter which functions set the headers.
     const { response } = message as { response: ServerResponse & { _header?: string } }
     const [, code] = /\r\nx-peage-error: (\w+)\r\n/i.exec(response._header ?? '') ?? []
     if (code !== undefined) note(`refusal ${code}`)

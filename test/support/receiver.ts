@@ -7,9 +7,9 @@ import type { Duplex } from 'node:stream'
 
 export interface Receiver {
   readonly port: number
-  /** The number of all TCP connections so far. */
+  /** The number of TCP connections that it has accepted. */
   readonly connections: number
-  /** The number of open TCP connections. */
+  /** The number of TCP connections that are open now. */
   readonly open: number
   readonly server: Server
   close(): Promise<void>

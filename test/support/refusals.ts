@@ -18,7 +18,7 @@ export function expectAnswer(answer: Answer, status: number, body: object): void
   expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
 }
 
-/** A body in the form of `Refusal`: one character for each byte. */
+/** Returns a body as a string in the format of `Refusal`: one character for each byte. */
 export function bytesOf(body: object): string {
   return Buffer.from(JSON.stringify(body)).toString('latin1')
 }

@@ -1,5 +1,5 @@
-// Compiles and runs a program, because Node 20 cannot run TypeScript: ENTRY.ts [flags]. The other files of its folder
-// are compiled too, because it may start them as processes.
+// `run-compiled.mjs ENTRY.ts [flags]` compiles and runs a program, because Node 20 cannot run TypeScript. It also
+// compiles the other files of the entry's folder, because the program may start them as processes.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const [entry = '', ...flags] = process.argv.slice(2)
 const cache = join(root, 'node_modules/.cache/peage-test')
 mkdirSync(cache, { recursive: true })
-// Inside node_modules, imports of packages resolve.
+// In a folder inside node_modules, the compiled files can import packages.
 const out = mkdtempSync(join(cache, 'compiled-'))
 const options =
   '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
@@ -29,7 +29,7 @@ try {
     ],
     { cwd: root, stdio: 'inherit' },
   )
-  // lent-database.ts reads the migrations and indexes for the name of its cached database.
+  // The program reads these files. For example, lent-database.ts names its cached database by a digest of migrations.
   const read = [
     'assets',
     'dist',

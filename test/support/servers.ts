@@ -24,12 +24,12 @@ import { childrenOf, waitUntilStopped } from './process-stat.ts'
 export interface Server {
   readonly url: string
   readonly port: number
-  /** The PID of the current main process. */
+  /** The PID of the main process. It changes with `restart`. */
   readonly pid: number
   /** Freezes the server like an overloaded machine: it accepts connections but sends nothing. */
   pause(): void
   resume(): void
-  /** Kills the server, even if paused, and waits for its end. Its data stays for `restart`. */
+  /** Kills the server, even if it is paused, and waits for its end. Its data stays, so that `restart` can use it. */
   kill(): Promise<void>
   /** Starts the server again on the same port and data. */
   restart(): Promise<void>
@@ -45,7 +45,7 @@ export function findPostgres(): string | undefined {
   return folders.find(folder => isProgram(join(folder, 'postgres')) && isProgram(join(folder, 'initdb')))
 }
 
-/** Returns the path of a program, or `undefined`. The sbin folders are often missing in the search path. */
+/** Returns the path of a program, or `undefined`. Also looks in the sbin folders, which PATH often lacks. */
 export function findProgram(name: string): string | undefined {
   return [...searchPath(), '/usr/sbin', '/usr/local/sbin'].map(folder => join(folder, name)).find(isProgram)
 }
@@ -54,7 +54,7 @@ export function findProgram(name: string): string | undefined {
  * Starts a Postgres with trust authentication and the role and database `postgres`.
  * @param bin from `findPostgres`
  * @param options `socketFolder`: a folder for a Unix socket, writable for any user; `settings`: entries `name=value`;
- *   `folder`: an empty folder for the data, which `stop` deletes
+ *   `folder`: an empty folder for the data; `stop` deletes this folder
  */
 export async function startPostgres(
   bin: string,
@@ -152,7 +152,7 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
     if (child.pid === undefined || !running()) return
     for (const pid of [child.pid, ...childrenOf(child.pid)]) tell(pid, signal)
   }
-  /** Stops the parent first, so that it starts no more children. The backends of Postgres must be stopped too. */
+  /** Stops the main process first, so that it starts no more children, and then its children (backends of Postgres). */
   const pause = () => {
     if (child.pid === undefined || !running()) return
     tell(child.pid, 'SIGSTOP')
@@ -168,10 +168,10 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
     pause,
     resume: () => tellAll('SIGCONT'),
     async kill() {
-      // Without `ref`, this process could end before the child does.
+      // Without `ref`, this process could exit before the child has ended.
       child.ref()
       const exited = running() ? once(child, 'exit') : undefined
-      // Without a pause first, a starting backend could survive.
+      // Without the pause, a backend that is just starting could survive.
       pause()
       tellAll('SIGKILL')
       await exited
@@ -227,7 +227,7 @@ async function launch({
   }
 }
 
-/** Cleans up even if the run is killed: its pipe closes, and a shell that reads from the pipe kills the server. */
+/** Cleans up even if the run is killed: a shell waits until its pipe to the run closes, then it kills the server. */
 function endWithUs(child: ChildProcess, folder: string): void {
   const cleanUp = 'read _; kill -9 "$1"; rm -rf "$2"'
   const guard = spawn('sh', ['-c', cleanUp, 'sh', String(child.pid), folder], {
@@ -259,7 +259,7 @@ export function isProgram(file: string): boolean {
   }
 }
 
-/** Postgres refuses to run as root. */
+/** Returns a user for Postgres if this process is root, because Postgres refuses to run as root. */
 export function unprivilegedUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8')

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis'
 import { describe, inject } from 'vitest'
 
-/** `TEST_FULL_MATRIX=1` runs everything on every set-up, with full time budgets. */
+/** With `TEST_FULL_MATRIX=1`, all suites run on every set-up and with full time budgets. */
 export const isFullMatrix = process.env.TEST_FULL_MATRIX === '1'
 
 /** `storage.pool` of test gateways. It is small because a gateway opens all connections when it starts. */

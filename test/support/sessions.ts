@@ -20,7 +20,7 @@ export function claimsOf(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 }
 
-/** Signs a token like version 0.1, without a session. The gateway's keys must be in the database, unencrypted. */
+/** Signs a copy of a token as version 0.1 did, without a session. The database must have the keys unencrypted. */
 export async function withoutSession(gateway: TestGateway, token: string): Promise<string> {
   const [key] = await gateway.sql<{ kid: string; private_jwk: string }>(
     'select kid, private_jwk from signing_keys order by signs_from desc nulls last limit 1',
@@ -33,7 +33,7 @@ export async function withoutSession(gateway: TestGateway, token: string): Promi
     .sign(await importJWK(JSON.parse(key.private_jwk), 'ES256'))
 }
 
-/** Replaces a token pair and its record by a pair of version 0.1. */
+/** Replaces a token pair, and the record of its session, by a pair as version 0.1 issued it. */
 export async function pairOf01(
   gateway: TestGateway,
   { access, refresh }: { access: string; refresh: string },

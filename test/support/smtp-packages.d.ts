@@ -1,4 +1,5 @@
-// Types for the used parts of smtp-server and mailparser. Their own types depend on another version of nodemailer.
+// Types for the parts of smtp-server and mailparser that the tests use. The published types of these packages depend on
+// another version of nodemailer.
 declare module 'smtp-server' {
   import type { EventEmitter } from 'node:events'
   import type { AddressInfo } from 'node:net'

@@ -20,12 +20,12 @@ export interface ReceivedMail {
 export interface MailServer {
   readonly port: number
   readonly mails: ReceivedMail[]
-  /** Resolves with the first `count` mails when they have arrived. */
+  /** Waits until `count` mails have arrived, and resolves with them. */
   received(count: number): Promise<ReceivedMail[]>
   close(): Promise<void>
 }
 
-/** By default the server offers STARTTLS with a self-signed certificate for localhost. */
+/** Starts the server. By default, it offers STARTTLS with a self-signed certificate for localhost. */
 export async function startMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
   const mails: ReceivedMail[] = []
   const server = new SMTPServer({
@@ -42,7 +42,7 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
     },
     ...options,
   })
-  // An error occurs if a client disconnects or does not trust the certificate.
+  // The server reports an error if a client disconnects or does not trust the certificate. Tests expect both.
   server.on('error', () => {})
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -89,7 +89,7 @@ const usual: Readonly<Record<string, string>> = {
 
 /**
  * @param script returns `undefined` for the usual reply, or an empty string for no reply
- * @param options `port` to listen at; `write` sends a reply, maybe late or not at all
+ * @param options `port`: the port to listen at; `write`: sends a reply, and may delay or omit it
  */
 export async function startScriptedServer(
   script: Script,

@@ -5,11 +5,11 @@ import { connect, createServer, type Socket } from 'node:net'
 export interface StallingRelay {
   /** The URL of the server through the relay. */
   readonly url: string
-  /** The number of all connections so far. */
+  /** The number of connections that it has accepted. */
   readonly made: number
   /** Accepts connections and bytes, but passes nothing on in either direction. */
   stall(): void
-  /** Passes on the held bytes and all later bytes. */
+  /** Ends the stall: passes on the bytes that it held back and all later bytes. */
   flow(): void
   close(): Promise<void>
 }

@@ -21,15 +21,15 @@ import {
 } from './servers.ts'
 
 export interface Services {
-  /** Creates a database and returns its URL. The end of the run drops it. */
+  /** Creates a database and returns its URL. The run drops the database at its end. */
   createDatabase(): Promise<string>
-  /** Returns the URL of an empty logical database. The end of the run empties it. */
+  /** Returns the URL of an empty logical database. The run empties it at its end. */
   createRedis(): Promise<string>
-  /** The origin of both, for display. */
+  /** Says for the output of the run whether Postgres and Redis were found or started. */
   readonly origin: string
 }
 
-/** @returns `undefined` if one of them is missing, because a gateway uses both or neither */
+/** @returns `undefined` if Postgres or Redis is missing, because a gateway uses both or neither */
 export async function openServices(): Promise<Services | undefined> {
   const postgres = await openPostgres()
   const redis = await openRedis()
@@ -44,8 +44,8 @@ export async function openServices(): Promise<Services | undefined> {
 let stores: Promise<{ postgres: string; redis: string }> | undefined
 
 /**
- * Returns the URLs of a Postgres and a Redis, which are the same during a run.
- * @throws Error if one is neither running nor installed
+ * Returns the URLs of a Postgres and a Redis. Every call of a run returns the same URLs.
+ * @throws Error if Postgres or Redis is neither running nor installed
  */
 export function findStores(): Promise<{ postgres: string; redis: string }> {
   stores ??= openStores()
@@ -84,7 +84,7 @@ export async function startOwnRedis(
 
 interface Store {
   readonly url: string
-  /** The origin of the store, for display. */
+  /** Says for the output of the run whether the store was found or started. */
   readonly origin: string
 }
 
@@ -122,7 +122,7 @@ async function createDatabase(server: string): Promise<string> {
   return url.href
 }
 
-/** Claims an empty logical database, because user IDs start at 1 and would collide with other counts in this Redis. */
+/** Claims an empty logical database. A used database may already have counts for the same user IDs, from 1 on. */
 async function claimRedis(server: string): Promise<string> {
   const url = new URL(server)
   const numbers = url.pathname.length > 1 ? [url.pathname.slice(1)] : [...Array(16).keys()].reverse()
@@ -130,7 +130,7 @@ async function claimRedis(server: string): Promise<string> {
     url.pathname = `/${number}`
     const isOurs = await withRedis(url.href, async redis => {
       if ((await redis.dbsize()) > 0) return false
-      // Another run sees this key and takes the next database.
+      // If another run sees this key, it takes the next database.
       return (await redis.set('peage-bench', process.pid, 'NX')) === 'OK'
     })
     if (!isOurs) continue
@@ -154,7 +154,7 @@ async function withRedis<T>(url: string, use: (redis: Redis) => Promise<T>): Pro
 
 /** Runs one statement on a new connection. */
 export async function onServer(url: string, sql: string): Promise<pg.QueryResult> {
-  // Creating or dropping a database waits for every backend, so a stuck backend would block it.
+  // Postgres waits for every backend before it creates or drops a database. The timeout ends that wait.
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: 2_000,
@@ -180,7 +180,7 @@ function succeeds(done: Promise<unknown>): Promise<boolean> {
 }
 
 /**
- * Starts a synchronous standby of a Postgres, which replaces it when it is promoted.
+ * Starts a synchronous standby of a Postgres server. After its promotion, it replaces that server.
  * @param address a loopback address, at which the standby listens on the primary's port
  */
 export async function startStandby(
@@ -193,7 +193,7 @@ export async function startStandby(
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
   const data = join(folder, 'data')
   const port = String(primary.port)
-  // The search path may contain links to only some programs of the package.
+  // The folder in PATH may link to only some programs of the package. The folder behind the link has all of them.
   const all = dirname(realpathSync(join(bin, 'postgres')))
   const copy = [
     '-h',
@@ -228,15 +228,15 @@ export async function startStandby(
     if ((await onServer(primary.url, streaming)).rowCount !== 0) break
     await sleep(100)
   }
-  // From now on the primary acknowledges only transactions that the standby has.
+  // From now on, the primary acknowledges a transaction only when the standby has received it.
   await onServer(primary.url, "alter system set synchronous_standby_names = '*'")
   await onServer(primary.url, 'select pg_reload_conf()')
   return { url: url.href, promote: () => onServer(url.href, 'select pg_promote()') }
 }
 
 /**
- * Takes all connections of a Postgres server, also from its clients.
- * @returns a function that gives the connections back
+ * Opens connections until a Postgres server accepts no more, and ends the connections of other clients.
+ * @returns a function that closes the opened connections
  */
 export async function fillUp(url: string): Promise<() => Promise<void>> {
   const clients: pg.Client[] = []

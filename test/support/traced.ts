@@ -1,4 +1,4 @@
-// The real program with tracing. The environment sets the collector.
+// Starts the real program with tracing. Environment variables set the address of the collector.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -76,7 +76,7 @@ ${routes}`,
   }
 }
 
-/** Returns the kinds and names of spans as an indented list. */
+/** Returns the kinds and names of the spans below `parent` as an indented list. */
 export function treeOf(spans: readonly SentSpan[], parent: string, depth = 0): string[] {
   return spans
     .filter(span => span.parentSpanId === parent)

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 
 export interface Received {
   method: string
-  /** The unchanged path and query. */
+  /** The path and query exactly as received. */
   url: string
   rawHeaders: string[]
   headers: IncomingMessage['headers']
@@ -20,7 +20,7 @@ export interface Upstream {
   close(): Promise<void>
 }
 
-/** By default the upstream responds with a 200 and the received request as JSON. */
+/** Starts the upstream. By default, it responds with a 200 and the received request as JSON. */
 export async function startUpstream(): Promise<Upstream> {
   const received: Received[] = []
   const server = createServer(async (request, response) => {

@@ -6,22 +6,22 @@ import { listen } from './upstream.ts'
 
 export interface WebSocketUpstream {
   readonly url: string
-  /** The received handshakes and plain requests. */
+  /** The handshakes and the requests without an upgrade that it has received. */
   readonly handshakes: IncomingMessage[]
   readonly requests: IncomingMessage[]
   /** The service's ends of the open connections. */
   readonly sockets: WebSocket[]
   /** The close codes of closed connections. */
   readonly closed: { code: number }[]
-  /** Called in place of accepting a handshake. */
+  /** If set, handles a handshake instead of accepting it. */
   refuse: ((socket: Duplex, request: IncomingMessage) => void) | undefined
-  /** Called in place of the echo. */
+  /** If set, handles an opened WebSocket instead of the echo. */
   onOpen: ((socket: WebSocket) => void) | undefined
   answer: RequestListener | undefined
   close(): Promise<void>
 }
 
-/** Echoes messages, and selects the subprotocol `chat` if offered. */
+/** Starts a service that echoes messages and selects the subprotocol `chat` if a client offers it. */
 export async function startWebSocketUpstream(): Promise<WebSocketUpstream> {
   const accepting = new WebSocketServer({
     noServer: true,
@@ -83,7 +83,7 @@ interface Asking {
   options?: ClientOptions
 }
 
-/** @throws Error of `ws` with the status code of a refusal */
+/** @throws Error from the package `ws` if the handshake is refused; its message contains the status code */
 export async function openWebSocket(url: string, asking: Asking = {}): Promise<WebSocketClient> {
   const { token, protocols = [], headers = {}, options } = asking
   const socket = new WebSocket(url.replace(/^http/, 'ws'), protocols, {

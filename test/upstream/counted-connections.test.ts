@@ -1,4 +1,4 @@
-// A counted use is sent to the upstream. A refused use is not counted.
+// Every counted use is sent to the upstream, and every refused use stays uncounted, even with a single connection.
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -50,7 +50,7 @@ routes:
     const { status, headers } = await call(gateway.url, 'GET', path, { token: access })
     return [status, headers.get('x-peage-error')]
   }
-  /** The upstream keeps its connection busy until the returned function is called. */
+  /** Makes the upstream hold its connection without a response. @returns a function that ends this */
   const silence = () => {
     const waiting: (() => void)[] = []
     let isSilent = true
@@ -65,7 +65,7 @@ routes:
     }
   }
 
-  it('every concurrent use gets a response if it is counted, and a refusal otherwise', async () => {
+  it('every concurrent use that is counted gets a response, and every other use gets a refusal', async () => {
     const users = await Promise.all(Array.from({ length: 12 }, () => newUser(gateway)))
     const before = (await usage()) ?? 0
     const speak = silence()
@@ -84,7 +84,7 @@ routes:
     return waiting.length === 1
   }
 
-  /** Sends a use; while it is being counted, another request takes the connection. */
+  /** Sends a request that counts as a use. While the use is being counted, another request takes the connection. */
   async function overtaken(path: string): Promise<{ answer: Promise<unknown>; speak: () => void }> {
     const user = await newUser(gateway)
     const speak = silence()
@@ -105,7 +105,7 @@ routes:
     }
   }
 
-  it('a counted use waits longer for the connection if another request took it meanwhile', async () => {
+  it('a use whose connection another request took during the count waits for the connection again', async () => {
     const { answer, speak } = await overtaken('/counted')
     setTimeout(speak, 500)
     expect(await answer).toEqual([200, null])
@@ -129,7 +129,7 @@ routes:
     client.write(requestBytes('GET', '/named', [`Authorization: Bearer ${access}`]))
     await expect.poll(isLocked).toBe(true)
     client.close()
-    // The gateway notices the close before it reads a later request.
+    // The gateway notices that the client left before it reads this request.
     await call(gateway.url, 'GET', '/unknown')
     await program.query('commit')
     const logged = () => gateway.log.map(line => JSON.parse(line)).find(({ route }) => route === 'named')

@@ -1,4 +1,4 @@
-// A service that responds and closes while an upload is still being sent: the client receives the response.
+// If a service responds and closes while an upload is still being sent, the client receives the response.
 import type { Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -6,7 +6,7 @@ import { gatewayBefore } from '../support/gateway-before.ts'
 import { startScriptedUpstream } from './scripted-upstream.ts'
 
 const uploadBytes = 5_000_000
-/** Without the fix, a failed write overtook the response in almost every second upload. */
+/** The number of uploads. Without the fix, a write error replaced the response in almost every second upload. */
 const uploads = 20
 
 describe('a service that closes while an upload is still being sent', () => {

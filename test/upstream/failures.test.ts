@@ -1,4 +1,5 @@
-// An upstream failure gets a refusal without an address. After the head of a response, the connection breaks.
+// If an upstream fails, the client receives a refusal without the upstream's address. If the response head was already
+// sent, the gateway closes the connection.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, type RawAnswer, RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -76,7 +77,7 @@ routes:
     )
   })
 
-  it('a GET is retried once when its connection closes, then gets a 502; a POST is sent once', async () => {
+  it('a GET is retried once when its upstream connection closes, then gets a 502; a POST is sent only once', async () => {
     says('', true)
     const answer = await get('/app/x')
     expectRefusal(answer, 'upstream_unreachable')
@@ -160,7 +161,7 @@ routes:
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nContent-Length: 9\r\n\r\n',
     ],
   ])(
-    '%s is passed on, refused with a 502 or broken off, and never causes an internal error',
+    '%s is passed on, cut off or refused with a 502, but never causes an internal error',
     async (_, bytes) => {
       says(bytes)
       const answer = await get('/app/x')
@@ -230,7 +231,7 @@ routes:
     expect(at.upstream.heads).toBe(2)
   })
 
-  it('waiting uses are counted one by one as they get the connection, and a refused use gives it back', async () => {
+  it('a waiting use is counted only when it gets the connection, and a refused use releases the connection', async () => {
     const { access } = await newUser(at.gateway)
     const holder = await holdConnection()
     const waiting = Promise.all(

@@ -1,4 +1,4 @@
-// An upstream that disconnects while a slow client pauses its response harms neither the gateway nor the next request.
+// A response is paused for a slow client. If the upstream then disconnects, this harms no other request.
 import { createHash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { ServerResponse } from 'node:http'
@@ -11,7 +11,7 @@ import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstrea
 const closing = 'HTTP/1.1 200 OK\r\nConnection: close\r\n'
 const piece = 'x'.repeat(50_000)
 
-describe('a response that a slow client holds back', () => {
+describe('a response that is paused for a slow client', () => {
   let upstream: ScriptedUpstream
   let gateway: TestGateway
   /** The gateway's side of the last request. */
@@ -84,14 +84,14 @@ routes:
     reader.socket.resume()
     const answer = await reader.answer()
     expect(answer?.complete).toBe(becomes === 'whole')
-    // A response that counts as complete has all of its bytes.
+    // If the response looks complete, the client must have received all bytes.
     if (becomes === 'whole') expect(answer?.body.length).toBe(sent)
     reader.close()
     upstream.script = socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
     expect((await ask(gateway.url, requestBytes('GET', '/app')))?.body.toString()).toBe('ok')
   })
 
-  it('stays held back when an earlier WebSocket of the same upstream ends', async () => {
+  it('stays paused when an earlier WebSocket of the same upstream ends', async () => {
     const key = 'dGhlIHNhbXBsZSBub25jZQ=='
     const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
     let tunnel: Socket | undefined

@@ -1,4 +1,4 @@
-// Unusual framing of responses: interim responses, trailers, transfer codings (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
+// Responses with interim responses, trailers or transfer codings (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, RawConnection, requestBytes, value } from '../security/raw-client.ts'
@@ -23,7 +23,7 @@ routes:
   - { name: brief, path: /brief, upstream: app, auth: none, timeout: 400ms }
 `,
   )
-  // Each test starts with an open connection. A second connection shows that the first was closed.
+  // Each test starts with an open connection. If the upstream accepts another connection, the first one was closed.
   beforeEach(async () => {
     says(ok)
     expect((await send())?.status).toBe(200)
@@ -34,7 +34,7 @@ routes:
   const says = (bytes: string) => {
     at.upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
   }
-  /** Not idempotent, so it is never retried. */
+  /** Sends a POST, which is never retried because it is not idempotent. */
   const send = () => ask(at.gateway.url, requestBytes('POST', '/app/x', ['Content-Length: 0']))
   const next = async () => {
     says(ok)
@@ -45,7 +45,7 @@ routes:
     ['one', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['several', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(3)],
     ['one with fields', 'HTTP/1.1 100 Continue\r\nLink: </a>\r\nX-A: 1\r\n\r\n'],
-    // An interim response of HTTP/1.0 closes the connection.
+    // The interim response of HTTP/1.0 closes the connection, so the upstream accepts one more.
     ['one before another interim response', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 100 Continue\r\n\r\n', 1],
   ])(
     'an unrequested 100 is skipped, and the next request gets its response: %s',
@@ -58,7 +58,7 @@ routes:
     },
   )
 
-  it('a 100 does not keep the Early Hints after it from the client', async () => {
+  it('Early Hints reach the client even after an unrequested 100', async () => {
     says(
       `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nConnection: close\r\nLink: </a>\r\n\r\n${ok}`,
     )
@@ -70,14 +70,14 @@ routes:
     expect(answers[0]?.fields).toEqual([['link', '</a>']])
   })
 
-  it('a connection that ends after a 100 becomes a 502, and the request is not sent again', async () => {
+  it('a connection that ends after a 100 causes a 502, and the request is not sent again', async () => {
     at.upstream.script = socket => socket.end('HTTP/1.1 100 Continue\r\n\r\n')
     expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
     expect(at.upstream.heads).toBe(1)
     expect(await next()).toBe('ok')
   })
 
-  it('a 100 and nothing else becomes a 504 after the response timeout', async () => {
+  it('a 100 without a final response causes a 504 after the response timeout', async () => {
     says('HTTP/1.1 100 Continue\r\n\r\n')
     expectRefusal(await send(), 'upstream_timeout')
     expect(at.upstream.heads).toBe(1)
@@ -88,25 +88,28 @@ routes:
     ['GET', 102],
     ['GET', 103],
     ['POST', 102],
-  ])('a %s that only gets %i responses becomes a 504 after the response timeout', async (method, status) => {
-    let ticks: NodeJS.Timeout | undefined
-    at.upstream.script = socket => {
-      ticks = setInterval(() => socket.write(`HTTP/1.1 ${status} Still Here\r\n\r\n`), 100)
-      socket.on('close', () => clearInterval(ticks))
-    }
-    const started = performance.now()
-    const connection = new RawConnection(at.gateway.url)
-    connection.write(requestBytes(method, '/brief', [], method === 'POST' ? 'the end\r\n\r\n' : ''))
-    let answer = await connection.answer()
-    while (answer?.status === status) answer = await connection.answer()
-    connection.close()
-    clearInterval(ticks)
-    expectRefusal(answer, 'upstream_timeout')
-    expect(performance.now() - started).toBeLessThan(method === 'POST' ? 1_300 : 900)
-    expect(await next()).toBe('ok')
-  })
+  ])(
+    'a %s whose upstream sends only %i responses gets a 504 after the response timeout',
+    async (method, status) => {
+      let ticks: NodeJS.Timeout | undefined
+      at.upstream.script = socket => {
+        ticks = setInterval(() => socket.write(`HTTP/1.1 ${status} Still Here\r\n\r\n`), 100)
+        socket.on('close', () => clearInterval(ticks))
+      }
+      const started = performance.now()
+      const connection = new RawConnection(at.gateway.url)
+      connection.write(requestBytes(method, '/brief', [], method === 'POST' ? 'the end\r\n\r\n' : ''))
+      let answer = await connection.answer()
+      while (answer?.status === status) answer = await connection.answer()
+      connection.close()
+      clearInterval(ticks)
+      expectRefusal(answer, 'upstream_timeout')
+      expect(performance.now() - started).toBeLessThan(method === 'POST' ? 1_300 : 900)
+      expect(await next()).toBe('ok')
+    },
+  )
 
-  it('a slow client misses interim responses but never the final response', async () => {
+  it('a slow client may miss interim responses but never the final response', async () => {
     const hint = `HTTP/1.1 103 Early Hints\r\nLink: </${'a'.repeat(8_000)}>\r\n\r\n`
     const taken = new Promise<void>(resolve => {
       at.upstream.script = socket => socket.write(hint.repeat(3_000) + ok, () => resolve())
@@ -152,7 +155,7 @@ routes:
     ['Keep-Alive', 'Keep-Alive: timeout=0, max=0'],
     ['Transfer-Encoding', 'Transfer-Encoding: gzip'],
     ['an upgrade', 'Connection: upgrade\r\nUpgrade: h2c'],
-  ])('the trailer %s is ignored: the next request uses the same connection', async (_, lines) => {
+  ])('the trailer %s is ignored, and the next request uses the same connection', async (_, lines) => {
     for (let round = 0; round < 3; round += 1) {
       says(trailed(lines, 'X-A: kept'))
       const answer = await send()
@@ -186,14 +189,17 @@ routes:
     [['Transfer-Encoding:']],
     [['Transfer-Encoding: chunked', 'Content-Length: 2']],
     [['Content-Length: 2', 'Transfer-Encoding: gzip, chunked']],
-  ])('%j becomes a 502, its request is sent once, and its connection is not used again', async lines => {
-    says(coded(...lines))
-    expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
-    expect(at.upstream.heads).toBe(1)
-    expect(await next()).toBe('ok')
-    expect(at.upstream.connections).toBe(1)
-    expect(at.gateway.log.filter(line => line.includes('"decision":"internal"'))).toEqual([])
-  })
+  ])(
+    'a response with %j causes a 502; its request is sent only once, and its connection is not used again',
+    async lines => {
+      says(coded(...lines))
+      expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
+      expect(at.upstream.heads).toBe(1)
+      expect(await next()).toBe('ok')
+      expect(at.upstream.connections).toBe(1)
+      expect(at.gateway.log.filter(line => line.includes('"decision":"internal"'))).toEqual([])
+    },
+  )
 
   it.each(['chunked', 'Chunked', 'CHUNKED', ' chunked  '])(
     'a response with Transfer-Encoding: %j is relayed',

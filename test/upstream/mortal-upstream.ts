@@ -1,4 +1,4 @@
-// An upstream that can be killed, with requests in flight, and revived at the same address.
+// An upstream that a test kills, even with requests in flight, and later revives at the same address.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -10,7 +10,7 @@ export interface MortalUpstream {
   /** Requests received, except health checks. */
   readonly received: IncomingMessage[]
   checks: number
-  /** The most requests in flight at once. */
+  /** The highest number of requests in flight at the same time. */
   most: number
   /** Handles requests; by default it responds with the name. */
   answer: RequestListener
@@ -18,7 +18,7 @@ export interface MortalUpstream {
   revive(): Promise<void>
 }
 
-/** Responds with its name; `/health` is counted separately. @param tls its certificate, for https */
+/** Starts an upstream that responds with its name. It counts `/health` separately. @param tls certificate for https */
 export async function startMortal(name: string, tls?: ServerOptions): Promise<MortalUpstream> {
   let server: Server
   let port = 0

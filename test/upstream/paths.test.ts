@@ -1,4 +1,4 @@
-// The path for the upstream has the client's bytes, except for what the route strips or rewrites.
+// The upstream receives the bytes of the client's path, except for a prefix that the route strips or rewrites.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, requestBytes, value } from '../security/raw-client.ts'
@@ -28,7 +28,7 @@ routes:
   const send = (method: string, target: string, lines: string[] = []) =>
     ask(at.gateway.url, requestBytes(method, target, lines), method)
 
-  /** The request target that the upstream received, once the request is logged. */
+  /** Sends a request, waits for its log line, and returns the request target that the upstream received. */
   async function sent(target: string, lines: string[] = [], method = 'GET') {
     at.upstream.received.length = 0
     const answer = await send(method, target, lines)

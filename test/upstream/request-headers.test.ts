@@ -1,4 +1,4 @@
-// The upstream receives the client's headers unchanged, except for headers of the gateway and of one hop.
+// The upstream receives the client's headers unchanged, except hop-by-hop headers and headers that the gateway sets.
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { newUser, type TestUser } from '../support/client.ts'
@@ -53,7 +53,7 @@ routes:
     at.upstream.received.length = 0
   })
 
-  /** The headers that the upstream received of a request with these lines: names in their case, values in order. */
+  /** Sends header lines and returns the headers that the upstream received, in their order and case. */
   async function received(lines: string[], path = '/public/x', method = 'GET'): Promise<[string, string][]> {
     const answer = await ask(at.gateway.url, requestBytes(method, path, lines), method)
     expect(answer?.status).toBe(200)

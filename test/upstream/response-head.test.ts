@@ -1,4 +1,4 @@
-// Which headers of a response are relayed, and that their names and values keep their bytes.
+// The gateway relays the headers of a response byte for byte, except those that only a hop or the gateway may set.
 import { describe, expect, it } from 'vitest'
 import { relayHeaders } from '../../src/upstream/response-head.ts'
 

@@ -14,7 +14,7 @@ routes:
 `,
   )
 
-  /** The response to a request when the upstream sends these bytes. */
+  /** Makes the upstream send these bytes, and returns the response that the client receives. */
   async function answerTo(bytes: string, method = 'GET', lines: string[] = []): Promise<RawAnswer> {
     at.upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
     const answer = await ask(at.gateway.url, requestBytes(method, '/public/x', lines), method)

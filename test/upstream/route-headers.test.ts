@@ -1,4 +1,4 @@
-// Headers that a route sets and removes, and the signed identity assertion.
+// A route can set and remove headers, and can send a signed identity assertion to its upstream.
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes, value } from '../security/raw-client.ts'
@@ -33,7 +33,7 @@ beforeEach(() => {
   at.upstream.answer = undefined
 })
 
-/** The headers that the upstream received of a request with these lines: names in their case, values in order. */
+/** Sends header lines and returns the headers that the upstream received, in their order and case. */
 async function received(path: string, lines: string[] = []): Promise<[string, string][]> {
   const answer = await ask(at.gateway.url, requestBytes('GET', path, lines), 'GET')
   expect(answer?.status).toBe(200)
@@ -43,7 +43,7 @@ async function received(path: string, lines: string[] = []): Promise<[string, st
 const of = (fields: [string, string][], name: RegExp) => fields.filter(([other]) => name.test(other))
 
 describe('a request', () => {
-  it('has each header that its route sets once, in place of the client’s header and its aliases', async () => {
+  it('has exactly one copy of each header that its route sets; the client’s header and its aliases are removed', async () => {
     const fields = await received('/changed/x', [
       'X-Internal: forged',
       'x_internal: forged',
@@ -65,7 +65,7 @@ describe('a request', () => {
     expect(of(fields, /x-kept|x-forwarded-proto/i)).toHaveLength(2)
   })
 
-  it('has the Host that its route sets, once', async () => {
+  it('has exactly one Host header if its route sets Host', async () => {
     expect(of(await received('/changed/x', ['Host: gw.test']), /host$/i)).toEqual([
       ['host', 'app.internal:81'],
     ])
@@ -84,7 +84,7 @@ describe('a request', () => {
 })
 
 describe('a response', () => {
-  it('has each header that its route sets once, and none that its route removes', async () => {
+  it('has exactly one copy of each header that its route sets, and no header that its route removes', async () => {
     at.upstream.answer = (_, response) => {
       response.writeHead(503, [
         ...['X-Frame-Options', 'SAMEORIGIN', 'x-frame-options', 'ALLOW', 'Server', 'secret/1.0'],
@@ -131,7 +131,7 @@ describe('an identity assertion', () => {
   const assertionsOf = (fields: [string, string][]) =>
     of(fields, /peage.?assertion/i).map(([, token]) => token)
 
-  it('names the user for one upstream, lasts at most a minute, and verifies with the public keys', async () => {
+  it('names the user for one upstream, is valid for at most a minute, and verifies with the public keys', async () => {
     const [token = '', ...more] = assertionsOf(await received('/asserted/x', bearer()))
     expect(more).toEqual([])
     const keys = createLocalJWKSet(

@@ -1,11 +1,11 @@
-// An upstream that responds with exactly the bytes of its script: badly framed, cut off, or none.
+// An upstream that responds with exactly the bytes of its script, for example badly framed or cut off.
 import { createServer, type Socket } from 'node:net'
 
 export interface ScriptedUpstream {
   readonly url: string
-  /** How many request heads it has read. */
+  /** The number of request heads that it has received. */
   heads: number
-  /** How many connections it has accepted. */
+  /** The number of connections that it has accepted. */
   connections: number
   /** Called when a request head has arrived. */
   script: (socket: Socket, head: string) => void

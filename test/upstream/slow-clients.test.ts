@@ -1,4 +1,4 @@
-// A slow client never holds so many connections to a service that others are refused.
+// A slow client never holds so many connections to a service that requests of other clients are refused.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { RawConnection, requestBytes, value } from '../security/raw-client.ts'
@@ -6,7 +6,7 @@ import { newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type MortalUpstream, startMortal } from './mortal-upstream.ts'
 
-/** The machine may be busy. */
+/** A long limit, because the machine may be busy. */
 const patiently = { timeout: 25_000 }
 
 const large = 'Content-Length: 1000000'
@@ -33,7 +33,7 @@ routes:
   - { name: pair, path: /pair/*, upstream: pair, auth: none }
 `)
   })
-  /** Restores the default responses. A download never ends. */
+  /** Restores the default responses: the name of the service, or a download that never ends. */
   function answerAsUsual(): void {
     for (const one of [service, other]) {
       one.answer = (request, response) => {
@@ -50,7 +50,7 @@ routes:
   afterEach(async () => {
     answerAsUsual()
     for (const connection of open.splice(0)) connection.close()
-    // The client's connections are no longer counted once they are free.
+    // The next test must wait until the connections of the slow client are free and no longer counted.
     for (const path of ['/app/x', '/few/x']) {
       await expect.poll(async () => (await get(path, { from: slow }))?.status, patiently).toBe(200)
     }
@@ -79,7 +79,7 @@ routes:
   ): RawConnection {
     const connection = new RawConnection(gateway.url, from)
     open.push(connection)
-    // A paused socket stands for a client that reads very slowly.
+    // A paused socket acts like a client that reads very slowly.
     if (path.endsWith('/download')) connection.socket.pause()
     connection.write(requestBytes(method, path, [...credentialOf(token), ...lines], body))
     return connection
@@ -101,7 +101,7 @@ routes:
         ),
     ],
     ['downloads to one address', () => begin('GET', '/app/download', { from: slow })],
-  ])('140 slow %s leave connections to others', async (_, make) => {
+  ])('140 slow %s leave connections for other clients', async (_, make) => {
     many(140, make)
     await expect.poll(refused, patiently).toBe(108)
     expect(service.received).toHaveLength(32)
@@ -111,7 +111,7 @@ routes:
     expectRefusal(await get('/app/x', { from: slow }), 'rate_limited')
   })
 
-  it('140 slow requests of one user from many addresses leave connections to others', async () => {
+  it('140 slow requests of one user from many addresses leave connections for other users', async () => {
     const [user, honest] = [await newUser(gateway), await newUser(gateway)]
     let host = 2
     many(140, () => {
@@ -124,7 +124,7 @@ routes:
     expect((await get('/app/x'))?.status).toBe(200)
   })
 
-  it('the refusal of one request too many contains the limit and the time to retry', async () => {
+  it('the refusal of a request above the limit contains the limit and the time to retry', async () => {
     many(3, () => begin('GET', '/few/download', { from: slow }))
     await expect.poll(() => service.received.length, patiently).toBe(3)
     const answer = await get('/few/x', { from: slow })
@@ -137,7 +137,7 @@ routes:
     ])
   })
 
-  it('requests that wait for a connection count until they are refused', async () => {
+  it('requests that wait for a connection count towards the limit of their client until they are refused', async () => {
     for (const host of [3, 4, 5]) many(3, () => begin('GET', '/few/download', { from: `127.0.0.${host}` }))
     await expect.poll(() => service.received.length, patiently).toBe(8)
     const answers = await Promise.all(
@@ -146,7 +146,7 @@ routes:
     expect(answers.map(answer => answer?.status).sort()).toEqual([429, 429, 503, 503, 503])
   })
 
-  it('a request waits instead of being refused if the limit per client equals all connections', async () => {
+  it('a request waits for a connection, and is not refused, if the limit per client equals the number of connections', async () => {
     many(2, () => begin('GET', '/all/download', { from: slow }))
     await expect.poll(() => service.received.length, patiently).toBe(2)
     expectRefusal(await get('/all/x', { from: slow }), 'upstream_unavailable')
@@ -158,7 +158,7 @@ routes:
     expect([service.received.length, other.received.length]).toEqual([3, 3])
   })
 
-  it('concurrent requests that are refused spend no use', async () => {
+  it('concurrent requests that are refused are not counted as uses', async () => {
     const user = await newUser(gateway)
     const { access: token, id } = user
     const used = async () => {
@@ -185,7 +185,7 @@ routes:
     expectRefusal(await begin('POST', '/few/x', { from: slow }, lines).answer(), 'rate_limited')
   })
 
-  it('an open WebSocket does not count, because it takes none of the connections', async () => {
+  it('an open WebSocket does not count towards the limit, because it occupies no connection of the pool', async () => {
     const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
     const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
     const accept =
@@ -219,7 +219,7 @@ routes:
       expect(service.received).toHaveLength(1)
     })
 
-    it('in chunks is sent on as it arrives if it does not end within a second', async () => {
+    it('in chunks is forwarded while it arrives if it does not end within a second', async () => {
       service.answer = (request, response) => {
         response.writeHead(200)
         request.on('data', chunk => response.write(`echo ${chunk}`)).on('end', () => response.end())

@@ -9,7 +9,7 @@ import { alone } from '../support/setups.ts'
 
 const mebibyte = 1024 * 1024
 
-/** A stream of `bytes` deterministic pseudo-random bytes, generated on demand. */
+/** Returns a stream of `bytes` pseudo-random bytes, which are the same in each run and generated on demand. */
 function noise(bytes: number): Readable {
   const block = createHash('sha512').update('noise').digest()
   const chunk = Buffer.alloc(65_536, block)
@@ -62,7 +62,7 @@ describe('streaming', () => {
     expect(response.headers['content-length']).toBe(headers['content-length'])
   })
 
-  it('a slow reader holds the upstream back: the response is not buffered in memory', async () => {
+  it('a slow reader slows the upstream down, and the response is not buffered in memory', async () => {
     let written = 0
     at.upstream.answer = (_, response) => {
       const source = noise(256 * mebibyte)
@@ -72,14 +72,14 @@ describe('streaming', () => {
     const response = await send('/public/x', undefined, {}, 'GET')
     response.pause()
     const settled = await stable(() => written)
-    // Socket buffers on the way take a few MiB; the gateway buffers none of it.
+    // The bytes that were sent are in socket buffers, which hold a few MiB. The gateway itself buffers none.
     expect(settled).toBeLessThan(48 * mebibyte)
     let received = 0
     for await (const chunk of response) received += (chunk as Buffer).length
     expect(received).toBe(256 * mebibyte)
   })
 
-  it('a slow upstream holds the client back: the request body is not buffered in memory', async () => {
+  it('a slow upstream slows the client down, and the request body is not buffered in memory', async () => {
     let release: () => void = () => {}
     at.upstream.answer = (request, response) => {
       release = () => {
@@ -98,7 +98,7 @@ describe('streaming', () => {
     expect(await text(response)).toBe(String(256 * mebibyte))
   })
 
-  it('both directions flow at once: each chunk comes back before the next is sent', async () => {
+  it('request and response flow at the same time: each chunk comes back before the client sends the next one', async () => {
     at.upstream.answer = (request, response) => {
       response.writeHead(200)
       request.on('data', (chunk: Buffer) => response.write(`echo ${chunk}`))
@@ -132,7 +132,7 @@ describe('streaming', () => {
   })
 
   it.each([{ 'content-type': 'text/event-stream' }, { 'content-length': '3' }])(
-    'the head of a response does not wait for its body: %o',
+    'the head of a response arrives before its body: %o',
     async fields => {
       let finish: () => void = () => {}
       at.upstream.answer = (_, response) => {
@@ -245,7 +245,7 @@ async function text(stream: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** Returns the value when it has not changed for 250 ms. */
+/** Waits until the value has not changed for 250 ms, and returns it. */
 async function stable(read: () => number): Promise<number> {
   for (let last = -1, quiet = 0; quiet < 5; ) {
     await new Promise(resolve => setTimeout(resolve, 50))

@@ -15,7 +15,7 @@ describe('https targets', () => {
   beforeAll(async () => {
     named = await startMortal('named', { cert: courses.cert, key: courses.key })
     numbered = await startMortal('numbered', { cert: first.cert, key: first.key })
-    // Self-signed: each certificate is its own authority.
+    // The certificates are self-signed, so each one is its own authority.
     const [byName, byAddress] = [courses.files.cert, first.files.cert]
     gateway = await startGateway(`upstreams:
   named: { targets: ['${named.url}'], tls: { ca: '${byName}', server_name: courses.internal } }
@@ -41,7 +41,7 @@ ${['named', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
     for (let i = 0; i < 3; i++) expect((await get('/named'))?.body.toString()).toBe('named')
     const [request] = named.received
     expect((request?.socket as TLSSocket | undefined)?.servername).toBe('courses.internal')
-    // `server_name` is for the handshake; Host is the target's own.
+    // `server_name` changes only the name in the handshake. The Host header still names the target.
     expect(request?.headers.host).toBe(new URL(named.url).host)
     // One connection shows that the server name does not change between requests.
     expect(new Set(named.received.map(({ socket }) => socket)).size).toBe(1)
@@ -58,7 +58,7 @@ ${['named', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
     ['with an authority that Node does not trust', '/unknown'],
   ])('%s receive no request, and the client gets a 502', async (_, path) => {
     const before = named.received.length
-    // A failed attempt does not use up the only connection.
+    // Several attempts show that a failed attempt does not use up the only connection.
     for (let i = 0; i < 3; i++) expectRefusal(await get(path), 'upstream_unreachable')
     expect(named.received.length).toBe(before)
   })

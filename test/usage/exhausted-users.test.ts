@@ -1,4 +1,5 @@
-// Users without remaining uses are cached only after a read, for one day, and until their record changes.
+// A user without remaining uses is cached after a read of the record. The entry is valid for that day, until the record
+// changes.
 import { describe, expect, it } from 'vitest'
 import { createExhaustedUsers } from '../../src/usage/exhausted-users.ts'
 import { handFeed } from '../support/hand-feed.ts'
@@ -46,7 +47,7 @@ describe('a user without remaining uses', () => {
     expect(spent.has(1, day)).toBe(true)
   })
 
-  it('is neither found nor cached while the feed is not trusted', () => {
+  it('is neither found in the cache nor added to it while the feed is not fresh', () => {
     const { feed, spent } = stage()
     spent.beginRead()(1, day)
     feed.trust(false)
@@ -56,7 +57,7 @@ describe('a user without remaining uses', () => {
     expect([spent.has(1, day), spent.has(2, day)]).toEqual([false, false])
   })
 
-  it('is evicted if the cache is full and the entry is the oldest', () => {
+  it('is evicted if the cache is full and no entry is older', () => {
     const { spent } = stage(2)
     for (const user of [1, 2, 3]) spent.beginRead()(user, day)
     expect([1, 2, 3].map(user => spent.has(user, day))).toEqual([false, true, true])

@@ -1,4 +1,4 @@
-// The UTC day, and the time left in it.
+// The date of the UTC day, and the time until the day ends.
 import { describe, expect, it } from 'vitest'
 import { dayAfterEndSeconds, nextMidnight, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
 
@@ -25,7 +25,7 @@ describe('the UTC day', () => {
     }
   })
 
-  it('and the following day are over two days after its start', () => {
+  it('starts two days before the end of the following day', () => {
     expect(dayAfterEndSeconds('2024-02-28')).toBe(at('2024-03-01T00:00:00Z') / 1000)
   })
 })

@@ -1,4 +1,4 @@
-// Changes of users are recorded once each, in the transaction and in the order of the changes.
+// Every change of a user is recorded exactly once, in the same transaction and in the order of the changes.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -51,7 +51,7 @@ describeOverSetups('the recorded changes of users', ({ openDatabase: open }) => 
     expect(changes).toHaveLength(1)
   })
 
-  it('a changed password and a deletion are recorded, the deletion with the deleted user', async () => {
+  it('a changed password and a deletion are recorded; the record of a deletion contains the deleted user', async () => {
     const { users, changes, id, types } = await openUser()
     changes.length = 0
     await users.setPassword(id, 'another hash')
@@ -67,7 +67,7 @@ describeOverSetups('the recorded changes of users', ({ openDatabase: open }) => 
     expect(types()).toHaveLength(2)
   })
 
-  it('a change that cannot be recorded is not made', async () => {
+  it('a change is rolled back if it cannot be recorded', async () => {
     const { id, email } = await openUser()
     const failing = createUserStore(database, async () => {
       throw new Error('not recorded')

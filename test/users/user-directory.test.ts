@@ -1,4 +1,4 @@
-// Pages of users are complete, ordered, and read with an index.
+// The pages of users are complete and ordered, and the database reads them with an index.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -59,7 +59,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     },
   )
 
-  it('returns the user of an ID once, among the emails that start with the ID', async () => {
+  it('returns the users whose email starts with a number, and the user with this ID exactly once', async () => {
     const id = ids.get('z@example.com') ?? 0
     expect(await all({ prefix: '12', id }, 1)).toEqual(['123@example.com', '12@example.com', 'z@example.com'])
     expect(await all({ prefix: '12', id: ids.get('12@example.com') }, 50)).toHaveLength(2)

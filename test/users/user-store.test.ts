@@ -45,7 +45,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await subscribedPlan(id)).toBe('free')
   })
 
-  it('an email is unique, also among inactive users, and a second attempt stores nothing', async () => {
+  it('an email is unique, even among inactive users, and a second user with this email is not stored', async () => {
     const { id, email } = await create()
     expect(await users.create(email, 'another hash')).toEqual({ outcome: 'email_in_use' })
     await users.update(id, { is_active: 0 })
@@ -116,7 +116,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
   })
 
   describe('the sessions of a user', () => {
-    it('end with a new password, but the sessions of another user do not', async () => {
+    it('end when the user gets a new password, but the sessions of other users stay', async () => {
       const room = await openRoom(database)
       const id = await room.register('sessions1@example.com')
       await room.register('sessions2@example.com')

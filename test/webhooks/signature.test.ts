@@ -1,4 +1,4 @@
-// Signatures are verified with the Standard Webhooks library, like receivers do.
+// Verifies signatures with the Standard Webhooks library, as receivers do.
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
@@ -28,7 +28,7 @@ describe('a signature', () => {
     )
   })
 
-  it('is accepted by receivers, whatever the body', () => {
+  it('is accepted by receivers for any body', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 24, maxLength: 24 }), fc.uuid(), fc.json(), (key, id, body) => {
         const secret = generateSecret(() => Buffer.from(key))

@@ -1,4 +1,4 @@
-// Stored webhook secrets, with and without auth.key_secret.
+// Webhook secrets are stored encrypted with auth.key_secret, or unencrypted without it.
 import { describe, expect, it } from 'vitest'
 import { createSealer } from '../../src/identity/sealer.ts'
 import { createWebhookSecrets } from '../../src/webhooks/webhook-secret.ts'

@@ -1,4 +1,4 @@
-// Only one process at a time uses a data folder, however the previous process ended.
+// Only one process at a time uses a data folder, even if the previous process was killed.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -83,14 +83,14 @@ describe('the lock of a data folder', () => {
     expect(readdirSync(dir)).toEqual([])
   })
 
-  it('fails after the time for a takeover if the lock file is a broken link', async () => {
+  it('cannot be acquired if the lock file is a broken link; the attempt ends with an error', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'peage-lock-'))
     symlinkSync('/nowhere/lock', join(dir, 'peage.lock'))
     await expect(lockDataDir(dir)).rejects.toMatchObject({ code: 'EEXIST' })
     rmSync(dir, { recursive: true })
   })
 
-  it('takes over from a process that was killed', async () => {
+  it('is taken over from a process that was killed', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     await holder.kill()
@@ -98,7 +98,7 @@ describe('the lock of a data folder', () => {
     expect(readdirSync(dir)).toEqual(['peage.lock'])
   })
 
-  it('takes over if the process ID now belongs to another process', async () => {
+  it('is taken over if its process ID now belongs to another process', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     const owner = JSON.parse(readFileSync(lockFile(), 'utf8'))
@@ -107,13 +107,13 @@ describe('the lock of a data folder', () => {
     await (await lockDataDir(dir)).release()
   })
 
-  it('holds if the file contains only the ID of a running process', async () => {
+  it('is respected if its file contains only the ID of a running process', async () => {
     writeFileSync(lockFile(), JSON.stringify({ pid: process.pid }))
     await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
   })
 
   it.each(['', '{', 'null', '{"pid":"1"}', '{"pid":0}'])(
-    'takes over a file without a process ID (%j) after the time to write it',
+    'is taken over if its file is old and contains no process ID (%j)',
     async content => {
       writeFileSync(lockFile(), content)
       utimesSync(lockFile(), new Date(0), new Date(0))
@@ -121,7 +121,7 @@ describe('the lock of a data folder', () => {
     },
   )
 
-  it('takes over from a process that was killed during a takeover', async () => {
+  it('is taken over from a process that was killed during its own takeover', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     const dead = readFileSync(lockFile(), 'utf8')
@@ -150,7 +150,7 @@ describe('the lock of a data folder', () => {
     },
   )
 
-  it('goes to exactly one of many attempts of one process at a stale lock', async () => {
+  it('goes to exactly one of many attempts of one process to take over a stale lock', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     const dead = readFileSync(lockFile(), 'utf8')

@@ -4,7 +4,7 @@ import { DataDirLocked, lockDataDir } from '../../../src/storage/pglite/data-dir
 
 const [dir = '', when = ''] = process.argv.slice(2)
 
-// Racing processes start first and then wait for their input, so that they lock at the same moment.
+// In a race, all processes start first. A line of input then makes them lock at the same moment.
 if (when === 'on-line') {
   process.stdout.write('ready\n')
   await once(process.stdin, 'data')

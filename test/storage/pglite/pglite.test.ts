@@ -1,4 +1,4 @@
-// The embedded database in a folder is private, used by one process, and intact after a kill at any moment.
+// The folder of an embedded database is private, used by one process, and intact after a kill at any moment.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -71,7 +71,7 @@ describe('the embedded database', () => {
     }
   })
 
-  it('opens with all of its rows after a restore without its empty folders', async () => {
+  it('opens with all of its rows after a restore that left out empty folders', async () => {
     const database = await openEmbedded({ dir })
     await database.query('insert into rows values (1000)')
     await database.close()

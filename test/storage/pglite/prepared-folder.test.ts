@@ -1,5 +1,5 @@
-// The build prepares a data folder equal to the result of `initdb` and the migrations. It is unpacked completely or not
-// at all, and only with the PGlite and the migrations of the build.
+// The build prepares a data folder that equals the result of `initdb` and the migrations. The gateway unpacks it
+// completely or not at all, and only if PGlite and the migrations are the same as in the build.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { openEmbedded } from '../../support/open-embedded.ts'
 
 const PREPARED = new URL('../../../dist/storage/pglite/prepared-database', import.meta.url)
 
-/** A first start with the compiled module of the program. */
+/** A program that opens a new data folder with the compiled storage module, like a first start. */
 const OPEN = `
   import { openFolder } from '${new URL('../../../build/composition/open-folder.js', import.meta.url)}'
   await openFolder(process.argv[1])

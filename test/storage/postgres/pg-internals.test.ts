@@ -1,4 +1,4 @@
-// Each test fails if a private part of pg changes. postgres-pool.test.ts tests the limit of the pool.
+// Péage depends on private parts of pg. This test fails if one of them changes. See also postgres-pool.test.ts.
 import { Client } from 'pg'
 import { expect, it } from 'vitest'
 import { withTimeout } from '../../../src/storage/postgres/pg-internals.ts'

@@ -1,4 +1,4 @@
-// The effect of a lost listening connection, with or without an error, and its reconnection.
+// What happens when the listening connection is lost, with or without an error, and how it reconnects.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -31,7 +31,7 @@ async function fail(error: unknown, tookMs = 0): Promise<void> {
 const succeed = () => state.observe(Promise.resolve())
 
 describe('Postgres', () => {
-  it('is down when the connection has failed for a second, with the reason of the driver', async () => {
+  it('is down when the connection has failed for a second, and the report contains the reason of the driver', async () => {
     await fail(refused)
     nowMs += 999
     await fail(refused)

@@ -1,4 +1,4 @@
-// Connections opened ahead of the requests, and what prevents them.
+// The pool opens connections before the first request, unless a limit or the server prevents it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest'
@@ -46,7 +46,7 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     expect(database.poolState()).toEqual({ total: 5, idle: 5, waiting: 0, max: 5 })
   })
 
-  it('leave a quarter of max_connections to others', async () => {
+  it('leave a quarter of max_connections to other clients', async () => {
     const database = open(20)
     const reason = 'three quarters of max_connections are in use'
     const opening = await database.warmUp()
@@ -80,7 +80,7 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     expect(await opening).toEqual({ open: 4, reason: undefined })
   })
 
-  it('end with a reason if the server hangs or is down', async () => {
+  it('are given up with a reason if the server hangs or is down', async () => {
     const database = open(20)
     server.pause()
     const begun = performance.now()

@@ -1,4 +1,5 @@
-// If Postgres is down, stopped or slow or cuts connections, a StorageError follows within 2 s, and the pool recovers.
+// If Postgres is down, paused or slow, or cuts connections, queries fail with a StorageError within 2 s. The pool then
+// recovers.
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Server as TcpServer } from 'node:net'
@@ -55,7 +56,7 @@ describeWithServices('a Postgres connection', () => {
     expect(after).toBeLessThan(2_000)
   })
 
-  it('only causes an error if the server ends it as soon as it is ready', async () => {
+  it('causes an error, not a crash, if the server ends it as soon as it is ready', async () => {
     const { hostname, port } = new URL(url)
     const readyForQuery = Buffer.from('Z\0\0\0\x05I', 'latin1')
     const fields = 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'
@@ -78,7 +79,7 @@ describeWithServices('a Postgres connection', () => {
     relay.close()
   })
 
-  it('prepares a statement once, and runs it unprepared if a pooler mixes connections up', async () => {
+  it('prepares a statement once; if a pooler mixes connections up, it runs the statement unprepared', async () => {
     const database = open(url, 1)
     const statement = prepared('select $1::int as n')
     const names = () => database.query('select name from pg_prepared_statements')
@@ -224,7 +225,7 @@ describeWithPostgresBinary('a Postgres server', () => {
     await database.query('create table promoted (id int)')
   })
 
-  it('is written to as soon as it is no longer read-only', async () => {
+  it('is used for writes as soon as it is no longer read-only', async () => {
     const set = async (value: 'on' | 'off') => {
       const operator = new Client({ connectionString: server.url })
       await operator.connect()

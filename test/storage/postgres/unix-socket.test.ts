@@ -1,4 +1,4 @@
-// A Postgres server at a Unix socket is reached with the same addresses as libpq accepts.
+// The gateway reaches a Postgres server at a Unix socket with every form of address that libpq accepts.
 import { chmodSync } from 'node:fs'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { parsePostgres } from '../../../src/config/formats/store-addresses.ts'

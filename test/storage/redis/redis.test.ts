@@ -1,4 +1,4 @@
-// Redis as a single server, Sentinel or Cluster responds fast or fails, and its client reconnects.
+// A script on Redis (single server, Sentinel or Cluster) gets a fast response or fails fast. The client reconnects.
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { Redis } from 'ioredis'
@@ -61,7 +61,7 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  it('runs concurrent scripts together with separate results, even after the server forgets them', async () => {
+  it('runs concurrent scripts in one batch with separate results, even after the server forgets them', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)
@@ -91,7 +91,7 @@ describeWithRedisBinary('Redis', () => {
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: () => heard.push('down') })
     const started = performance.now()
     await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
-    // A wait would take 150 ms.
+    // If the scripts waited for a response, this would take 150 ms.
     expect(performance.now() - started).toBeLessThan(140)
     expect(await keyValue.ping()).toBe(false)
     await keyValue.whenUp(100)
@@ -102,7 +102,7 @@ describeWithRedisBinary('Redis', () => {
     expect(heard).toEqual(['down', 'up'])
   })
 
-  it('is waited for 150 ms when it hangs, then scripts fail at once until it responds again', async () => {
+  it('that hangs delays the first scripts by 150 ms; later scripts fail at once until it responds again', async () => {
     const heard: string[] = []
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: why => heard.push(why) })
     await isUp(keyValue)
@@ -118,7 +118,7 @@ describeWithRedisBinary('Redis', () => {
     const later: unknown[] = []
     for (let turn = 0; turn < 20; turn += 1) {
       const refused = keyValue.run(COUNT, 'peage:test', [1]).catch((error: unknown) => error)
-      // The script must fail within one turn of the event loop. A busy machine does not change that.
+      // The script must fail within one turn of the event loop. A turn does not depend on how busy the machine is.
       later.push(await Promise.race([refused, new Promise(resolve => setImmediate(resolve, 'waits'))]))
     }
     server.resume()
@@ -127,7 +127,7 @@ describeWithRedisBinary('Redis', () => {
     expect(heard).toEqual(['up', 'no response within 150 ms', 'up'])
   })
 
-  it('gets a new connection if one receives no bytes', async () => {
+  it('is connected to again if its first connection delivers no bytes', async () => {
     const connections: number[] = []
     const dumb = createServer(() => connections.push(performance.now())).listen(0, '127.0.0.1')
     await once(dumb, 'listening')
@@ -139,7 +139,7 @@ describeWithRedisBinary('Redis', () => {
   it('is looked up again when the server becomes a replica, as after a failover', async () => {
     const promoted = await startRedis(inject('redisBin'))
     let target = server.port
-    // Open connections keep their server, as with a DNS name that changes.
+    // The relay stands for a DNS name whose target changes: open connections stay at their server.
     const address = createServer(client => {
       const upstream = connect(target, '127.0.0.1')
       client.on('error', () => {}).on('close', () => upstream.destroy())
@@ -165,7 +165,7 @@ describeWithRedisBinary('Redis', () => {
     await promoted.stop()
   })
 
-  it('that stays a replica is down, and not every refusal causes a reconnect', async () => {
+  it('that stays a replica counts as down, and not every refusal causes a reconnect', async () => {
     const raw = new Redis(server.url)
     const connections = async () =>
       Number(/total_connections_received:(\d+)/.exec(await raw.info('stats'))?.[1])
@@ -214,7 +214,7 @@ describeWithRedisBinary('Redis', () => {
       expect(heard).toEqual([expect.anything(), 'up'])
     })
 
-    it('is down after the first script that lacks withdrawn rights', async () => {
+    it('is down after the first script that needs a right that was withdrawn', async () => {
       await allow('~*', '+@all')
       const heard: string[] = []
       const keyValue = open(asUser, { onDown: why => heard.push(why) })
@@ -303,7 +303,7 @@ describeWithRedisBinary('Redis', () => {
 })
 
 describe('a Redis address', () => {
-  it('of a missing host makes scripts fail without a crash or a wait', async () => {
+  it('with a host that does not exist makes scripts fail at once, without a crash', async () => {
     for (const address of [
       'rediss://127.0.0.1:1',
       { cluster: ['redis://127.0.0.1:1', 'rediss://user:secret@127.0.0.1:1'] },

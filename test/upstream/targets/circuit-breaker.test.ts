@@ -1,4 +1,4 @@
-// A circuit breaker protects an unresponsive target, and its clients do not wait.
+// A circuit breaker stops requests to a failing target, so that clients get a refusal without waiting.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createCircuitBreaker } from '../../../src/upstream/targets/circuit-breaker.ts'
 import { expectRefusal } from '../../security/invariants.ts'
@@ -7,7 +7,7 @@ import { call, newUser } from '../../support/client.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { type MortalUpstream, startMortal } from '../mortal-upstream.ts'
 
-/** The machine may be busy. */
+/** A long limit, because the machine may be busy. */
 const patiently = { timeout: 10_000, interval: 20 }
 
 const reset: MortalUpstream['answer'] = (_, response) => response.socket?.destroy()
@@ -54,7 +54,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expectRefusal(await get(), 'upstream_unavailable')
     expect(one.received.length).toBe(6)
   }
-  it('opens when half of enough requests failed; then it refuses with a 503, spends no use and sends nothing', async () => {
+  it('opens when there were enough requests and half of them failed; it then refuses with a 503, counts no use and forwards nothing', async () => {
     const user = await newUser(gateway)
     for (let i = 0; i < 3; i++) expect((await get())?.status).toBe(200)
     one.answer = reset
@@ -80,14 +80,14 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     await open()
     one.answer = (_, response) => response.end('back')
     await expect.poll(async () => (await get())?.status, patiently).toBe(200)
-    // The counts restart: one failure does not open it again.
+    // The counts restart when the breaker closes, so one failure does not open it again.
     one.answer = reset
     expectRefusal(await get(), 'upstream_unreachable')
     one.answer = (_, response) => response.end('back')
     expect((await get())?.status).toBe(200)
   })
 
-  it('lets one request through as a probe, and opens again if it fails', async () => {
+  it('lets one request through as a probe, and opens again if the probe fails', async () => {
     await open()
     let fail: () => void = () => {}
     one.answer = (_, response) => {
@@ -112,7 +112,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expect(one.received.length).toBe(7)
   })
 
-  it('is not held open if the client of the probe leaves', async () => {
+  it('lets the next request through if the client of the probe leaves', async () => {
     await open()
     one.answer = () => {}
     const leaving = new RawConnection(gateway.url)
@@ -124,7 +124,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
       .toBe(7)
     leaving.close()
     one.answer = (_, response) => response.end('back')
-    // The breaker would not be half open again so soon.
+    // If the probe still counted as running, the breaker would refuse requests for longer than this.
     await expect.poll(async () => (await get())?.status, { timeout: 900, interval: 20 }).toBe(200)
   })
 
@@ -143,7 +143,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expect((await get())?.body.toString()).toBe('well')
   })
 
-  /** Ways in which a client makes requests fail; each ends in a 502. */
+  /** Ways in which a client can make its own requests fail. Each one ends in a 502. */
   const provoked: [string, MortalUpstream['answer'], () => Promise<unknown>][] = [
     ['an upload that stalls until the target ends it', reset, () => stall()],
     [
@@ -202,7 +202,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expectRefusal(await get('/slow'), 'upstream_unavailable')
   })
 
-  it('stops requests to its own target only', async () => {
+  it('stops only the requests to its own target', async () => {
     one.answer = reset
     for (let i = 0; i < 14; i++) await get('/pair')
     for (let i = 0; i < 6; i++) expect((await get('/pair'))?.body.toString()).toBe('two')
@@ -239,7 +239,7 @@ describe('the counts of a circuit breaker', () => {
     expect(breaker.state()).toBe('open')
   })
 
-  it('wait at most `open_for` for a probe to end', () => {
+  it('allow another probe when a probe has not ended within `open_for`', () => {
     const breaker = start()
     for (let i = 0; i < 4; i++) fail(breaker)
     vi.advanceTimersByTime(openFor)
@@ -252,7 +252,7 @@ describe('the counts of a circuit breaker', () => {
     expect(breaker.state()).toBe('closed')
   })
 
-  it('restart when it closes, and leave out requests that were sent earlier', () => {
+  it('restart when the breaker closes, and ignore requests that were sent before that', () => {
     const breaker = start()
     const late = Array.from({ length: 4 }, () => breaker.beginAttempt())
     for (let i = 0; i < 4; i++) fail(breaker)

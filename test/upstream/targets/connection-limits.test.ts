@@ -1,4 +1,4 @@
-// The time limits of a connection that carries several requests. undici uses one timer for all of them.
+// Time limits of a connection that several requests use. undici uses one timer for all time limits of a connection.
 import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes } from '../../security/raw-client.ts'
@@ -36,19 +36,19 @@ routes:
     return { answer, tookMs: performance.now() - startedAt }
   }
 
-  it('waits for a response head for `response`, not for `idle`', async () => {
+  it('limits the wait for a response head by `response`, not by `idle`', async () => {
     const { answer, tookMs } = await getThird('/head', () => {})
     expect(answer?.status).toBe(504)
     expect(tookMs).toBeLessThan(5_000)
   })
 
-  it('waits for a stalled body for `idle`, not for `response`', async () => {
+  it('limits the wait for a stalled body by `idle`, not by `response`', async () => {
     const { answer, tookMs } = await getThird('/body', socket => socket.write(half))
     expect(answer).toMatchObject({ status: 200, complete: false })
     expect(tookMs).toBeLessThan(5_000)
   })
 
-  it('waits longer for a body than for a head if `idle` is longer', async () => {
+  it('may wait longer for a body than for a head if `idle` is longer than `response`', async () => {
     const { answer } = await getThird('/head', socket => {
       socket.write(half)
       setTimeout(() => socket.write('k'), 1_500)

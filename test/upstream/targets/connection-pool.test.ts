@@ -1,4 +1,5 @@
-// An upstream connection returns to its pool however its request ended. Otherwise it would be lost permanently.
+// An upstream connection returns to its pool no matter how its request ended. A connection that does not return is lost
+// for good.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
@@ -41,7 +42,7 @@ routes:
   const asks = async (method: string, path: string, lines: string[] = [], body = '') => {
     await ask(at.gateway.url, requestBytes(method, path, lines, body), method)
   }
-  /** The client disconnects once the upstream has read the request. */
+  /** Sends a request and disconnects when the upstream has read it. */
   const leaves = async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/app'))
@@ -102,7 +103,7 @@ routes:
     for (let i = 0; i < 3; i += 1) expect((await get())?.body.toString()).toBe('ok')
   })
 
-  it('goes to waiting requests in the order of their arrival', async () => {
+  it('serves waiting requests in the order of their arrival', async () => {
     at.upstream.script = () => {}
     const holder = new RawConnection(at.gateway.url)
     holder.write(requestBytes('GET', '/app'))
@@ -119,13 +120,13 @@ routes:
     expect(order).toEqual([1, 2, 3])
   })
 
-  /** A pool without a gateway. */
+  /** Opens a pool without a gateway. */
   const poolOf = (connections: number, ageMs: number) =>
     openConnectionPool(
       { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
       { connections, connection_age: ageMs, timeouts: { connect: 1_000, response: 1_000, idle: 1_000 } },
     )
-  /** The handler of a request over a pool, with the given callbacks. */
+  /** Returns the handler for a request over a pool, with the given callbacks. */
   const handlerWith = (told: object) => ({
     isOver: false,
     onConnect() {},
@@ -135,7 +136,7 @@ routes:
     ...told,
   })
 
-  it('is free while it is a WebSocket, and its WebSocket survives the retirement of the pool', async () => {
+  it('is free again when it becomes a WebSocket, and the WebSocket survives the retirement of the pool', async () => {
     at.upstream.script = (socket, head) => {
       socket.write(switching)
       socket.on('data', bytes => socket.write(bytes))
@@ -162,12 +163,12 @@ routes:
     await pool.close()
   })
 
-  it('expires at its own time, within a tenth of `connection_age`', async () => {
+  it('expires at its own random time, at most a tenth before or after `connection_age`', async () => {
     vi.useFakeTimers({ toFake: ['performance'] })
     at.upstream.script = says(ok)
     const together = 40
     const pool = poolOf(together, 10_000)
-    /** @returns how many connections the upstream has accepted for these requests */
+    /** Sends as many requests as there are connections. @returns the number of connections that were opened for them */
     const openedByRequests = async () => {
       const before = at.upstream.connections
       const answers = Array.from({ length: together }, () => {

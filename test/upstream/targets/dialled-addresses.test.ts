@@ -1,4 +1,4 @@
-// Addresses of a name are not dialled if they lead to cloud credentials or to no machine.
+// The gateway does not connect to addresses of a name that lead to cloud credentials or to no machine.
 import { describe, expect, it } from 'vitest'
 import { mayBeDialled, sortAddresses } from '../../../src/upstream/targets/dialled-addresses.ts'
 

@@ -1,4 +1,4 @@
-// Each health check of an https target ends, whatever the certificate is, and is followed by the next check.
+// Each health check of an https target ends, no matter what certificate the target has. The next check follows.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -11,7 +11,7 @@ import { courses, expired, first, second, type TestCertificate } from '../../sup
 import { call } from '../../support/client.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 
-/** The machine may be busy. */
+/** A long limit, because the machine may be busy. */
 const patiently = { timeout: 10_000 }
 
 describe('health checks of an https target', () => {
@@ -31,7 +31,7 @@ describe('health checks of an https target', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-health-'))
-    // Each certificate is its own authority. The authority of `second` is unknown.
+    // Each certificate is its own authority. The gateway does not trust the authority of `second`.
     const authorities = join(folder, 'authorities.pem')
     await writeFile(authorities, [courses, first, expired].map(({ cert }) => cert).join('\n'))
     await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve))
@@ -62,19 +62,22 @@ routes:
     ['for another name', () => show(first)],
     ['that has expired', () => show(expired)],
     ['from an unknown authority', () => show(second)],
-  ])('fail and continue with a certificate %s, and pass when it is replaced', async (_, fail) => {
-    await expect.poll(checks, patiently).toBe('passing')
-    fail()
-    await expect.poll(checks, patiently).toBe('failing')
-    const before = connections
-    await expect.poll(() => connections, patiently).toBeGreaterThan(before + 3)
-    expectRefusal(await ask(gateway.url, requestBytes('GET', '/app')), 'upstream_unavailable')
-    show(courses)
-    await expect.poll(checks, patiently).toBe('passing')
-    expect((await ask(gateway.url, requestBytes('GET', '/app')))?.body.toString()).toBe('ok')
-  })
+  ])(
+    'fail but continue with a certificate %s, and pass when the certificate is replaced',
+    async (_, fail) => {
+      await expect.poll(checks, patiently).toBe('passing')
+      fail()
+      await expect.poll(checks, patiently).toBe('failing')
+      const before = connections
+      await expect.poll(() => connections, patiently).toBeGreaterThan(before + 3)
+      expectRefusal(await ask(gateway.url, requestBytes('GET', '/app')), 'upstream_unavailable')
+      show(courses)
+      await expect.poll(checks, patiently).toBe('passing')
+      expect((await ask(gateway.url, requestBytes('GET', '/app')))?.body.toString()).toBe('ok')
+    },
+  )
 
-  it('fail and continue while handshakes hang, and pass when they no longer hang', async () => {
+  it('fail but continue while handshakes hang, and pass when handshakes succeed again', async () => {
     await expect.poll(checks, patiently).toBe('passing')
     isHanging = true
     await expect.poll(checks, patiently).toBe('failing')
@@ -89,7 +92,7 @@ routes:
     const before = connections
     const start = performance.now()
     await expect.poll(() => connections, { ...patiently, interval: 5 }).toBeGreaterThan(before + 4)
-    // Four checks of 300 ms with pauses of 50 ms. undici's own timer ends a connect up to a second late.
+    // Four checks of 300 ms, with pauses of 50 ms, take 1.4 s. undici's own timer could end each connect a second late.
     expect(performance.now() - start).toBeLessThan(4 * 1_000)
     isHanging = false
   })

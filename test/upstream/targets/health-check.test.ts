@@ -6,14 +6,14 @@ import { call, newUser } from '../../support/client.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { type MortalUpstream, startMortal } from '../mortal-upstream.ts'
 
-/** The machine may be busy. */
+/** A long limit, because the machine may be busy. */
 const patiently = { timeout: 10_000 }
 
 describe('health checks', () => {
   let one: MortalUpstream
   let two: MortalUpstream
   let gateway: TestGateway
-  /** The status code of each target's response to health checks; 0 for no response. */
+  /** For each target, the status code of its response to health checks; 0 if it sends no response. */
   const health: Record<string, number> = {}
   let failed = 0
 
@@ -50,7 +50,7 @@ routes:
   })
 
   const get = () => ask(gateway.url, requestBytes('GET', '/app/x'))
-  /** The targets that respond to a few requests in a row. */
+  /** Sends a few requests in a row, and returns the targets that responded. */
   async function served(): Promise<string[]> {
     const names = new Set<string>()
     for (let i = 0; i < 4; i++) names.add(String((await get())?.body))
@@ -61,21 +61,21 @@ routes:
     ['a 500', 500],
     ['a 404', 404],
     ['no response in time', 0],
-  ])('take a target out after %s in a row, and bring it back when they pass', async (_, status) => {
+  ])('make a target unhealthy after %s in a row, and healthy again when they pass', async (_, status) => {
     health.two = status
     await expect.poll(served, patiently).toEqual(['one'])
     health.two = 302
     await expect.poll(served, patiently).toEqual(['one', 'two'])
   })
 
-  it('take a target out while they cannot connect, and bring it back afterwards', async () => {
+  it('make a target unhealthy while they cannot connect, and healthy again afterwards', async () => {
     await two.kill()
     await expect.poll(served, patiently).toEqual(['one'])
     await two.revive()
     await expect.poll(served, patiently).toEqual(['one', 'two'])
   })
 
-  it('cause a 503 that spends no use if no target is left', async () => {
+  it('cause a 503 that does not count as a use if no target is healthy', async () => {
     const user = await newUser(gateway)
     const counted = () => call(gateway.url, 'GET', '/counted', { token: user.access })
     health.one = 503
@@ -87,7 +87,7 @@ routes:
     expect(
       await gateway.sql('select daily_usage, last_usage_date from users where id = $1', [user.id]),
     ).toEqual([{ daily_usage: 0, last_usage_date: null }])
-    // The refusal of the guards comes first.
+    // The guards run before the choice of a target, so a request without credentials gets their 401.
     expect((await call(gateway.url, 'GET', '/counted')).status).toBe(401)
     health.one = 200
     await expect.poll(async () => (await get())?.status, patiently).toBe(200)
@@ -95,7 +95,7 @@ routes:
     expect((await counted()).status).toBe(429)
   })
 
-  it('take no target out after one of three failures', async () => {
+  it('do not make a target unhealthy after one failure if three are required', async () => {
     await expect.poll(() => failed, patiently).toBe(1)
     expect((await call(gateway.url, 'GET', '/other')).text).toBe('two')
   })

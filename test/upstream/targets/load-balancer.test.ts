@@ -16,7 +16,7 @@ const wellOff: Condition = { available: true, unchecked: false, ejected: false, 
 
 const client = 1
 
-/** An endpoint whose condition the test sets. It has no connection. */
+/** Returns an endpoint without connections. The test sets its condition. */
 function endpoint(name: string) {
   const condition: Condition = { ...wellOff }
   const value: Endpoint = {
@@ -66,7 +66,7 @@ function counts(picks: (string | undefined)[]): Record<string, number> {
 }
 
 describe('targets', () => {
-  it('share every run of requests exactly by weight', () => {
+  it('share the requests of every short sequence exactly by weight', () => {
     const pick = createLoadBalancer([
       target('a', 100, named('a', 1)),
       target('b', 10, named('b', 1)),
@@ -89,7 +89,7 @@ describe('targets', () => {
     })
   })
 
-  it('keep their share while some of their addresses are unavailable', () => {
+  it('keep their shares while some of their addresses are unavailable', () => {
     const app = named('app', 3)
     const pick = createLoadBalancer([target('app', 100, app), target('canary', 10, named('canary', 1))])
     for (const { condition } of app.slice(1)) condition.available = false
@@ -99,7 +99,7 @@ describe('targets', () => {
     })
   })
 
-  it('do not catch up on requests that they missed', () => {
+  it('do not get more requests later to make up for those that they missed', () => {
     const [a, b] = [named('a', 1), named('b', 1)]
     const pick = createLoadBalancer([target('a', 1, a), target('b', 1, b)])
     for (const { condition } of b) condition.available = false
@@ -111,7 +111,7 @@ describe('targets', () => {
     })
   })
 
-  it('share exactly by weight while a target comes and goes between requests', () => {
+  it('share exactly by weight while a target is free and busy in turns', () => {
     const b = named('b', 1)
     const pick = createLoadBalancer([
       target('a', 2, named('a', 1)),
@@ -141,23 +141,23 @@ describe('an endpoint is picked', () => {
     ['unable to admit the client', { admits: false }],
     ['unavailable', { available: false }],
     ['not checked yet', { available: false, unchecked: true }],
-  ])('never while it is %s and another is healthy', (_, condition) => {
+  ])('never while it is %s and another endpoint is healthy', (_, condition) => {
     expect(picksWith(condition)).toEqual(new Set(['a']))
   })
 
-  it('while it is ejected or busy if all others are too', () => {
+  it('while it is ejected or busy if all other endpoints are too', () => {
     a.condition.free = false
     expect(picksWith({ ejected: true })).toEqual(new Set(['a', 'b']))
     a.condition.free = true
   })
 
-  it('before its first check only if no other is available', () => {
+  it('before its first check only if no other endpoint is available', () => {
     a.condition.available = false
     expect(picksWith({ available: false, unchecked: true })).toEqual(new Set(['b']))
     a.condition.available = true
   })
 
-  it('twice for one request only if there is no other', () => {
+  it('twice for one request only if there is no other endpoint', () => {
     expect(picksWith({}, [b.value])).toEqual(new Set(['a']))
     expect(picksWith({ available: false }, [a.value])).toEqual(new Set(['a']))
     expect(picksWith({ available: false, unchecked: true }, [a.value])).toEqual(new Set(['a']))
@@ -181,7 +181,7 @@ describe('splitting by user', () => {
     for (const name of ['a0', 'a1', 'b0']) expect((shares[name] ?? 0) / users.length).toBeCloseTo(1 / 3, 2)
   })
 
-  it('moves only the share of a new endpoint, from users of the same target', () => {
+  it('moves only enough users to fill the share of a new endpoint, and only users of the same target', () => {
     const [a, b] = [named('a', 4), named('b', 1)]
     const before = createLoadBalancer([target('http://a', 100, a.slice(0, 3)), target('http://b', 100, b)])
     const grown = createLoadBalancer([target('http://a', 100, a), target('http://b', 100, b)])
@@ -190,7 +190,7 @@ describe('splitting by user', () => {
     expect(moved.length / users.length).toBeCloseTo(1 / 8, 2)
   })
 
-  it('moves a user to another endpoint while theirs is unavailable', () => {
+  it('moves a user to another endpoint while the usual endpoint is unavailable', () => {
     const [a] = [named('a', 3)]
     const pick = createLoadBalancer([target('http://a', 100, a)])
     const before = pick(users[0], [], client)

@@ -1,4 +1,4 @@
-// Names are looked up in the background. Complete, partial and missing DNS answers change the addresses differently.
+// The gateway looks up names in the background. Complete, partial and missing DNS answers have different effects.
 import type { LookupAddress } from 'node:dns'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createHistogram } from '../../../src/observability/metrics/histogram.ts'
@@ -84,7 +84,7 @@ describe('a name', () => {
     expect(asked).toEqual([`app ${family}`])
   })
 
-  it('keeps its addresses while lookups fail, and reports failure and recovery once each', async () => {
+  it('keeps its addresses while lookups fail, and reports the failure once and the recovery once', async () => {
     const { answers, heard, watch } = watched({ 4: ['10.0.0.1'], 6: 'ENOTFOUND' })
     await watch.firstAnswer
     answers[4] = 'EAI_AGAIN'
@@ -99,7 +99,7 @@ describe('a name', () => {
     [10 * second, 300 * second],
     [600 * second, 3_600 * second],
   ])(
-    'with an interval of %i ms keeps its last addresses for %i ms after they disappear',
+    'with an interval of %i ms keeps its last addresses for %i ms after the name server no longer has them',
     async (every, patience) => {
       const { answers, heard, watch } = watched({ 4: ['10.0.0.1'], 6: 'ENOTFOUND' }, { every })
       await watch.firstAnswer
@@ -112,13 +112,13 @@ describe('a name', () => {
     },
   )
 
-  it('with only link-local addresses has no address that may be dialled', async () => {
+  it('with only link-local addresses has no allowed address', async () => {
     const { heard, watch } = watched({ 4: ['169.254.169.254'], 6: ['fd00::1'] })
     await watch.firstAnswer
     expect(heard).toMatchObject({ addresses: [], states: ['the name has no allowed address'] })
   })
 
-  it('has at most `most` addresses, not counting those that may not be dialled', async () => {
+  it('has at most `most` addresses; addresses that are not allowed do not count', async () => {
     const { heard, watch } = watched(
       { 4: ['10.0.0.3', '169.254.0.1', '10.0.0.2', '10.0.0.1'], 6: [] },
       { most: 2 },
@@ -169,7 +169,7 @@ describe('a name', () => {
     expect(asked.length).toBeLessThanOrEqual(10)
   })
 
-  it('is another target with `resolve: false`; an address is not', () => {
+  it('becomes a different target when `resolve` changes to false; an IP address stays the same target', () => {
     const keysWith = (resolve: string) => {
       const { upstreams } = configOf(
         `upstreams: { app: { targets: ["http://app", "http://10.0.0.1"], resolve: ${resolve} } }`,
@@ -208,7 +208,7 @@ describe('a name', () => {
     expect(asked.length - before).toBeLessThanOrEqual(23)
   })
 
-  it('is looked up for one upstream at a time, and in parallel with other names', async () => {
+  it('that two upstreams use is looked up for one of them at a time, in parallel with other names', async () => {
     const asked: string[] = []
     const answer: ((found: LookupAddress[]) => void)[] = []
     const lookups = createNameLookups(name => {
@@ -225,13 +225,13 @@ describe('a name', () => {
     expect(asked).toEqual(['app', 'other', 'app'])
   })
 
-  it('without a DNS answer within its interval counts as failed; a late answer is still used', async () => {
+  it('without a DNS answer within its interval counts as failed; a later answer is still used', async () => {
     const { answers, asked, heard, silent, watch } = watched({ 4: 'silence', 6: 'ENOTFOUND' })
     await pass(10 * second)
     await watch.firstAnswer
     expect(heard.states).toEqual(['no response within 10000 ms'])
     await pass(60 * second)
-    // No other lookup runs meanwhile.
+    // The gateway starts no further lookup while the first one is unanswered.
     expect(asked).toEqual(['app 4'])
     answers[4] = ['10.0.0.1']
     silent[0]?.([{ address: '10.0.0.9', family: 4 }])

@@ -1,4 +1,4 @@
-// The log names targets that become unhealthy or healthy again as the metrics and the console do.
+// The log reports when a target becomes unhealthy or healthy again, with the same target name as metrics and console.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startTargetLog } from '../../../src/upstream/targets/target-log.ts'
 import type { TargetStatus } from '../../../src/upstream/targets/target-status.ts'
@@ -116,7 +116,7 @@ describe('the log of targets', () => {
     )
   })
 
-  it('contains nothing for a name without addresses or for an address before its first check', async () => {
+  it('has no line for a name without addresses or for an address before its first check', async () => {
     statuses = [
       { ...ill, checks: null, problem: null },
       { ...ill, problem: null },
@@ -125,7 +125,7 @@ describe('the log of targets', () => {
     expect(lines).toEqual([])
   })
 
-  it('remembers a target while its process does not reply for a moment', async () => {
+  it('does not repeat a line if the process of the target does not reply for a moment', async () => {
     statuses = [ill]
     await vi.advanceTimersByTimeAsync(1_000)
     statuses = []
@@ -138,7 +138,7 @@ describe('the log of targets', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('gives failed requests as the cause if there are no health checks', async () => {
+  it('names failed requests as the cause if the target has no health checks', async () => {
     statuses = [{ ...well, isHealthy: false, checks: null, isEjected: true }]
     await vi.advanceTimersByTimeAsync(1_000)
     expect(lines).toMatchObject([['warn', { cause: 'requests failed' }, 'target is unhealthy']])

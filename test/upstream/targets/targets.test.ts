@@ -1,4 +1,4 @@
-// Several targets of one upstream: how requests are spread, and the cost of a failing target.
+// An upstream with several targets spreads its requests over them, and a failing target fails few requests.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'
@@ -89,7 +89,7 @@ routes:
 
   it('split by user serve each user with one target, which `explain` shows', async () => {
     const seen = new Set<string>()
-    // With this many users, one of them shows that a target listed twice has twice the share.
+    // A target that is listed twice has twice the share. With this many users, the share of at least one user shows it.
     for (let people = 0; people < 24; people += 1) {
       const user = await newUser(gateway)
       const names = new Set<string>()
@@ -148,7 +148,7 @@ routes:
     expect([one.most, two.most]).toEqual([2, 2])
   })
 
-  it('fail no idempotent request when one is killed under load, and use it again when it is back', async () => {
+  it('fail no idempotent request when one target is killed under load, and use that target again when it is back', async () => {
     both((_, response) => setTimeout(() => response.end(), 5))
     const statuses: number[] = []
     let isOver = false
@@ -158,7 +158,7 @@ routes:
         statuses.push((await call(gateway.url, method, '/app/x')).status)
       }
     })
-    // The machine may be busy. Only failures count, not the duration.
+    // The limit is long, because the machine may be busy. The test is about failures, not about duration.
     const patiently = { timeout: 10_000 }
     try {
       await expect.poll(() => two.received.length, patiently).toBeGreaterThan(50)
@@ -176,7 +176,7 @@ routes:
     expect(statuses.filter(status => status !== 200)).toEqual([])
   }, 30_000)
 
-  it('that are all down cause a 502, never a 503, and are used at once when one is back', async () => {
+  it('that are all down cause a 502, never a 503; as soon as one is back, it receives requests', async () => {
     await Promise.all([one.kill(), two.kill()])
     for (let i = 0; i < 4; i++) {
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
@@ -219,7 +219,7 @@ routes:
       expect(one.received.length + two.received.length).toBe(2)
     })
 
-    it('is never sent twice once reading its body has begun', async () => {
+    it('is not sent to a second target if its body has been read in part', async () => {
       both(reset)
       const bytes = requestBytes('PUT', '/app/x', ['Content-Length: 5'], 'five!')
       expectRefusal(await ask(gateway.url, bytes), 'upstream_unreachable')
@@ -268,7 +268,7 @@ routes:
     it('is sent on a new connection if the upstream has closed the idle one', async () => {
       expect(await get('/single')).toBe('one')
       const [first] = one.received
-      // The upstream closes just as the next request arrives, like an idle timeout.
+      // The upstream closes the connection just when the next request arrives, as an idle timeout may do.
       one.answer = (request, response) => {
         if (request.socket === first?.socket) request.socket.destroy()
         else response.end('afresh')

@@ -1,4 +1,5 @@
-// The IANA special-purpose registries define which addresses are public. IPv4 embedded in IPv6 counts too.
+// The IANA special-purpose registries define which addresses are public. For an IPv6 address with an embedded IPv4
+// address, the embedded address counts too.
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'
@@ -6,7 +7,7 @@ import { isPublic } from '../../../src/webhooks/address/public-address.ts'
 
 const hex = (high: number, low: number) => ((high << 8) | low).toString(16)
 
-/** Ways to embed IPv4 in IPv6 that are public if the embedded address is. */
+/** Ways to embed an IPv4 address in an IPv6 address, which is then public if the embedded address is public. */
 const wrappings: Record<string, (octets: number[]) => string> = {
   mapped: ([a = 0, b = 0, c = 0, d = 0]) => `::ffff:${hex(a, b)}:${hex(c, d)}`,
   NAT64: ([a = 0, b = 0, c = 0, d = 0]) => `64:ff9b::${hex(a, b)}:${hex(c, d)}`,
@@ -150,7 +151,7 @@ describe('an address', () => {
     )
   })
 
-  it('gets the same result in every IPv6 notation', () => {
+  it('is public or not independently of its IPv6 notation', () => {
     const sixteen = fc.uint8Array({ minLength: 16, maxLength: 16 })
     const bytes = fc.oneof(
       sixteen,

@@ -1,4 +1,4 @@
-// Name resolution uses both record types, ends in bounded time and does not delay other work.
+// Name resolution queries A and AAAA records, has a time limit and does not delay other work.
 import { pbkdf2 } from 'node:crypto'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -39,7 +39,7 @@ describe('a name', () => {
     expect(await resolve('hooks.test')).toEqual(expected)
   })
 
-  it('is resolved again each time, so that a change takes effect', async () => {
+  it('is resolved again each time, so that a change of its addresses takes effect', async () => {
     let last = 0
     const resolve = await resolverOver(() => [`1.1.1.${++last}`])
     const [first, second] = [await resolve('hooks.test'), await resolve('hooks.test')]

@@ -1,4 +1,4 @@
-// The tests check which URLs can be registered as webhooks. Only the text counts, and no name is resolved.
+// Checks which URLs can be registered as webhooks. The check uses only the text of a URL, and resolves no name.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseWebhookUrl } from '../../../src/webhooks/address/webhook-url.ts'
@@ -7,7 +7,7 @@ import { corpus } from '../../security/corpus.ts'
 const strict = { allowPrivate: false }
 const isTaken = (raw: unknown, options = strict) => parseWebhookUrl(raw, options) !== 'invalid'
 
-/** Expands `…(len 4122)` to a URL of that length. */
+/** Expands a URL of the corpus that ends in `…(len 4122)` to that length. */
 function inFull(url: unknown): unknown {
   const [, begin, length] = /^(.*)…\(len (\d+)\)$/.exec(String(url)) ?? []
   return begin === undefined ? url : begin.padEnd(Number(length), 'a')
@@ -46,7 +46,7 @@ describe('the URL of a webhook', () => {
   })
 
   it.each([
-    // The parser would repair these.
+    // The URL parser would accept and repair these texts.
     'https:hooks.example.com',
     'https:/hooks.example.com',
     'https:///hooks.example.com',
@@ -169,8 +169,7 @@ describe('the URL of a webhook', () => {
     expect(isTaken(url, { allowPrivate: true })).toBe(false)
   })
 
-  // V8 compiles a function that is called often. In Node 20 and 22, `URL.canParse` then reads Latin-1 bytes
-  // as UTF-8.
+  // After many calls, V8 optimizes `URL.canParse`. In Node 20 and 22, the optimized function reads Latin-1 bytes as UTF-8.
   it('may have a Latin-1 name even after many other URLs were parsed', () => {
     for (let count = 0; count < 20_000; count++) isTaken('https://hooks.example.com/')
     expect(isTaken('https://bücher.example/')).toBe(true)

@@ -1,11 +1,11 @@
-// The limits of concurrent deliveries: in total, per receiver, and separately for slow receivers.
+// Concurrent deliveries have a limit in total and per receiver. Slow receivers have separate limits.
 import { describe, expect, it } from 'vitest'
 import { createDeliverySlots } from '../../../src/webhooks/delivery/delivery-slots.ts'
 
 const lanes = () => createDeliverySlots({ normal: 3, slow: 2, perReceiver: 2 })
 
 describe('lanes', () => {
-  it('count their free places and the places left for each receiver', () => {
+  it('count their free places, and the free places of each busy receiver', () => {
     const some = lanes()
     const first = some.acquire('a', 'normal')
     some.acquire('a', 'normal')
@@ -24,7 +24,7 @@ describe('lanes', () => {
     expect(some.busyReceivers().has('c')).toBe(false)
   })
 
-  it('move a delivery without a response to the slow lane, and remember its receiver', () => {
+  it('move a delivery that waits too long to the slow lane, and remember its receiver as slow', () => {
     const some = lanes()
     const hanging = some.acquire('a', 'normal')
     hanging.moveToSlow()
@@ -37,7 +37,7 @@ describe('lanes', () => {
     expect(some.slowReceivers()).toEqual(['a'])
   })
 
-  it('move a delivery even to a full slow lane, which then admits none until it has room', () => {
+  it('move a delivery even to a full slow lane, which then admits no new delivery until a place is free', () => {
     const some = lanes()
     const places = ['a', 'b', 'c'].map(receiver => some.acquire(receiver, 'normal'))
     for (const place of places) place.moveToSlow()
@@ -63,7 +63,7 @@ describe('lanes', () => {
     expect(some.slowReceivers()).toContain('r10000')
   })
 
-  it('report when a place becomes free that others may wait for', () => {
+  it('report whether a freed place may let a waiting delivery start', () => {
     const some = lanes()
     const [a, b, c] = ['a', 'b', 'c'].map(receiver => some.acquire(receiver, 'normal'))
     expect(a?.moveToSlow()).toBe(true)

@@ -18,7 +18,7 @@ import { type Stored, secret, storedIn } from './stored.ts'
 interface Seen {
   headers: IncomingHttpHeaders
   body: string
-  /** From `performance.now()`, in milliseconds. */
+  /** The time of arrival: milliseconds from `performance.now()`. */
   at: number
 }
 
@@ -128,7 +128,7 @@ describeOverSetups('the delivery worker', setup => {
     expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toEqual(JSON.parse(body))
   })
 
-  it('tries ten times in about three days, with the same ID and body and a new signature, and then gives up', async () => {
+  it('tries ten times in about three days, with the same ID and body but a new signature, and then gives up', async () => {
     const target = await hook(500)
     await stored.receiving(target.url)
     await stored.alert()
@@ -182,13 +182,13 @@ describeOverSetups('the delivery worker', setup => {
       return (row?.due_at.getTime() ?? 0) - time
     }
 
-    it('is ignored if it occurs twice, and is respected after any failure', async () => {
+    it('is ignored if the response contains it twice, and is used after any kind of failure', async () => {
       expect(await delayAfter(429, ['60', '60'])).toBe(5 * seconds)
       await stored.empty()
       expect(await delayAfter(500, '60')).toBe(60 * seconds)
     })
 
-    it('delays the next attempt exactly, which then ends the delivery', async () => {
+    it('delays the next attempt by exactly the requested time; that attempt then ends the delivery', async () => {
       const delay = await delayAfter(429, '60')
       expect(delay).toBe(60 * seconds)
       const target = hooks[0] as Hook
@@ -283,7 +283,7 @@ describeOverSetups('the delivery worker', setup => {
     }
   })
 
-  it('treats a redirect as a failure, does not follow it, and waits at most 10 % longer', async () => {
+  it('treats a redirect as a failed attempt and does not follow it; the delay is at most 10 % above the schedule', async () => {
     const target = await hook(302)
     await stored.receiving(target.url)
     await stored.alert()
@@ -292,7 +292,7 @@ describeOverSetups('the delivery worker', setup => {
     expect(target.connections).toBe(1)
   })
 
-  it('fails an attempt whose secret was encrypted under another key, and sends nothing', async () => {
+  it('fails an attempt, and sends nothing, if the secret was encrypted with another key', async () => {
     const target = await hook(200)
     await stored.receiving(target.url)
     await database.query(`update webhooks set secret = 'sealed.v1.AAAA'`)
@@ -322,8 +322,8 @@ describeOverSetups('the delivery worker', setup => {
     const toWell: number[] = []
     for (const { url } of well) toWell.push(await stored.receiving(url))
     for (let i = 0; i < 4; i += 1) for (const id of toHanging) await stored.alert(id)
-    // These alerts are queued last. They wait until the first receivers count as slow, but not until their
-    // timeouts.
+    // These alerts are queued last. They wait until the hanging receivers count as slow, but not until the attempts at
+    // those receivers time out.
     time += 1
     for (const id of toWell) await stored.alert(id)
     const made = start({ timeout: 20 * seconds })
@@ -336,8 +336,8 @@ describeOverSetups('the delivery worker', setup => {
     expect(performance.now() - begun).toBeLessThan(8_000)
     await vi.waitFor(all(hanging, 4), { timeout: 10_000, interval: 10 })
 
-    // The first receivers hang for 20 s, and no round waits for them. Other work of the machine may delay one
-    // round.
+    // The other receivers hang for 20 s, but no round waits for them. The test judges only the fastest round, because
+    // other work of the machine may delay a round.
     const slowestOfRounds: number[] = []
     for (let round = 2; round < 5; round += 1) {
       time += 1
@@ -373,14 +373,14 @@ describeOverSetups('the delivery worker', setup => {
     start({ timeout }).wake()
     await vi.waitFor(() => expect(target.seen).toHaveLength(1))
     await becomes({ status: 'delivered', attempts: 2 })
-    // The first process was only suspended. When it resumes, its outcome no longer counts.
+    // The first process was only suspended. When it resumes, the outcome of its attempt must be ignored.
     answer({ kind: 'answered', status: 500 })
     await Promise.all(running.splice(0).map(one => one.stop(1_000)))
     expect(await stored.rows()).toMatchObject([{ status: 'delivered', attempts: 2, response_status: 200 }])
   })
 
   describe('when it stops', () => {
-    it('returns unfinished deliveries, which are due at once', async () => {
+    it('returns unfinished deliveries to the store, where they are due at once', async () => {
       const target = await hook(undefined)
       await stored.receiving(target.url)
       await stored.alert()

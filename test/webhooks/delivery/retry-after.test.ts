@@ -1,4 +1,4 @@
-// Receivers send Retry-After in the forms of RFC 9110, section 10.2.3.
+// Checks how Retry-After is read from responses of receivers, in all forms of RFC 9110, section 10.2.3.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseRetryAfterMs } from '../../../src/webhooks/sending/outcome.ts'
@@ -18,7 +18,7 @@ describe('Retry-After', () => {
     expect(parseRetryAfterMs(' \t7 ', now)).toBe(7_000)
   })
 
-  it('is read as a date by the local clock, limited to one day, and ignored if past', () => {
+  it('is read as a date and compared with the local clock; it is limited to one day, and ignored if in the past', () => {
     fc.assert(
       fc.property(fc.integer({ min: -3 * 86_400, max: 3 * 86_400 }), fromNow => {
         const at = Math.floor(now / 1000) * 1000 + fromNow * 1000

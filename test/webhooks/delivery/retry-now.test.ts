@@ -1,4 +1,4 @@
-// An operator retries a delivery.
+// An operator can retry a delivery at once.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'
@@ -49,7 +49,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     expect(await lease()).toMatchObject([{ attempts: 2, is_last: false }])
   })
 
-  it('makes a failed delivery due at once for one attempt, at the current webhook', async () => {
+  it('makes a failed delivery due at once for one attempt, at the user’s current webhook', async () => {
     await end('failed')
     await stored.webhook(user, 'https://other.test:8443/')
     time += 1_000
@@ -60,7 +60,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     ])
   })
 
-  it('counts a running attempt as the retry, so that nothing is leased twice', async () => {
+  it('changes nothing during a running attempt, which counts as the retry, so the delivery is not leased twice', async () => {
     await lease()
     time += leaseMs - 1
     expect(await retry()).toBe('due')
@@ -69,7 +69,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     expect(await lease()).toHaveLength(1)
   })
 
-  it('does not count an attempt that was returned unsent as running', async () => {
+  it('makes a delivery due again if its last attempt was returned unsent', async () => {
     const [leased] = await lease()
     await stored.deliveries.release(leased as LeasedDelivery, new Date(time))
     expect(await retry()).toBe('due')
@@ -103,7 +103,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     })
 
     it.each(["plan = 'free'", 'is_active = 0'])(
-      'while the user has %s, and works once the user can receive again',
+      'while the user has %s, but works as soon as the user can receive deliveries again',
       async change => {
         await end({ retryAt: new Date(start + 3_600_000) })
         await database.query(`update users set ${change}`)
@@ -117,7 +117,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     )
   })
 
-  it('reports an unknown delivery', async () => {
+  it('reports that a delivery is unknown', async () => {
     const step = () => async () => {
       audited.push(0)
     }
@@ -125,7 +125,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     expect(audited).toEqual([])
   })
 
-  it('leases a delivery once for simultaneous retries, and changes nothing if it cannot be audited', async () => {
+  it('leases a delivery only once for simultaneous retries, and changes nothing if the retry cannot be audited', async () => {
     await end('failed')
     const id = (await row())?.id ?? 0
     const failing = () => async () => {

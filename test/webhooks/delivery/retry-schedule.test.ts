@@ -1,4 +1,4 @@
-// The tests cover the delays between the attempts of a delivery.
+// Checks the delays between the attempts of a delivery.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { retryDelayMs as delayOf } from '../../../src/outbox/retry-delay.ts'

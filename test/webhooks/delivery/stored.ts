@@ -41,7 +41,7 @@ export function storedIn(database: Database, now: () => number) {
 
   const user = (plan: Plan = 'pro') => addUser(database, { plan })
 
-  /** @param url its host and port become the receiver */
+  /** @param url the URL of the webhook; its host and port identify the receiver */
   function webhook(userId: number, url: string, storedSecret = secret) {
     const { hostname, port } = new URL(url)
     return webhooks.put(
@@ -58,7 +58,7 @@ export function storedIn(database: Database, now: () => number) {
     user,
     webhook,
 
-    /** Creates a pro user with a webhook. @returns the id */
+    /** Creates a pro user with a webhook. @returns the ID of the user */
     async receiving(url: string): Promise<number> {
       const id = await user()
       await webhook(id, url)

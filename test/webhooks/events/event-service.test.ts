@@ -1,4 +1,4 @@
-// Events reach a real service over HTTP and TLS. They are signed, in order and retried.
+// Sends events to a real service over HTTP and TLS. Events are signed, arrive in order and are retried after failures.
 
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -27,7 +27,7 @@ interface Seen {
   body: string
 }
 
-/** A service that responds with `status`, or never responds if it is undefined. */
+/** A service that responds with the status code from `status`, or never responds if that is undefined. */
 interface Service {
   readonly url: string
   readonly seen: Seen[]
@@ -125,7 +125,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     },
   )
 
-  it('are retried by schedule with the same ID and body and a new signature, and delay the next event', async () => {
+  it('are retried on schedule with the same ID and body but a new signature, and delay the next event of the user', async () => {
     const to = await service()
     to.status = () => 500
     await stored.change(await stored.user(), ['a', 'b'])
@@ -162,10 +162,10 @@ describeOverSetups('events', ({ openDatabase: open }) => {
       return (Number(type) + userId + count) % 3 === 0 ? 503 : 204
     }
     const users = await Promise.all(Array.from({ length: 6 }, () => stored.user()))
-    // A dead replica has leased these events and never records an outcome.
+    // A replica has leased these events and died, so it never records an outcome.
     for (const user of users.slice(0, 3)) await stored.change(user, ['0'])
     expect(await stored.store.lease(10, new Date(time), new Date(time + 25_000))).toHaveLength(3)
-    // The leases outlast the steps of the clock, so that only one replica sends an event.
+    // The leases are longer than the steps of the clock, so no second replica sends the same event.
     const settings = { ...settingsOf(to.url), webhooks: { timeout: 600_000, retention: 30 * 86_400_000 } }
     const replicas = [start(settings), start(settings)]
     for (const user of users.slice(3)) await stored.change(user, ['0'])
@@ -194,7 +194,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(errors).toEqual([])
   })
 
-  it('follow the current URL and secret, and wait while no URL is set', async () => {
+  it('are sent to the current URL with the current secret, and wait while no URL is set', async () => {
     const [before, after] = [await service(), await service()]
     before.status = () => 500
     await stored.change(await stored.user(), ['a'])
@@ -242,7 +242,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     await vi.waitFor(() => expect(problems.slice(1)).toEqual([['status 302', 2]]))
   })
 
-  it('do not delay alerts if they hang, even beyond the limit of concurrent events', async () => {
+  it('do not delay alerts if they hang, even if more events are due than may run concurrently', async () => {
     const to = await service()
     to.status = () => undefined
     await Promise.all(Array.from({ length: 40 }, async () => stored.change(await stored.user(), ['a'])))
@@ -277,7 +277,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(errors).toEqual([])
   })
 
-  it('in progress at a stop are returned and sent at once by another replica', async () => {
+  it('in progress are returned when their replica stops, and another replica sends them at once', async () => {
     const to = await service()
     to.status = () => undefined
     await stored.change(await stored.user(), ['a', 'b'])

@@ -1,4 +1,4 @@
-// The tests cover the order and the end of stored events in both kinds of databases.
+// Stored events are leased in order, end once and are pruned, in both kinds of databases.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -49,7 +49,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await lease()).toEqual([{ ...event, attempts: 2 }])
   })
 
-  it('of one user wait for each other, even within a transaction, but not for other users', async () => {
+  it('of one user wait for each other, even if one transaction stored them, but not for events of other users', async () => {
     const ids = [await stored.user(), await stored.user()]
     await stored.change(ids[0] ?? 0, ['a1', 'a2', 'a3'])
     await stored.change(ids[1] ?? 0, ['b1'])
@@ -65,7 +65,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await lease()).toEqual([])
   })
 
-  it('hold back the next events while they are retried or returned', async () => {
+  it('that are retried or returned hold back the next events of their user', async () => {
     const id = await stored.user()
     await stored.change(id, ['a', 'b'])
     await record(await one(), {
@@ -82,7 +82,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await lease()).toEqual([])
   })
 
-  it('are recorded only by the current lease, and an expired lease changes nothing', async () => {
+  it('get an outcome only from the holder of the current lease, not from the holder of an expired lease', async () => {
     const id = await stored.user()
     await stored.change(id, ['a', 'b'])
     const late = await one()
@@ -98,7 +98,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     ])
   })
 
-  it('outlive their user, in order, until they are delivered or failed', async () => {
+  it('stay after the deletion of their user, in order, until they are delivered or failed', async () => {
     const id = await stored.user()
     await stored.change(id, ['a'])
     await stored.change(id, ['deleted'], async tx => {
@@ -144,7 +144,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await stored.rows()).toMatchObject([{ user_id: pending }, { user_id: pending }])
   })
 
-  it('that are not sent are pruned per user, so that no event waits for a deleted one', async () => {
+  it('that are not sent are pruned per user, so that no event waits for a pruned event', async () => {
     const [old, both] = [await stored.user(), await stored.user()]
     await stored.change(old, ['a', 'b'])
     await stored.change(both, ['c'])
@@ -156,7 +156,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await stored.store.pruneUnsent(new Date(time + 1), 10)).toBe(2)
   })
 
-  it('are leased once under simultaneous requests', async () => {
+  it('are leased only once by simultaneous requests', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => stored.user()))
     for (const id of ids) await stored.change(id, ['a', 'b'])
     const leased = (await Promise.all(Array.from({ length: 8 }, () => lease(7)))).flat()
@@ -175,7 +175,7 @@ describeWithServices('an event behind other events', () => {
       const id = await stored.user()
       await stored.change(id, ['a'])
       const [first] = await lease()
-      // The change has locked the row of the user and stored its event behind a pending event.
+      // The change locks the row of the user, and stores its event while an earlier event is still pending.
       let ending: Promise<void> = Promise.resolve()
       await stored.change(id, ['b'], async () => {
         ending = stored.store.recordAttempt(first as LeasedEvent, delivered, new Date(start))
@@ -205,7 +205,7 @@ describeWithServices('an event behind other events', () => {
     }
   })
 
-  it('is found within 200 ms behind 100,000 others', async () => {
+  it('is found within 200 ms among 100,000 other events', async () => {
     const database = await postgresDatabase()
     try {
       const insert = (sql: string) => database.transaction(tx => tx.query(sql), { timeoutMs: 20_000 })

@@ -39,7 +39,7 @@ const changes: UserChange[] = [
   { type: 'user.password_changed', user },
 ]
 
-it('an event has its type, the time and four user fields, and an email change also has the previous email', async () => {
+it('an event contains its type, the time and four user fields; an email change also contains the previous email', async () => {
   const types = settings(['user.email_changed', 'user.email_verified'])
   const record = createEventRecorder(() => types, clock)
   await database.transaction(tx => record(tx, changes))
@@ -50,7 +50,7 @@ it('an event has its type, the time and four user fields, and an email change al
   ])
 })
 
-it('an event is recorded only if its type is configured, and otherwise no statement runs', async () => {
+it('an event is recorded only if its type is configured; for other types, no statement runs', async () => {
   let current: ReturnType<typeof settings> | undefined
   const record = createEventRecorder(() => current, clock)
   const unused = { query: () => Promise.reject(new Error('a statement')) }

@@ -1,4 +1,4 @@
-// The last check before a write concerns the address to which the socket is actually connected.
+// Before the first write, the gateway checks the address to which the socket is actually connected.
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'

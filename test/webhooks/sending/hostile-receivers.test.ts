@@ -1,4 +1,4 @@
-// Deliveries to the webhooks of the corpus, with names from a DNS stub and hostile receivers over TLS.
+// Sends deliveries to the webhooks of the corpus. A DNS stub resolves the names, and the TLS receivers are hostile.
 import type { RequestListener, ServerResponse } from 'node:http'
 import { describe, expect, it, vi } from 'vitest'
 import { parseWebhookUrl } from '../../../src/webhooks/address/webhook-url.ts'
@@ -37,7 +37,7 @@ describe('the corpus of webhook URLs', () => {
   )
 
   it.each(urls.filter(url => nowhere.includes(hostOf(url))))(
-    '%s can be registered, but is not found',
+    '%s can be registered, but its name cannot be resolved',
     async url => {
       const send = await senderOver({}, { allowPrivate: false })
       expect(parseWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
@@ -78,7 +78,7 @@ describe('the corpus of webhook URLs', () => {
     const send = await senderOver(loopback('big.test'))
     expect(await send(`https://big.test:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
     await vi.waitFor(() => expect(target.open).toBe(0))
-    // The limit includes the buffers of both ends.
+    // The limit includes the socket buffers of sender and receiver.
     expect(written).toBeLessThan(16 * 1024 ** 2)
   })
 

@@ -1,5 +1,5 @@
-// DNS rebinding reaches no private address, even if a name is public for the check and private for the
-// connection.
+// DNS rebinding reaches no private address. In this attack, a name has a public address during the check and a private
+// address for the connection.
 import { afterEach, describe, expect, it } from 'vitest'
 import { createResolver } from '../../../src/webhooks/address/resolve.ts'
 import { createSender, type SendOutcome } from '../../../src/webhooks/sending/send.ts'
@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const each of open.splice(0)) await each.close()
 })
 
-/** @returns the outcomes of `count` attempts, 100 at a time, and the number of connections to loopback */
+/** Makes `count` attempts, 100 at a time. @returns their outcomes and the number of connections to loopback */
 async function tries(
   count: number,
   answer: (name: string, type: RecordType) => string,
@@ -43,22 +43,22 @@ async function tries(
 }
 
 describe('a name that flips from public to private', () => {
-  it('between two lookups reaches nothing private in 1,000 attempts', async () => {
+  it('between two lookups reaches no private address in 1,000 attempts', async () => {
     const seen = new Set<string>()
     const { having, asked, connections } = await tries(1_000, (name, type) => {
       if (seen.has(`${name} ${type}`)) return inside[type]
       seen.add(`${name} ${type}`)
       return nobodys
     })
-    // Nearly all passed the check and went to the public address without a second lookup. A busy machine may
-    // repeat a query before its response arrives.
+    // Nearly all attempts passed the check and went to the public address without a second lookup. On a busy machine,
+    // the resolver may repeat a query whose response is late.
     expect(having('connection', 'timeout')).toBeGreaterThan(900)
     expect(asked).toBeLessThan(2_200)
     expect(having('connection', 'timeout', 'address')).toBe(1_000)
     expect(connections).toBe(0)
   })
 
-  it('with each query reaches nothing private in 1,000 attempts', async () => {
+  it('with each query reaches no private address in 1,000 attempts', async () => {
     let questions = 0
     const { having, connections } = await tries(1_000, (_, type) =>
       ++questions % 3 === 0 ? inside[type] : nobodys,

@@ -1,4 +1,4 @@
-// The tests cover the request, the address and the outcome of one delivery to real receivers over TLS.
+// Checks the request, the address and the outcome of a single delivery to a real receiver over TLS.
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -7,7 +7,7 @@ import { first } from '../../support/certificates.ts'
 import { empty, loopback, open, receiver, senderOver } from './sending.ts'
 
 describe('a delivery', () => {
-  it('is one POST with its headers and body, to the unchanged path and query', async () => {
+  it('is one POST request with the given headers and body, to the unchanged path and query of the URL', async () => {
     let seen: { request: IncomingMessage; body: string; serverName: unknown } | undefined
     const { port } = await receiver(async (request, response) => {
       const chunks: Buffer[] = []
@@ -159,7 +159,7 @@ describe('a receiver', () => {
     await vi.waitFor(() => expect(target.open).toBe(0))
   })
 
-  it('whose name server is silent is unresolved or times out, whichever comes first', async () => {
+  it('whose name server is silent causes the failure "unresolved" or "timeout", whichever comes first', async () => {
     const names = { 'hooks.test': 'silent' as const }
     expect(await (await senderOver(names, { timeoutMs: 100 }))('https://hooks.test/')).toMatchObject({
       reason: 'timeout',

@@ -1,4 +1,4 @@
-// Creates senders with their own DNS stub, and receivers. Both are closed after each test.
+// Creates receivers, and senders with their own DNS stub. They are closed after each test.
 import type { RequestListener } from 'node:http'
 import { afterEach } from 'vitest'
 import { createResolver } from '../../../src/webhooks/address/resolve.ts'
