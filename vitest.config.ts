@@ -6,16 +6,16 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/note-reached.ts'],
-    // Half of the time, a test waits. On two cores, two workers leave the CPU idle, and six run into timeouts.
+    // Tests wait half of the time. On two cores, two workers leave the CPU idle, and with six workers tests time out.
     maxWorkers: 4,
-    // With isolation, loading all packages for each file took a quarter of the time.
+    // Test files share the loaded packages. With isolation, a quarter of the time went into loading them for each file.
     isolate: false,
-    // Most code runs only a few times, so optimizing it takes more CPU than it saves.
+    // Most code runs only a few times, so its optimization takes more CPU time than it saves.
     execArgv: ['--no-opt', '--max-semi-space-size=64'],
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // `npm run coverage` only covers code in the test processes, not in programs that tests start.
+    // `npm run coverage` counts only code that runs in the test processes, not in programs that tests start.
     coverage: {
       include: ['src/**'],
       reporter: ['text', 'html'],

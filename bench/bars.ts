@@ -1,4 +1,4 @@
-// The bars: the maximum cost of one row relative to another.
+// The bars of the benchmark. A bar is the maximum cost of one row relative to another row.
 import type { Round, Slices } from './rounds.ts'
 import { base, floor, kinds, ours, peers, rowName } from './row-names.ts'
 import { keepsUp, perRequest, ratio, type Spread } from './spread.ts'
@@ -20,7 +20,7 @@ export interface Bar {
 
 export interface Judged extends Bar {
   readonly ratio?: Spread
-  /** `met` if the lower quartile is at most the bar; `absent` if no round has both rows. */
+  /** `met`: the lower quartile is at most the bar. `absent`: no round has both rows. */
   readonly verdict: 'met' | 'missed' | 'absent' | 'failed'
 }
 
@@ -44,7 +44,8 @@ export function barsOf(builds: readonly string[]): Bar[] {
   ]
   return [
     ...cpu.map((bar): Bar => ({ cost: 'CPU per request', ...bar })),
-    // Each process gets the same load, because a request is cheaper if a busy event loop handles several per turn.
+    // Here, each process gets the same load. Under more load, a process handles several requests per turn of its event
+    // loop, and each request is cheaper.
     { cost: 'CPU per request, fixed rate', row: mine('twoWorkers'), against: bearer, atMost: 1.15 },
     { cost: 'p99, fixed rate', row: bearer, against: base, atMost: 1 },
     ...builds.map(

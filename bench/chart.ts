@@ -7,7 +7,7 @@ const width = 900
 const step = 26
 const top = 58
 
-/** `ours` is the color of the gateway's rows. */
+/** The colors of the chart. `ours` is for the rows of the gateway, `others` for all other rows. */
 export type Colors = Readonly<Record<'page' | 'words' | 'faint' | 'base' | 'ours' | 'others', string>>
 
 export const light: Colors = {
@@ -29,7 +29,7 @@ export function chart(rows: readonly Charted[], title: string, colors: Colors): 
   const all = rows.flatMap(({ ratio }) => [ratio.lowerQuartile, ratio.upperQuartile])
   const low = Math.min(0.1, ...all)
   const high = Math.max(2, ...all)
-  // The scale is logarithmic, so that twice and half the cost have the same distance from the base.
+  // The scale is logarithmic, so a double cost and a half cost have the same distance from the base.
   const x = (ratio: number) => left + (Math.log(ratio / low) / Math.log(high / low)) * (width - left - right)
   const height = top + rows.length * step + 30
   const ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50].filter(tick => tick >= low && tick <= high)

@@ -1,4 +1,4 @@
-// The checks of a row's responses before it is timed. A proxy that admits every request would be fast.
+// Checks the responses of a row before the benchmark times it. A proxy that admits every request would be too fast.
 import { type IncomingHttpHeaders, request } from 'node:http'
 import {
   bearer,
@@ -52,8 +52,8 @@ export function refuses(title: string, question: Question, expected: number): Ch
 }
 
 /**
- * Returns the checks of every guarded row with access tokens.
- * @param prefix the prefix of its paths
+ * Returns the checks for a row whose route requires an access token.
+ * @param prefix the prefix of the row's paths
  * @param token a valid token
  */
 export function wantsToken(prefix: string, token: string): Check[] {
@@ -88,7 +88,7 @@ export function tellsWhoCalls(
   }
 }
 
-/** @param raw names and values in turn */
+/** @param raw the headers as a flat list: a name, its value, the next name, and so on */
 function identityIn(raw: readonly string[]): [string, string][] {
   return raw
     .flatMap((name, at): [string, string][] =>

@@ -1,4 +1,4 @@
-// The types of contenders and of their rows.
+// The types of contenders and rows. A contender is a program to measure, and a row is one kind of request to it.
 import type { Running } from '../test/support/processes.ts'
 import type { Services } from '../test/support/stores.ts'
 import type { Callers } from './contenders/callers.ts'
@@ -6,21 +6,21 @@ import type { Callers } from './contenders/callers.ts'
 export interface Stage {
   readonly upstream: Running
   readonly services: Services | undefined
-  /** The peers accept the tokens of this gateway. */
+  /** A running gateway. The peers accept its access tokens. */
   readonly gateway: Gateway
 }
 
 export interface Gateway {
   readonly running: Running
   readonly callers: Callers
-  /** The URL of its database; empty for the embedded database. */
+  /** The URL of the gateway's database; empty for the embedded database. */
   readonly database: string
 }
 
 export interface Contender {
-  /** The names of its rows. */
+  /** The names of the contender's rows. */
   readonly rows: readonly string[]
-  /** Returns the reason why it cannot run on this machine, if any. */
+  /** Returns why the contender cannot run on this machine, or `undefined` if it can. */
   absence?(stage: Stage): string | undefined
   start(stage: Stage): Promise<readonly Row[]>
 }
@@ -34,17 +34,17 @@ export interface Question {
 export interface Row {
   readonly name: string
   readonly running: Running
-  /** The request that is checked and sent. */
+  /** The request for the checks and for the load. */
   readonly question: Question
-  /** Requests of other users. The connections send all requests in turn. */
+  /** The same request of other users. The connections send all of these requests in turn. */
   readonly others?: readonly Question[]
   /** The expected status code. */
   readonly status: number
-  /** The number of processes that share the load; 1 by default. Each gets the fixed rate. */
+  /** The number of processes that share the load; 1 by default. Each process gets the full fixed rate. */
   readonly workers?: number
-  /** The number of connections; by default the setting of the run. A row with this number has no fixed rate. */
+  /** The number of connections. If absent, the setting of the run applies. A row that sets it has no fixed rate. */
   readonly connections?: number
-  /** Whether a round counts only if this row could fill a core. */
+  /** Whether this row should keep a core busy. If it does not in a round, the round does not count. */
   readonly fillsItsCore: boolean
   readonly checks: readonly Check[]
   readonly version?: string
@@ -55,7 +55,7 @@ export interface Check {
   findFault(row: Row): Promise<string | undefined>
 }
 
-/** The host of every request. A proxy may route by it. */
+/** The host name of every request. A proxy may route requests by host name. */
 export const host = 'service.example'
 
 /** The length of the upstream's body in bytes. */

@@ -5,20 +5,21 @@ import { parseArgs } from 'node:util'
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '7' },
-    /** The measured time in milliseconds, at full load and at the fixed rate. */
+    /** The milliseconds of each measurement, at full load and at the fixed rate. */
     time: { type: 'string', default: '2000' },
     connections: { type: 'string', default: '48' },
     /** The fixed rate in requests per second for each process of a row. */
     rate: { type: 'string', default: '3000' },
-    /** The minimum share of a core. A round with a lower share of a row that can fill a core does not count. */
+    /** The minimum share of a core for rows that can fill a core. If such a row uses less, the round does not count. */
     busy: { type: 'string', default: '0.7' },
     json: { type: 'boolean', default: false },
     /** Writes docs/dev/benchmark.json and the files that are generated from it. */
     record: { type: 'boolean', default: false },
     /** Measures another build too, for example `--also NAME=/elsewhere/dist/cli.js`. */
     also: { type: 'string', multiple: true, default: [] },
-    /** Selects or leaves out rows by a part of their name. */
+    /** Selects rows by a part of their name. */
     only: { type: 'string', multiple: true, default: [] },
+    /** Skips rows by a part of their name. */
     without: { type: 'string', multiple: true, default: [] },
     /** Uses no Postgres and no Redis, even if they are available. */
     embedded: { type: 'boolean', default: false },

@@ -1,4 +1,4 @@
-// The load generator in a separate process. It uses raw sockets, at full load or at a fixed rate.
+// The load generator runs in a separate process. It sends requests over raw sockets, at full load or at a fixed rate.
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuSeconds, peakMemory } from '../test/support/process-stat.ts'
@@ -14,11 +14,11 @@ export interface Slice {
   /** The expected status code. */
   readonly status: number
   readonly connections: number
-  /** Requests per second. By default full load: each connection sends its next request after each response. */
+  /** Requests per second. If absent, the load is full: each connection sends a request as soon as it has a response. */
   readonly perSecond?: number
-  /** The time before the measurement in milliseconds. */
+  /** Milliseconds of load before the measurement. */
   readonly warmUp: number
-  /** The measured time in milliseconds. */
+  /** Milliseconds of the measurement. */
   readonly time: number
 }
 
@@ -35,7 +35,7 @@ export interface Measured {
   readonly p99: number
 }
 
-/** The message to the parent process for each slice. */
+/** The message that the parent process receives after each slice. */
 export type Reply = { readonly measured: Measured } | { readonly error: string }
 
 process.on('message', async (slice: Slice) => {
@@ -46,10 +46,10 @@ process.on('message', async (slice: Slice) => {
   process.send?.(reply)
 })
 process.once('disconnect', () => process.exit())
-// An interrupt from a terminal reaches this process too. It ends when its parent disconnects.
+// Ctrl-C in a terminal reaches this process too. It must continue until its parent disconnects.
 process.on('SIGINT', () => {})
 
-/** The time for requests in flight to end after the measurement, in milliseconds. */
+/** Milliseconds for which requests in flight may still end after the measurement. */
 const patience = 1_000
 
 async function run(slice: Slice): Promise<Measured> {
@@ -61,7 +61,7 @@ async function run(slice: Slice): Promise<Measured> {
   )
   const stop = perSecond === undefined ? askOnAnswer(clients) : askAtRate(clients, perSecond)
   await sleep(warmUp)
-  // Count and CPU are read together, so that no response arrives in between.
+  // The count starts and the CPU time is read in the same turn, so no response arrives in between.
   tally.latencies = []
   const cpuBefore = cpuSeconds(pids)
   const begun = performance.now()
@@ -71,7 +71,8 @@ async function run(slice: Slice): Promise<Measured> {
   const seconds = (performance.now() - begun) / 1000
   tally.latencies = []
   stop()
-  // A cut-off request would cause work during the next slice and occupy a place in its user's limit.
+  // Requests in flight must end first. A request that is cut off would cause work during the next slice, and would occupy
+  // a place in the limit of its user.
   for (let waited = 0; waited < patience && clients.some(client => client.isBusy()); waited += 5)
     await sleep(5)
   for (const client of clients) client.close()
@@ -91,7 +92,7 @@ function written({ path, headers }: Question): Buffer {
   )
 }
 
-/** Each client sends its next request after each response. Returns a function that stops the load. */
+/** Makes each client send a request as soon as it has a response. Returns a function that stops the load. */
 function askOnAnswer(clients: readonly Client[]): () => void {
   for (const client of clients) {
     client.onAnswer = () => client.ask(performance.now())
@@ -103,8 +104,8 @@ function askOnAnswer(clients: readonly Client[]): () => void {
 }
 
 /**
- * Sends by the clock, independently of responses. If all connections are busy, a request waits, and its waiting time
- * counts. Returns a function that stops the load.
+ * Sends requests at fixed times, even if responses are late. If all connections are busy, a request waits, and the wait
+ * is part of its latency. Returns a function that stops the load.
  */
 function askAtRate(clients: readonly Client[], perSecond: number): () => void {
   const free = [...clients]
@@ -140,7 +141,7 @@ interface Tally {
 
 interface Client {
   onAnswer(): void
-  /** @param due the start of the latency */
+  /** @param due the time from which the latency is measured */
   ask(due: number): void
   isBusy(): boolean
   close(): void
@@ -152,7 +153,7 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
   let asked: number | undefined
   /** The part of a response that has arrived so far. */
   let received: Buffer | undefined
-  /** The length of the body from the first response. All responses to one request have the same length. */
+  /** The length of the body in the first response. All responses to the same request have this length. */
   let announced = 0
   const client: Client = {
     onAnswer: () => {},
@@ -187,14 +188,14 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
   socket.on('error', error => {
     tally.failure ||= error.message
   })
-  // Fewer connections would reduce the load.
+  // A closed connection is a failure, because fewer connections would reduce the load.
   socket.on('close', () => {
     tally.failure ||= 'the server closed a connection'
   })
   return client
 }
 
-/** Every contender keeps the Content-Length of the upstream. A response without it would never end. */
+/** Returns the Content-Length, which every contender relays from the upstream. Without it, no end is recognized. */
 function announcedBy(head: string): number {
   return Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)
 }

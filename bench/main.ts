@@ -1,4 +1,4 @@
-// The benchmark starts the contenders on loopback, checks and measures them side by side, and prints tables.
+// The benchmark starts all contenders on loopback, checks their responses, measures them in turn, and prints tables.
 import { runAndCleanUp, throwIfInterrupted } from '../test/support/cleanup.ts'
 import { startProgram } from '../test/support/processes.ts'
 import { openServices } from '../test/support/stores.ts'
@@ -61,7 +61,7 @@ async function measure(): Promise<number> {
   process.stdout.write(flags.isJson ? recordingText(recording) : `${tables(report)}\n`)
   tell(`table, chart and JSON were written to ${folder}`)
   if (flags.isRecorded) {
-    // If the recording lacks a row of the charts, `publish` fails and the previous recording stays.
+    // `publish` comes first. If the recording lacks a row of the charts, it fails, and the previous recording stays.
     publish(recording)
     keepRecording(recording)
   }
@@ -89,9 +89,9 @@ async function record({ rows, absent, failed }: Assembled, stores: string | unde
 
 interface Assembled {
   readonly rows: readonly Row[]
-  /** The rows that cannot run, with the reason. */
+  /** The names of the rows that cannot run, with the reason. */
   readonly absent: ReadonlyMap<string, string>
-  /** The rows with wrong responses, with the failed check. */
+  /** The names of the rows with wrong responses, with the failed check. */
   readonly failed: ReadonlyMap<string, string>
 }
 

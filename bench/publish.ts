@@ -6,7 +6,7 @@ import { type Report, reportOf } from './report.ts'
 import { base, kinds, ours, peers, rememberSeconds, rowName } from './row-names.ts'
 import { barTable, resultTables } from './tables.ts'
 
-/** The rows that serve the same request, and their names in the README. */
+/** The rows of the charts, which all serve the same request, and their names in the README. */
 const shown = new Map<string, string>([
   [rowName(ours, kinds.bearer), 'Péage, access token'],
   [base, `${base}, no auth`],
@@ -29,9 +29,9 @@ const dark: Colors = {
 }
 
 export interface Published {
-  /** Between the markers of docs/benchmark.md. */
+  /** The text between the markers of docs/benchmark.md. */
   readonly results: string
-  /** Between the markers of docs/dev/benchmark-log.md. */
+  /** The text between the markers of docs/dev/benchmark-log.md. */
   readonly bars: string
   readonly charts: { readonly light: string; readonly dark: string }
   /** The alternative text of the charts. */
@@ -62,10 +62,10 @@ function chartedRows({ rows }: Report) {
     .sort((one, other) => one.ratio.median - other.ratio.median)
 }
 
-/** The text between the markers of a page. */
+/** Matches the text between the markers of a page. */
 export const generated = /(?<=<!-- generated: npm run bench -- --record -->\n\n)[\s\S]*(?=\n\n<!-- end -->)/
 
-/** The alternative text of the chart in the README. */
+/** Matches the alternative text of the chart in the README. */
 export const alternative = /(?<=src="docs\/images\/costs-light\.svg" alt=")[^"]*/
 
 export function publish(recording: Recording): void {

@@ -10,7 +10,7 @@ export interface Recording {
   /** The date of the start, for example `2026-11-25`. */
   readonly date: string
   readonly machine: Machine
-  /** The origin of Postgres and Redis; null if the gateway ran on its embedded database. */
+  /** Where Postgres and Redis came from; null if the gateway ran on its embedded database. */
   readonly stores: string | null
   /** The versions of the peers. */
   readonly versions: readonly string[]
@@ -23,12 +23,12 @@ export interface Recording {
   }
   /** The other builds in the same run. */
   readonly builds: readonly string[]
-  /** The rows in the order of the tables. `rate` is in requests per second, or null for a row without a fixed rate. */
+  /** The rows in the order of the tables. `rate`: requests per second, or null if the row has no fixed rate. */
   readonly rows: readonly { readonly name: string; readonly rate: number | null }[]
   readonly rounds: readonly { readonly counts: boolean; readonly rows: Round }[]
-  /** The rows that could not run, with the reason. */
+  /** The names of the rows that could not run, with the reason. */
   readonly absent: Readonly<Record<string, string>>
-  /** The rows with wrong responses, with the failed check. */
+  /** The names of the rows with wrong responses, with the failed check. */
   readonly failed: Readonly<Record<string, string>>
 }
 
@@ -41,7 +41,7 @@ export interface Machine {
   readonly commit: string
 }
 
-/** The root of the checkout. The benchmark runs as a compiled copy, in which package.json is a link. */
+/** The root of the checkout. The benchmark runs as a compiled copy, in which package.json links to the original. */
 const root = dirname(realpathSync(fileURLToPath(new URL('../package.json', import.meta.url))))
 
 export function inCheckout(path: string): string {

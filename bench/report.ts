@@ -1,4 +1,4 @@
-// The report of a recording: the medians of each row, and its costs relative to another row in the same round.
+// Calculates the report of a recording: the medians of each row, and its cost relative to other rows in the same round.
 import { barsOf, type Judged, judge } from './bars.ts'
 import type { Measured } from './load.ts'
 import type { Recording } from './recording.ts'
@@ -24,7 +24,7 @@ export interface Reported {
     readonly cpuPerThousand: number
     /** The CPU per request relative to the base row. */
     readonly ratio: Spread
-    /** The peak memory of all rounds in MiB. */
+    /** The highest memory usage in all rounds, in MiB. */
     readonly memory: number
   }
   /** The figures at the fixed rate. A row without a fixed rate has the figures of its full load. */
@@ -77,7 +77,7 @@ function reported(name: string, rate: number | null, rounds: readonly Round[]): 
   }
 }
 
-/** The minimum number of rounds of a result. */
+/** A result from fewer rounds is marked as a trial. */
 const enough = 7
 
 function notesOf(
@@ -92,12 +92,12 @@ function notesOf(
     `${date}, commit ${commit}: ${processors}, ${memoryGiB.toFixed(1)} GiB, ${kernel}, Node ${node}.`,
     `${counted === 1 ? '1 round' : `${counted} rounds`} of ${time} ms at full load and ${time} ms at ${thousands(rate)} requests/s, ${connections} connections.`,
     ...(counted < enough ? [`**A trial: fewer than ${enough} rounds. Do not judge by it.**`] : []),
-    ...(leftOut > 0 ? [`${leftOut} rounds are left out: other programs used the machine.`] : []),
+    ...(leftOut > 0 ? [`${leftOut} rounds do not count, because other programs used the machine.`] : []),
     ...(isShort && leftOut === 0
       ? ['**Other programs used the machine in too many rounds. All rounds count. Judge with care.**']
       : []),
     stores === null
-      ? '**No Postgres and Redis: the gateway ran on its embedded database, whose CPU counts as its own.**'
+      ? '**Without Postgres and Redis: the gateway ran on its embedded database, whose CPU counts for the gateway.**'
       : `${stores}. The CPU of both is not counted.`,
     ...(versions.length > 0 ? [`${versions.join(', ')}.`] : []),
   ]

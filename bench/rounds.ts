@@ -1,4 +1,4 @@
-// The rounds. Every round measures each row, in reverse order every other round.
+// Runs the rounds. Each round measures every row. Every second round uses the reverse order.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { atEnd, throwIfInterrupted } from '../test/support/cleanup.ts'
@@ -13,32 +13,32 @@ export interface Slices {
   readonly paced?: Measured
 }
 
-/** The slices by row. */
+/** The slices of a round by row name. */
 export type Round = Readonly<Record<string, Slices>>
 
 /**
- * Milliseconds of load before the measured part of a slice. After 45 s idle, a Node process has cold memory and caches.
- * A request first costs three times as much, and after 2 s still 1.5 times as much.
+ * Milliseconds of load before the measured part of a slice. A process is idle for about 45 s between its slices. A
+ * request then costs three times as much as usual, and after 2 s of load still 1.5 times as much.
  */
 const warmUp = 2_500
-/** Milliseconds at the fixed rate before the measurement. The process is already warm from the full load. */
+/** Milliseconds of load at the fixed rate before the measurement. The process is already warm from the full load. */
 const settling = 500
-/** The warm-up before the first round: milliseconds per slice, maximum slices, and requests until a row is warm. */
+/** The warm-up before the first round: milliseconds per slice, most slices, and requests after which a row is warm. */
 const heating = { time: 1_500, slices: 6, requests: 8_000 }
 
 export interface RoundOptions {
-  /** The row that all others are compared with. */
+  /** The name of the row with which the other rows are compared. */
   readonly base: string
   /** The number of rounds that must count. */
   readonly rounds: number
-  /** The measured time of each slice in milliseconds. */
+  /** Milliseconds of the measured part of each slice. */
   readonly time: number
   readonly connections: number
   /** The fixed rate for each process, in requests per second. */
   readonly rate: number
   /**
-   * The minimum share of a core for rows that can fill a core. Otherwise other programs used the machine, and the round
-   * does not count.
+   * The minimum share of a core that a row must use if it can fill a core. A lower share means that other programs used
+   * the machine, and the round does not count.
    */
   readonly busy: number
   onProgress(text: string): void
@@ -50,12 +50,12 @@ export interface Outcome {
   readonly failures: ReadonlyMap<string, string>
 }
 
-/** The maximum number of rounds to repeat because other programs used the machine. */
+/** The maximum number of extra rounds in place of rounds that do not count. */
 const repeats = 2
 
 export async function runRounds(rows: readonly Row[], options: RoundOptions): Promise<Outcome> {
   const { base, rounds, time, rate, busy, onProgress } = options
-  // Each row has its own load generator, because V8 compiles faster code for the responses of only one contender.
+  // Each row has its own load generator, because V8 compiles faster code if all responses come from one contender.
   const loads = new Map(rows.map(({ name }) => [name, startLoad()]))
   const failures = new Map<string, string>()
 
@@ -66,7 +66,7 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
     if (load === undefined) throw new Error(`no load generator for ${row.name}`)
     return load.run({ port, pids, questions: [question, ...others], status, connections, ...slice })
   }
-  /** Calls `use` for every row without a failure. A failure leaves the row out from then on. */
+  /** Calls `use` for every row that has not failed yet. A row that fails is skipped from then on. */
   const withEach = async (some: readonly Row[], use: (row: Row) => Promise<void>) => {
     for (const row of some) {
       if (failures.has(row.name)) continue
@@ -83,7 +83,7 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
 
   onProgress(`${rows.length} rows, rounds: ${rounds}, about ${minutes(secondsOf(rows, options))}`)
   const begun = performance.now()
-  // V8 compiles code after some use, so slow rows need more time.
+  // V8 optimizes code after many calls, so slow rows need a longer warm-up.
   const served = new Map<string, number>()
   for (let slice = 0; slice < heating.slices; slice += 1) {
     const cold = rows.filter(({ name }) => (served.get(name) ?? 0) < heating.requests)
@@ -113,7 +113,7 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
     onProgress(`${minutes((performance.now() - begun) / 1000)}: ${which}: ${costsIn(round)}`)
   }
   for (const load of loads.values()) await load.stop()
-  // If too few rounds count, all rounds count.
+  // If too few rounds count, the result uses all rounds.
   const enough = counted() >= rounds
   return { rounds: all.map(({ counts, rows }) => ({ counts: counts || !enough, rows })), failures }
 }
@@ -126,7 +126,7 @@ export function rateOf({ workers = 1, connections }: Row, rate: number): number 
 function secondsOf(rows: readonly Row[], { rounds, time }: RoundOptions): number {
   const slices = rows.map(row => warmUp + time + (row.connections === undefined ? settling + time : 0))
   const round = slices.reduce((sum, slice) => sum + slice, 0)
-  // Most rows are warm after two slices.
+  // The estimate assumes two warm-up slices, after which most rows are warm.
   return (rounds * round + rows.length * 2 * heating.time) / 1000
 }
 

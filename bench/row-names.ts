@@ -1,12 +1,12 @@
-// The names of the rows.
+// The names of the rows of the benchmark.
 
 export const direct = 'direct'
-/** The row that all ratios are relative to. */
+/** The row to which all ratios are relative. */
 export const base = '@fastify/http-proxy'
-/** The minimum cost of a proxy in Node. */
+/** The row that shows the minimum cost of a proxy in Node. */
 export const floor = 'node:http + dispatch'
 
-/** The build to measure. */
+/** The name of the build of this checkout. */
 export const ours = 'gateway'
 
 /** The kinds of requests. In row names, the build comes first, for example `gateway, bearer`. */
@@ -27,7 +27,7 @@ export function rowName(build: string, kind: string): string {
   return `${build}, ${kind}`
 }
 
-/** The cache time of the auth service of two rows in seconds. */
+/** Seconds for which two rows cache the responses of the auth service. */
 export const rememberSeconds = 60
 const remembering = `auth service remembers ${rememberSeconds} s`
 

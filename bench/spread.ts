@@ -1,4 +1,4 @@
-// The costs of one row relative to another in the same round, with median and quartiles.
+// Compares the costs of two rows in each round, and returns the median and quartiles of the ratio.
 import type { Measured } from './load.ts'
 import type { Round, Slices } from './rounds.ts'
 
@@ -10,14 +10,14 @@ export interface Spread {
   readonly pairs: number
 }
 
-/** Whether a row reached the rate. Otherwise its queue only grows, and its latency has no meaning. */
+/** Returns whether a row reached the rate. If not, its queue only grows, and its latency has no meaning. */
 export function keepsUp(measured: Measured, rate: number): boolean {
   return requestsPerSecond(measured) >= rate * 0.95
 }
 
 /**
- * Compares one row with another in each round.
- * @param cost returns `undefined` to leave the round out
+ * Compares one row with another row in each round.
+ * @param cost returns the cost in a round, or `undefined` to skip the round
  */
 export function ratio(
   rounds: readonly Round[],

@@ -1,4 +1,4 @@
-// Formats the report as Markdown tables that are aligned for a terminal.
+// Formats the report as Markdown tables with aligned columns, which are also readable in a terminal.
 import { type Report, thousands } from './report.ts'
 import type { Spread } from './spread.ts'
 
@@ -67,8 +67,8 @@ function spreadText({ median, lowerQuartile, upperQuartile }: Spread): string {
 }
 
 /**
- * @param lines the first line is the head
- * @param words the number of text columns from the left; the others are numbers
+ * @param lines the rows of the table; the first one is the header
+ * @param words the number of text columns, from the left; all other columns are numbers
  */
 function aligned(lines: readonly (readonly string[])[], words: number): string {
   const [head = []] = lines

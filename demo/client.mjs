@@ -4,7 +4,7 @@
  * @property {string} url
  * @property {string} [token]
  * @property {object} [body]
- * @property {number} due the expected status code
+ * @property {number} due the status code that the demo expects
  */
 
 /** @typedef {ReturnType<typeof createDemoClient>} DemoClient */

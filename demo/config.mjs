@@ -1,4 +1,4 @@
-// The gateway.yaml of the demo. It uses free ports and a temporary folder.
+// Creates the gateway.yaml of the demo, with free ports and a temporary folder.
 
 /**
  * @param {string} upstream the URL of the demo service

@@ -1,4 +1,4 @@
-// `npm run demo` starts a service and a gateway, and walks through its features. `--exit` ends the demo after the walk.
+// `npm run demo` starts a service and a gateway, and shows the features of the gateway. `--exit` ends the demo then.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
@@ -15,7 +15,7 @@ import { startDemoUpstream } from './upstream.mjs'
 
 const peage = fileURLToPath(new URL('../dist/cli.js', import.meta.url))
 
-// The listeners exist from the start, so that a signal during the walk does not leave the folder behind.
+// These listeners must exist before the first step. If a signal arrives during the steps, the folder is still deleted.
 const ended = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))
 const printer = createPrinter(process.stdout)
 const folder = await mkdtemp(join(tmpdir(), 'peage-demo-'))
@@ -56,9 +56,9 @@ try {
 /** Starts the program and resolves when it has printed its ready line. @param {string} file */
 async function startGateway(file) {
   const program = spawn(process.execPath, [peage, 'start', '-c', file], {
-    // Ctrl-C must only reach the demo, which then ends the gateway.
+    // With a process group of its own, the gateway does not receive Ctrl-C. The demo receives it and ends the gateway.
     detached: true,
-    // `smtp: log` is refused in production.
+    // In production, the gateway refuses `smtp: log`.
     env: { ...process.env, NODE_ENV: 'development' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -8,7 +8,7 @@
  * @property {object | undefined} body
  * @property {number} status
  * @property {unknown} answer
- * @property {number | undefined} due the expected status code, if the response has another one
+ * @property {number | undefined} due the expected status code, only if the status code of the response is different
  */
 
 /** @typedef {ReturnType<typeof createPrinter>} Printer */

@@ -1,7 +1,7 @@
 /** @typedef {{ gateway: string, admin: string, adminToken: string }} Place */
 
 /**
- * Walks through the features. Returns a pro user with password and token for further steps by hand.
+ * Shows the features one by one. Returns a pro user with password and token, which you can use for your own requests.
  * @param {import('./client.mjs').DemoClient} client
  * @param {Place} place
  * @param {(kind: string) => Promise<import('./printer.mjs').Mail>} mailOf resolves with the next mail of a kind

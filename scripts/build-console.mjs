@@ -50,7 +50,7 @@ const page = readFileSync(join(source, 'page.html'), 'utf8').replace(/\{([\w.]+)
   return hashed.get(name)
 })
 writeCompressed('page.html', Buffer.from(page))
-// The manifest is written last, so that all files in it exist.
+// The manifest is written last, so that every file in its list exists.
 write('manifest.json', JSON.stringify({ page: 'page.html', assets }))
 removeOthers(target, path => written.has(path))
 

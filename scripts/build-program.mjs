@@ -8,25 +8,25 @@ import { removeOthers, replaceFile } from './replace-files.mjs'
 
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 const target = fileURLToPath(new URL('../dist/', import.meta.url))
-/** The packages that are not bundled. */
+/** The packages that stay outside the bundles. */
 const external = [
-  // These look for their binary or WebAssembly file in their own folder.
+  // These packages look for a binary or WebAssembly file in their own folder.
   'argon2',
   '@electric-sql/pglite',
-  // fastify and pg load these only on demand, and Péage does not use them.
+  // fastify and pg load these packages only for features that Péage does not use.
   '@fastify/ajv-compiler',
   '@fastify/fast-json-stringify-compiler',
   'light-my-request',
   'pg-native',
 ]
 
-/** CommonJS modules of packages load Node's modules with `require`, which ES modules lack. */
+/** Defines `require`, which ES modules lack. CommonJS modules of packages use it to load Node's modules. */
 const banner = `import { createRequire as createBundleRequire } from 'node:module'
 const require = createBundleRequire(import.meta.url)`
 
 const programs = ['cli.ts', 'worker.ts', 'config/load-worker.ts']
 
-/** Modules that look for files relative to their own path, which a bundle changes. @type {Set<string>} */
+/** Modules that find files relative to their own path. Bundling changes this path. @type {Set<string>} */
 const placed = new Set()
 
 /** @type {import('esbuild').Plugin} */
@@ -75,7 +75,7 @@ const ordered = outputFiles.toSorted((a, b) => programFiles.indexOf(a.path) - pr
 for (const { path, contents } of ordered) {
   replaceFile(path, contents, path === join(target, 'cli.js') ? 0o755 : 0o644)
 }
-// Other steps of the build write these.
+// These files come from other steps of the build and must stay.
 const others = ['compile-cache', 'console', 'storage/pglite/prepared-database'].map(name =>
   join(target, name),
 )

@@ -1,4 +1,4 @@
-// Checks that commit subjects follow docs/dev/style.md: every commit after the one that added the page, except merges.
+// Checks that commit subjects follow docs/dev/style.md. Checks every commit after the page was added, except merges.
 import { execFileSync } from 'node:child_process'
 
 const types = ['feat', 'fix', 'docs', 'test', 'refactor', 'perf', 'build', 'ci', 'chore', 'style', 'revert']
@@ -11,7 +11,7 @@ const log = (...options) =>
     .trim()
     .split('\n')
 
-// In a shallow clone, the oldest commit counts as the one that added the page.
+// In a shallow clone, git reports its oldest commit as the commit that added the page.
 const first = log('--diff-filter=A', '--format=%H', '--', 'docs/dev/style.md').at(-1)
 if (!first) throw new Error('the history does not contain docs/dev/style.md')
 const commits = log('--no-merges', '--format=%h %s', `${first}..HEAD`).filter(line => line !== '')

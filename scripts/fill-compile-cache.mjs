@@ -1,4 +1,4 @@
-// The last step of `npm run build`. Loads the built code once, so that the first start finds it compiled.
+// The last step of `npm run build`. Loads the built code once, which fills V8's compile cache for the first start.
 import { readdirSync, rmSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 const dist = new URL('../dist/', import.meta.url)
 const cache = fileURLToPath(new URL('compile-cache', dist))
 
-// The cache of an earlier build is useless.
+// The cache of an earlier build does not fit this build.
 rmSync(cache, { recursive: true, force: true })
 // Node 20 and its types lack this function.
 const { enableCompileCache } = /** @type {{ enableCompileCache?: (folder: string) => unknown }} */ (
@@ -14,7 +14,7 @@ const { enableCompileCache } = /** @type {{ enableCompileCache?: (folder: string
 )
 if (enableCompileCache !== undefined) {
   enableCompileCache(cache)
-  // cli.js and worker.js would run when they are loaded.
+  // cli.js and worker.js are skipped, because loading them would start the program.
   /** @param {string} name */
   const isLoaded = name => name.endsWith('.js') && name !== 'cli.js' && name !== 'worker.js'
   for (const name of readdirSync(dist).filter(isLoaded)) await import(new URL(name, dist).href)

@@ -1,4 +1,4 @@
-// Imports a module of `build` without the compiler's knowledge, because it does not exist before the first build.
+// Imports a module of `build` in a way that the compiler does not follow. The module does not exist before a build.
 
 /** @param {string} name a path in `build` @returns {Promise<unknown>} */
 export function importBuilt(name) {

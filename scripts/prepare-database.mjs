@@ -1,6 +1,6 @@
 // A step of `npm run build`. Prepares the data folder that a first start on the embedded database unpacks.
 //
-// This takes seconds, so it only runs if PGlite, a migration or this file has changed.
+// The preparation takes seconds, so it runs only if PGlite, a migration or this file has changed.
 import { createHash, randomUUID } from 'node:crypto'
 import {
   mkdirSync,
@@ -37,7 +37,7 @@ const made = {
   migrations: migrationFiles(),
 }
 if (!isUpToDate()) {
-  // Otherwise the new folder would be made from the old one.
+  // If the old file stayed, `openFolder` would unpack it and not create a new database.
   rmSync(prepared, { force: true })
   const dir = mkdtempSync(join(tmpdir(), 'peage-prepare-'))
   try {
@@ -62,6 +62,7 @@ function isUpToDate() {
 }
 
 /**
+ * Creates a migrated database in a new folder.
  * @param {string} dir
  * @returns {Promise<string>} the name of the last file of the write-ahead log that a start may read
  */
@@ -75,7 +76,7 @@ async function makeDatabase(dir) {
   await database.query("update pg_database set datistemplate = false where datname like 'template_'")
   await database.query('drop database template0')
   await database.query('drop database template1')
-  // The shutdown may still write to the next file.
+  // Returns the name of the file after the current one, because the shutdown may still write to the next file.
   const [row] = /** @type {{ name: string }[]} */ (
     await database.query(
       "select pg_walfile_name(pg_current_wal_lsn() + setting::bigint) as name from pg_settings where name = 'wal_segment_size'",
@@ -99,14 +100,14 @@ function pack(root, lastWal) {
   }
   const content = Buffer.concat(files.map(path => readFileSync(join(root, path))))
   const params = {
-    // The highest quality, 11, takes fifteen times as long and saves only an eighth.
+    // The highest quality is 11. It takes fifteen times as long, and the result is only an eighth smaller.
     [constants.BROTLI_PARAM_QUALITY]: 9,
     [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
   }
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), brotliCompressSync(content, { params })])
 }
 
-/** Whether Postgres keeps the file only for later reuse. @param {string} path @param {string} lastWal */
+/** Returns whether Postgres keeps a log file only for reuse. @param {string} path @param {string} lastWal */
 function isSpareWal(path, lastWal) {
   const [, name] = /^pg_wal\/([0-9A-F]{24})$/.exec(path) ?? []
   return name !== undefined && name > lastWal

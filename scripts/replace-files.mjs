@@ -1,5 +1,5 @@
-// Replaces the files of a build atomically, so that a running program never reads a partial file. For example, `npm
-// test` may run during `npm pack`, which builds.
+// Replaces the files of a build atomically, so that a running program never reads a partial file. For example, tests
+// may run during `npm pack`, which includes a build.
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -12,7 +12,7 @@ export function replaceFile(path, content, mode = 0o644) {
   try {
     renameSync(fresh, path)
   } catch (error) {
-    // Another build has just removed it as an old file.
+    // Another build, which ran at the same time, has just removed the new file as an old file. Try again.
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
     replaceFile(path, content, mode)
   }

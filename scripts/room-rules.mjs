@@ -1,4 +1,4 @@
-// The linter rules for the forbidden imports of each room. The rules cannot exclude type imports.
+// Creates the linter rules that forbid imports of each room. The linter cannot allow type imports, so they count too.
 import { floors } from './rooms.mjs'
 
 /** @returns {string} the text of biome.rooms.json */
@@ -23,6 +23,6 @@ function patternOf({ name }) {
 
 /** @param {{ name: string }} room @param {string[]} group */
 function restriction({ name }, group) {
-  const message = `${name} may import only lower rooms (docs/dev/architecture.md)`
+  const message = `${name} may import only rooms of lower floors (docs/dev/architecture.md)`
   return { level: 'error', options: { patterns: [{ group, message }] } }
 }

@@ -1,15 +1,15 @@
-// Lists the rooms of `src` in their order. The linter's rules and the architecture test read the list.
+// Lists the rooms (folders) of `src` by floor. The linter's rules and the architecture test read this list.
 
 /**
  * @typedef {object} Room
  * @property {string} name
  * @property {string} duty
- * @property {readonly string[]} [forbids] patterns of further files that the room may not import
+ * @property {readonly string[]} [forbids] patterns of files in lower rooms that the room must not import
  */
 
 /**
- * From top to bottom: a room imports, types included, only rooms of lower floors. Rooms of one floor do not import each
- * other. A name that ends in `.ts` is a file at the root of `src`.
+ * The floors from top to bottom. A room may import only from rooms on lower floors, types included. Rooms on the same
+ * floor do not import each other. A name that ends in `.ts` is a file directly in `src`.
  * @type {readonly (readonly Room[])[]}
  */
 export const floors = [
@@ -29,7 +29,7 @@ export const floors = [
     {
       name: 'gate',
       duty: 'Parses a request, finds its route and runs the guards.',
-      // The gate may see targets. It must not send a request or relay a response.
+      // The gate may read the state of targets. It must not send requests or relay responses.
       forbids: ['**/upstream/forward.ts', '**/upstream/response-relay.ts'],
     },
   ],

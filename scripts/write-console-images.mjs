@@ -1,4 +1,5 @@
-// `npm run console-images -- [MINUTES]` writes docs/images/console-*.png after minutes of traffic to the built program.
+// `npm run console-images -- [MINUTES]` sends traffic to the built program for minutes, then writes
+// docs/images/console-*.png.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -16,7 +17,7 @@ const minutes = Number(process.argv[2] ?? 15)
 const token = 'a-token-for-the-images-0123456789'
 const password = 'correct horse battery staple'
 const images = fileURLToPath(new URL('../docs/images/', import.meta.url))
-/** The file names with their heights. `-dark` stands for a dark page, `-phone` for a width of 360 pixels. */
+/** The file names and heights of the images. `-dark` selects the dark design, `-phone` a width of 360 pixels. */
 const pages = {
   overview: 1020,
   'overview-dark': 1020,
@@ -50,7 +51,7 @@ try {
   const people = await makeUsers()
   program.kill('SIGHUP')
   await sendTraffic(people, Date.now() + minutes * 60_000)
-  // Traffic must continue, because the pages show current rates.
+  // Traffic continues while the images are taken, because the pages show current rates.
   const leaving = sendTraffic(people, Date.now() + 60_000)
   await photograph(people)
   await leaving
@@ -181,7 +182,7 @@ async function photograph([, , refused]) {
     await page.setViewportSize({ width: file.endsWith('-phone') ? 360 : 1280, height })
     await page.goto(`http://127.0.0.1:18081/console#${name === 'user' ? `users/${refused?.id}` : name}`)
     await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
-    // The page needs two readings to show rates.
+    // The page shows rates only after it has loaded the figures twice.
     if (name === 'routes') await page.getByText('Requests per second').first().waitFor()
     if (name === 'user') {
       await page.getByLabel('Path').fill('/api/v1/courses/1')

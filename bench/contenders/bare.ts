@@ -1,4 +1,4 @@
-// Contenders without guards: the upstream itself, plain @fastify/http-proxy, and the minimum for a proxy in Node.
+// Contenders without guards: the upstream itself, plain @fastify/http-proxy, and the simplest proxy in Node.
 import { fileURLToPath } from 'node:url'
 import { type Running, startProgram } from '../../test/support/processes.ts'
 import { answersTheUpstreams } from '../checks.ts'
@@ -7,13 +7,13 @@ import * as names from '../row-names.ts'
 
 export const upstreamProgram = siblingProgram('./serve-upstream.js')
 
-/** No proxy. It shows the cost of the upstream and the load generator. */
+/** Requests go to the upstream without a proxy. This row shows the cost of the upstream and the load generator. */
 export const direct = bare(names.direct, async upstream => upstream, false)
 
-/** Has default settings and no log. */
+/** @fastify/http-proxy with default settings and without a log. */
 export const httpProxy = bare(names.base, startBehind('./serve-http-proxy.js'))
 
-/** Only passes requests from `node:http` to undici's `dispatch`. */
+/** A proxy that only passes requests from `node:http` to undici's `dispatch`. */
 export const dispatch = bare(names.floor, startBehind('./serve-dispatch.js'))
 
 function startBehind(program: string) {

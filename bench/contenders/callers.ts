@@ -1,4 +1,4 @@
-// The accounts that send the requests, created through the public APIs of a gateway.
+// Creates the accounts that send the requests, through the public APIs of a gateway.
 import { strict as assert } from 'node:assert'
 
 export interface Caller {
@@ -16,7 +16,7 @@ export interface Callers {
   readonly pro: Caller & { readonly key: string }
   /** A user who was deactivated after the login. */
   readonly inactive: Caller
-  /** More free users. */
+  /** The additional free users. */
   readonly crowd: readonly Caller[]
 }
 
@@ -27,7 +27,7 @@ export interface Admin {
   readonly adminToken: string
 }
 
-/** @param crowded the number of more free users */
+/** @param crowded the number of additional free users */
 export async function createCallers(admin: Admin, crowded: number): Promise<Callers> {
   const free = await createCaller(admin, 'free')
   const premium = await createCaller(admin, 'premium')
@@ -43,7 +43,7 @@ export async function createCallers(admin: Admin, crowded: number): Promise<Call
   return { admin, free, premium, pro: { ...pro, key }, inactive, crowd }
 }
 
-/** Returns today's uses of a user. */
+/** Returns the number of uses of a user today. */
 export async function readUses(admin: Admin, id: string): Promise<number> {
   const user = await send<{ daily_usage: number }>(userUrl(admin, id), {
     status: 200,

@@ -1,4 +1,4 @@
-// The gateway with its request log in a file, and its rows by kind of route.
+// Starts the gateway with its request log in a file, and returns a row for each kind of route.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cli, startProgram, temporaryFolder } from '../../test/support/processes.ts'
@@ -12,7 +12,7 @@ interface Options {
   readonly cli?: string
   /** The daily limit of free users. */
   readonly freeDaily?: number
-  /** The number of more free users. */
+  /** The number of additional free users. */
   readonly crowded?: number
   readonly workers?: number
   /** The host name of the upstream. */
@@ -34,8 +34,8 @@ export const startGateway: Start = async ({ upstream, services }, options = {}) 
   const database = (await services?.createDatabase()) ?? ''
   const redis = (await services?.createRedis()) ?? ''
   const file = join(folder.path, 'gateway.yaml')
-  // All load comes from one address over 48 connections. The pools of all contenders must fit into the 100 connections
-  // of Postgres with default settings.
+  // The limits for one client are raised, because all load comes from one address over 48 connections. The pool is small,
+  // because all contenders together may use the 100 connections of a Postgres with default settings.
   writeFileSync(
     file,
     `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`} }
@@ -57,7 +57,7 @@ routes:
   - { path: /daily/*, upstream: service, free_daily: true }
 `,
   )
-  // The image and the systemd unit set this variable too.
+  // The image and the systemd unit set this variable too, so the benchmark measures what operators run.
   const environment = { MALLOC_MMAP_THRESHOLD_: '1048576' }
   const running = await startProgram(options.cli ?? cli, ['start', '-c', file], environment, before)
   const [port = 0, admin = 0] = running.ports
@@ -66,8 +66,8 @@ routes:
 
 /**
  * Returns the rows of one build in order.
- * @param build the name of the build
- * @param program the absolute path of its program
+ * @param build the name of the build, the first part of each row name
+ * @param program the absolute path of the program of this build
  */
 export function gateway(build: string, start: Start, program: string = cli): Contender {
   const { public: open, bearer: token, apiKey, plan, admitted: counted, oneClient, refused: spent } = kinds
@@ -75,7 +75,7 @@ export function gateway(build: string, start: Start, program: string = cli): Con
     rows: [open, token, apiKey, plan, counted, oneClient, spent].map(kind => rowName(build, kind)),
     async start(stage) {
       const usual = await start(stage, { cli: program })
-      // The daily uses are counted for all routes together, so admitted and refused uses need separate gateways.
+      // The daily limit applies to all routes together, so the rows for admitted and refused uses need separate gateways.
       const generous = await startGateway(stage, { cli: program, freeDaily: 1_000_000_000, crowded: 23 })
       const rows = [
         ...rowsOf(usual),
@@ -103,7 +103,7 @@ export const twoWorkers: Contender = {
   absence: ({ services }) => (services === undefined ? 'workers need Postgres and Redis' : undefined),
   async start(stage) {
     const row = bearerRow(await startGateway(stage, { workers: 2 }))
-    // Two workers cannot fill two cores, because the load and the upstream need CPU too.
+    // Two workers cannot fill two cores, because the load generator and the upstream need CPU time too.
     return [{ ...row, name: rowName(ours, kinds.twoWorkers), workers: 2, fillsItsCore: false }]
   },
 }
@@ -169,10 +169,10 @@ function admitted({ running, callers: { admin, free, crowd } }: Gateway): Row {
     name: kinds.admitted,
     running,
     question: { path, headers: bearer(free.token) },
-    // Uses of one user wait for each other, because they update the same row of the database.
+    // Many users send the requests, because uses of one user wait for each other: they update the same database row.
     others: crowd.map(({ token }) => ({ path, headers: bearer(token) })),
     status: 200,
-    // The gateway waits for Redis and Postgres, which need CPU too.
+    // The gateway does not fill a core, because it waits for Redis and Postgres, which need CPU time too.
     fillsItsCore: false,
     checks: [
       answersTheUpstreams,
@@ -198,7 +198,7 @@ function refused({ running, callers: { free } }: Gateway): Row {
     running,
     question,
     status: 429,
-    // The load generator is busier than the gateway.
+    // The gateway does not fill a core, because the load generator needs more CPU time than the gateway.
     fillsItsCore: false,
     checks: [
       refuses('the first use passes', question, 200),

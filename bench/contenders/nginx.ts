@@ -14,7 +14,7 @@ export const nginxCache = contender(peers.nginxCache, {
       proxy_cache_valid 200 15s;`,
 })
 
-/** @param options `caching`: directives for the decisions; `remember`: the cache time of the auth service in seconds */
+/** @param options `caching`: cache directives for nginx; `remember`: seconds for which the auth service caches users */
 function contender(name: string, { caching = '', remember = 0 }) {
   return authServicePeer({
     name,
@@ -25,7 +25,7 @@ function contender(name: string, { caching = '', remember = 0 }) {
       writeFileSync(file, configuration(places, caching))
       return {
         flags: ['-c', file, '-p', places.folder],
-        // The cache loader reads the cache once and ends after a minute.
+        // The cache loader is not counted. It reads the cache once and ends after a minute.
         counts: pid => !commandLine(pid).includes('cache loader'),
       }
     },

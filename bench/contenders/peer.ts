@@ -1,4 +1,5 @@
-// The common parts of the peers. They accept the gateway's access tokens. Some call an auth service for each request.
+// The common parts of the peers, the proxies of other projects. They accept the gateway's access tokens. Some call an
+// auth service for each request.
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import {
@@ -12,10 +13,10 @@ import { canConnect, findProgram, freePort } from '../../test/support/servers.ts
 import { answersTheUpstreams, refuses, tellsWhoCalls, wantsToken } from '../checks.ts'
 import { bearer, type Contender, coursePath, type Row, type Stage } from '../contender.ts'
 
-/** The auth services by cache time. Peers share them, because Postgres may not have enough connections. */
+/** The auth services by cache time. Peers share an auth service, because Postgres may lack connections for more. */
 const authServices = new Map<number, Promise<Running>>()
 
-/** @param remember the cache time of a verified token and its user in seconds; 0 for no cache */
+/** @param remember seconds for which the auth service caches a verified token and its user; 0 for no cache */
 function startAuthService({ gateway: { running, database } }: Stage, remember: number): Promise<Running> {
   const program = fileURLToPath(new URL('./serve-auth.js', import.meta.url))
   const flags = ['--remember', String(remember), `http://127.0.0.1:${running.port}`, database]
@@ -61,7 +62,7 @@ interface Peer {
   readonly authService?: Running
 }
 
-/** Returns the row of a peer, with the request of the gateway's bearer row. */
+/** Returns the row of a peer. It sends the same request as the gateway's row "bearer". */
 export function peerRow(stage: Stage, { name, version, proxy, authService }: Peer): Row {
   const { premium, inactive } = stage.gateway.callers
   const path = coursePath('guarded')
@@ -72,7 +73,7 @@ export function peerRow(stage: Stage, { name, version, proxy, authService }: Pee
     running: { ...proxy, pids: [...proxy.pids, ...(authService?.pids ?? [])] },
     question: { path, headers: bearer(premium.token) },
     status: 200,
-    // The proxy waits for its auth service, or is faster than the load generator.
+    // The proxy does not fill a core: it waits for its auth service, or is faster than the load generator.
     fillsItsCore: false,
     checks: [
       answersTheUpstreams,
@@ -85,11 +86,11 @@ export function peerRow(stage: Stage, { name, version, proxy, authService }: Pee
 
 interface AuthServicePeer {
   readonly name: string
-  /** The name of the program on the search path. */
+  /** The name of the program, which must be in PATH. */
   readonly program: string
-  /** The cache time of the auth service in seconds. */
+  /** Seconds for which the auth service caches a token and its user. */
   readonly remember: number
-  /** Writes the configuration into the folder. */
+  /** Writes the configuration of the peer, and returns how to start the peer with it. */
   configure(places: Places): Pick<ProxyPlan, 'flags' | 'env' | 'counts'>
   versionOf(program: string): Promise<string>
 }

@@ -1,5 +1,5 @@
-// The auth service of the proxies: [--remember SECONDS] ISSUER DATABASE. jose verifies the token with the JWKS, and a
-// prepared statement looks up the active user.
+// The auth service of the proxies. Its arguments are [--remember SECONDS] ISSUER DATABASE. It verifies the token with
+// jose and the JWKS, and looks up the active user with a prepared statement.
 import { parseArgs } from 'node:util'
 import fastify from 'fastify'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
@@ -44,7 +44,7 @@ async function findUser(authorization: string): Promise<User | undefined> {
     values: [verified.payload.sub],
   })
   const [user] = rows
-  // The cache time must not exceed the lifetime of the token.
+  // An entry must not stay in the cache for longer than the token is valid.
   const ttl = Math.min(rememberMs, (verified.payload.exp ?? 0) * 1_000 - Date.now())
   if (user !== undefined && ttl > 0) remembered.set(authorization, user, { ttl })
   return user

@@ -1,4 +1,4 @@
-// The program of the contender `node:http + dispatch`. It only forwards, with back-pressure.
+// The program of the contender `node:http + dispatch`. It only forwards requests and responses, with back-pressure.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
@@ -23,7 +23,7 @@ const server = createServer((request, response) => {
         response.on('drain', resume)
         return true
       },
-      // Without this check, undici would wait forever for a client that has left.
+      // Without the check of `destroyed`, undici would wait forever for a client that has left.
       onData: chunk => response.destroyed || response.write(chunk),
       onComplete: () => {
         response.end()

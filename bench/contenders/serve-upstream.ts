@@ -1,4 +1,4 @@
-// The upstream. It serves 1 KiB as fast as node:http can, and the received headers at paths that end in /echo.
+// The upstream responds with 1 KiB as fast as node:http can. Paths that end in /echo return the received headers.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { bodyLength } from '../contender.ts'
@@ -14,7 +14,7 @@ const server = createServer((request, response) => {
   response.end(body)
 })
 server.keepAliveTimeout = 60_000
-// It listens at all addresses, because the target of one contender has 32.
+// It listens at all addresses, because the target of one contender has 32 addresses.
 server.listen(0, '0.0.0.0', () => {
   const { port } = server.address() as AddressInfo
   process.stdout.write(`http://127.0.0.1:${port}\n`)

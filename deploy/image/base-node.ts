@@ -1,8 +1,8 @@
-// Finds a Node of the same version as the base image.
+// Finds or installs the Node version of the base image.
 import { spawnSync } from 'node:child_process'
 import { dirname } from 'node:path'
 
-/** Returns the folder of the program `node`, from this machine if it has that version, otherwise from npm. */
+/** Returns the folder of the program `node`. If this machine has another version, npm installs the right one. */
 export function findNode(version: string): string {
   if (process.version === `v${version}`) return dirname(process.execPath)
   const asked = ['-y', '-p', `node@${version}`, '-c', 'node -p process.execPath']

@@ -5,10 +5,10 @@ import { basename, join, resolve } from 'node:path'
 import { execForm, type Stage } from './dockerfile.ts'
 import { enter, type Image, makeRoot } from './root.ts'
 
-/** The user that builds and owns the files. Building needs no root rights. */
+/** The user that builds and owns the files. The replay does not build as root. */
 const builder = 65_533
 
-/** Creates the build context of `docker build .`. In .dockerignore, `*` is followed by exceptions. */
+/** Creates the same build context as `docker build .`. Reads .dockerignore, which has `*` and then exceptions. */
 export function makeContext(repository: string, work: string): string {
   const [all, ...exceptions] = readFileSync(join(repository, '.dockerignore'), 'utf8')
     .split('\n')
@@ -55,7 +55,7 @@ export function build(stage: Stage, { context, stages, work, node }: Place): Ima
       if (source === undefined) throw new Error(`Dockerfile:${line}: no stage ${flags.from}`)
       for (const path of sources)
         copy(join(source, path), join(root, resolve(image.folder, target)), sources, path)
-      // Docker copies files as root, but the builder of earlier stages must be able to write to the folder.
+      // Docker copies files as root. In the build stages, the files go to the builder, which must write to the folder.
       if (!isLast) giveTo(join(root, image.folder), builder)
     }
     if (name === 'RUN') {

@@ -1,4 +1,4 @@
-// Reads a Dockerfile into stages of instructions. Unsupported syntax causes an error.
+// Parses a Dockerfile into stages, each with its instructions. Unsupported syntax causes an error.
 
 const known = new Set(
   'ENV WORKDIR COPY RUN VOLUME USER EXPOSE STOPSIGNAL HEALTHCHECK ENTRYPOINT CMD'.split(' '),
@@ -13,9 +13,9 @@ export interface Instruction {
 }
 
 export interface Stage {
-  /** The name that later stages use; its number if it has no name. */
+  /** The name by which later stages refer to this stage; the number of the stage if it has no name. */
   readonly name: string
-  /** The image that it starts from. */
+  /** The base image or the name of the stage after FROM. */
   readonly from: string
   readonly instructions: Instruction[]
 }

@@ -13,7 +13,7 @@ import { readDockerfile } from './dockerfile.ts'
 import type { Image } from './root.ts'
 import { tryOut } from './try-out.ts'
 
-// The program runs as a compiled copy, in which package.json is a link.
+// The program runs as a compiled copy, in which package.json links to the original in the repository.
 const repository = dirname(realpathSync(fileURLToPath(new URL('../../package.json', import.meta.url))))
 
 if (process.platform !== 'linux' || process.getuid?.() !== 0) {

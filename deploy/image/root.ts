@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The result of the steps of a stage. */
+/** The image that the steps of a stage produce. */
 export interface Image {
   readonly root: string
   readonly node: string
@@ -26,7 +26,7 @@ interface Entering {
 /** The user `node` of the base image. */
 const nodeUser = 1_000
 
-/** The folder of the program `node` in an image. In PATH it precedes the folders of this machine. */
+/** The folder of the program `node` in an image. It comes first in PATH, before the folders of this machine. */
 const nodeFolder = '/opt/node'
 
 /** Creates a minimal base image: the user `node`, and the files for DNS and certificate authorities. */
@@ -47,8 +47,8 @@ export function makeRoot(root: string): string {
 }
 
 /**
- * Returns the command line that runs a program in an image, as its user, without capabilities and with its own
- * environment only. Volumes are writable, the root only during a build.
+ * Returns the command line that runs a program in an image. The program runs as the image's user, without capabilities,
+ * and sees only the image's environment. Volumes are writable. The root file system is writable only during a build.
  */
 export function entering(
   image: Image,
@@ -86,7 +86,7 @@ export function entering(
   return ['-m', 'sh', '-c', script, 'sh', ...inside.map(([key, value]) => `${key}=${value}`), ...words]
 }
 
-/** Returns the settings with which this machine reaches the package registry. */
+/** Returns the environment variables that this machine needs to reach the package registry. */
 function environment(): Record<string, string | undefined> {
   const passed = Object.entries(process.env).filter(([key]) =>
     /^(npm_config_(registry|cafile)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(key),

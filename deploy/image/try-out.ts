@@ -1,5 +1,5 @@
-// Runs the image like a strict orchestrator: with a read-only root, any user, no way to gain rights, and with a
-// writable volume only for the embedded database.
+// Runs the image as a strict orchestrator does: the root is read-only, the user ID is arbitrary, and the process cannot
+// gain rights. Only the embedded database gets a writable volume.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -11,7 +11,7 @@ import { entering, type Image } from './root.ts'
 
 type Environment = Readonly<Record<string, string>>
 
-/** A user ID that does not exist in the image, as with `runAsUser` and OpenShift. */
+/** A user ID that does not exist in the image. OpenShift and `runAsUser` use such IDs. */
 const stranger = '64123:64123'
 
 /**
@@ -159,7 +159,7 @@ async function start(image: Image, settings: Environment, title: string) {
     said: () => said,
     post: (endpoint: string, body: object) =>
       fetch(`${url}/api/v1/auth/${endpoint}`, { method: 'POST', body: JSON.stringify(body) }),
-    /** @throws Error if the image's stop signal does not end it with 0 */
+    /** Sends the image's stop signal. @throws Error if the gateway does not exit with status 0 within 15 s */
     async stop() {
       child.kill(image.stopSignal ?? 'SIGTERM')
       const [code] = await Promise.race([ended, sleep(15_000, ['not within 15 s'] as const)])

@@ -1,5 +1,5 @@
-// Checks the shipped packages for known vulnerabilities. Exits with 1 if there are any. Prints a message if the
-// registry does not respond.
+// Checks the shipped packages for known vulnerabilities, and exits with 1 if it finds any. If the registry does not
+// respond, it only prints a message.
 import { spawnSync } from 'node:child_process'
 
 const { stdout, error } = spawnSync('npm', ['audit', '--omit=dev', '--json'], {

@@ -1,4 +1,4 @@
-// The pinned dependencies of the npm package: package-lock.json without development dependencies.
+// Calculates the pinned dependencies of the npm package: package-lock.json without development dependencies.
 import { minVersion, satisfies } from 'semver'
 
 /**
@@ -13,11 +13,11 @@ import { minVersion, satisfies } from 'semver'
  * @property {Record<string, string>} [devDependencies]
  */
 
-/** @typedef {{ packages: Record<string, Locked> }} Lock the used part of package-lock.json */
+/** @typedef {{ packages: Record<string, Locked> }} Lock the part of package-lock.json that is used here */
 
 /**
- * Returns the content of npm-shrinkwrap.json, which pins the dependencies of an installed package. npm ignores its
- * `package-lock.json` and `overrides`.
+ * Returns the content of npm-shrinkwrap.json, which pins the dependencies of an installed package. npm ignores
+ * `package-lock.json` and `overrides` of an installed package.
  * @param {Lock} lock
  * @returns {Lock}
  */
@@ -29,9 +29,10 @@ export function pinned(lock) {
 }
 
 /**
- * Returns the dependencies that do not support the lowest supported Node version of each release line.
+ * Returns the dependencies that do not support every Node version that Péage supports. Checks the lowest version of each
+ * release line.
  * @param {Lock} lock
- * @returns {string[]} each as `name@version needs Node RANGE and does not support NODE`
+ * @returns {string[]} lines like `name@version needs Node RANGE and does not support NODE`
  */
 export function tooNew({ packages: { '': own, ...packages } }) {
   const lowest = (own?.engines?.node ?? '').split('||').map(line => String(minVersion(line)))

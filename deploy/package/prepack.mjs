@@ -1,4 +1,5 @@
-// Runs before `npm pack`. Writes the pinned dependencies and the SBOM, which `postpack` deletes. `prepare` builds next.
+// Runs before `npm pack`. Writes the pinned dependencies and the SBOM. Then `prepare` builds, and in the end `postpack`
+// deletes the written files.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { pinned, tooNew } from './pinned.mjs'

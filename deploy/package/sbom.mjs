@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Uses a temporary folder, because npm would leave out packages that development needs too.
+ * Runs npm in a temporary folder. In the repository, npm would omit packages that are also development dependencies.
  * @param {object} own the content of package.json
  * @param {object} lock the pinned dependencies
  * @returns {string} JSON
  */
 export function sbomOf(own, lock) {
   const work = mkdtempSync(join(tmpdir(), 'peage-sbom-'))
-  // npm uses the folder name as the package name.
+  // The folder has this name because npm uses it as the package name.
   const folder = join(work, 'peage')
   try {
     mkdirSync(folder)

@@ -1,4 +1,4 @@
-// Types for the used part of `semver`, which has none.
+// Types for the functions of `semver` that are used here. The package has no types.
 declare module 'semver' {
   export function minVersion(range: string): { toString(): string } | null
   export function satisfies(version: string, range: string): boolean

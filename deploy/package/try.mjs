@@ -1,7 +1,7 @@
 // Tests the npm package: packs it, installs it in an empty folder, and runs its commands there.
 //
-// npm ignores the shrinkwrap of a tarball file and installs the newest matching dependencies. This test therefore also
-// finds incompatible new versions.
+// npm ignores the shrinkwrap of a tarball and installs the newest dependencies that match. This test therefore also
+// finds new versions of dependencies that do not work.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { tooNew } from './pinned.mjs'
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 const work = mkdtempSync(join(tmpdir(), 'peage-package-'))
 const folder = join(work, 'empty')
-// The package must not use the stores of this machine.
+// The package must not use the Postgres and Redis of this machine.
 const { DATABASE_URL: _, REDIS_URL: __, ...env } = process.env
 process.exitCode = 1
 try {
@@ -36,7 +36,7 @@ try {
   rmSync(work, { recursive: true, force: true })
 }
 
-/** Packs a copy, because packing builds, and the build of the repository may be in use. */
+/** Packs a copy of the repository. Packing also runs a build, and the build output of the repository may be in use. */
 function pack() {
   const copy = join(work, 'copy')
   const listed = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], { cwd: repository })

@@ -1,5 +1,6 @@
--- Partitions the table of refresh tokens by user, for many million tokens. Indexes and vacuum then work on smaller parts.
--- It saves no space. A rotation uses one partition. A logout and pruning use the index of each partition.
+-- Partitions the table of refresh tokens by user. Use it if you have many million tokens: indexes and vacuum then work
+-- on smaller parts. It saves no space. A token rotation uses one partition. A logout and pruning use the index of each
+-- partition.
 -- Stop all gateways, take a backup, and run `psql --single-transaction -v ON_ERROR_STOP=1 -f` with this file.
 -- For another number of partitions, change the lines with `modulus`.
 alter table refresh_tokens rename to refresh_tokens_before;
