@@ -71,8 +71,8 @@ async function run(slice: Slice): Promise<Measured> {
   const seconds = (performance.now() - begun) / 1000
   tally.latencies = []
   stop()
-  // Requests in flight must end first. A request that is cut off would cause work during the next slice, and would occupy
-  // a place in the limit of its user.
+  // Requests in flight must end first. If they were cut off, they would cause work during the next slice, and would
+  // count towards the limits of their users.
   for (let waited = 0; waited < patience && clients.some(client => client.isBusy()); waited += 5)
     await sleep(5)
   for (const client of clients) client.close()

@@ -34,8 +34,8 @@ export const startGateway: Start = async ({ upstream, services }, options = {}) 
   const database = (await services?.createDatabase()) ?? ''
   const redis = (await services?.createRedis()) ?? ''
   const file = join(folder.path, 'gateway.yaml')
-  // The limits for one client are raised, because all load comes from one address over 48 connections. The pool is small,
-  // because all contenders together may use the 100 connections of a Postgres with default settings.
+  // The limits for one client are raised, because all load comes from one address over 48 connections. The pool is
+  // small, because all contenders together may use the 100 connections of a Postgres with default settings.
   writeFileSync(
     file,
     `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`} }
@@ -75,7 +75,7 @@ export function gateway(build: string, start: Start, program: string = cli): Con
     rows: [open, token, apiKey, plan, counted, oneClient, spent].map(kind => rowName(build, kind)),
     async start(stage) {
       const usual = await start(stage, { cli: program })
-      // The daily limit applies to all routes together, so the rows for admitted and refused uses need separate gateways.
+      // The daily limit applies to all routes together, so rows for admitted and refused uses need separate gateways.
       const generous = await startGateway(stage, { cli: program, freeDaily: 1_000_000_000, crowded: 23 })
       const rows = [
         ...rowsOf(usual),

@@ -29,8 +29,8 @@ export function pinned(lock) {
 }
 
 /**
- * Returns the dependencies that do not support every Node version that Péage supports. Checks the lowest version of each
- * release line.
+ * Returns the dependencies that do not support every Node version that Péage supports. Checks the lowest version of
+ * each release line.
  * @param {Lock} lock
  * @returns {string[]} lines like `name@version needs Node RANGE and does not support NODE`
  */

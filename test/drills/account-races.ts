@@ -1,5 +1,5 @@
-// Users change passwords, end sessions and delete accounts concurrently on three replicas. One request wins, and a
-// deleted user leaves no rows.
+// Users change passwords, end sessions and delete accounts on three replicas at the same time. Of rival requests, one
+// succeeds. A deleted user leaves no rows behind.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'
@@ -12,9 +12,9 @@ import { type Answer, post, send } from './subjects.ts'
 import { countsOf, type Watch } from './watch.ts'
 
 const tries = setting('ACCOUNT_TRIES', 2_000, 200)
-/** Concurrent users. */
+/** The number of users that act at the same time. */
 const lanes = 4
-/** Concurrent password changes of one user. */
+/** The number of password changes of one user at the same time. */
 const rivals = 8
 
 interface Place {
@@ -60,13 +60,13 @@ async function passwordChanges(place: Place, expect: Watch['expect']): Promise<v
     return { statuses: answers.map(statusOf), sessions: await activeSessions(place, user) }
   })
   expect(
-    `${rounds.length * rivals} password changes, ${rivals} at once with the same current password: one of them succeeds`,
+    `${rounds.length * rivals} password changes, ${rivals} at a time with the same current password: exactly one of them succeeds`,
     rounds.every(({ statuses }) => statuses.filter(status => status === 200).length === 1) &&
       rounds.every(({ statuses }) => statuses.every(status => status === 200 || status === 401)),
     countsOf(rounds.flatMap(({ statuses }) => statuses)),
   )
   expect(
-    'only the session of the successful change is left',
+    'after the changes, only the session of the successful change is active',
     rounds.every(({ sessions }) => sessions === 1),
     `${rounds.filter(({ sessions }) => sessions === 1).length} of ${rounds.length}`,
   )
@@ -101,7 +101,7 @@ async function endings(place: Place, expect: Watch['expect']): Promise<void> {
     `${sum('alive')} of ${sum('rotated')} tokens issued meanwhile work, ${sum('sessions')} sessions left`,
   )
   expect(
-    'each of these requests gets a 200',
+    'each request that ends all sessions gets a 200',
     rounds.every(({ status }) => status === 200),
     countsOf(rounds.map(({ status }) => status)),
   )
@@ -129,7 +129,7 @@ async function deletions(place: Place, expect: Watch['expect']): Promise<void> {
   )
   const statuses = rounds.flatMap(round => round.statuses)
   expect(
-    'none of these requests gets a 500',
+    'none of the requests during a deletion gets a 500',
     statuses.every(status => status > 0 && status !== 500),
     countsOf(statuses),
   )
@@ -148,7 +148,7 @@ async function twoDeletions(place: Place, expect: Watch['expect']): Promise<void
   )
 }
 
-/** Plays `count` rounds, some concurrently, each with its own logged-in user. */
+/** Calls `play` in `count` rounds, of which several run at the same time. Each round has its own logged-in user. */
 async function race<Round>(
   { ports, database }: Place,
   count: number,
@@ -168,7 +168,7 @@ async function race<Round>(
   return rounds
 }
 
-/** Retries if the gateway is overloaded, because the race only starts later. */
+/** Logs in. Retries if the gateway is overloaded, which does no harm because the race starts after the login. */
 async function signIn(port: number, email: string): Promise<TokenPair> {
   for (let left = 20; ; left -= 1) {
     try {
@@ -182,7 +182,7 @@ async function signIn(port: number, email: string): Promise<TokenPair> {
 
 function call(port: number, method: string, path: string, { access }: User, body: object): Promise<Answer> {
   const text = JSON.stringify(body)
-  // Node does not frame the body of a DELETE.
+  // Node does not set a length for the body of a DELETE.
   const headers = { ...bearer(access), 'content-length': Buffer.byteLength(text) }
   return send(port, method, `/api/v1/auth${path}`, headers, text)
 }

@@ -1,4 +1,4 @@
-// Accounts that drills insert into the database. Their password hash takes only half a millisecond to verify.
+// Inserts accounts into the database. Their password hash is cheap: the gateway verifies it in half a millisecond.
 import type { Pool } from 'pg'
 import { password, passwordHash } from '../support/client.ts'
 import { type JsonAnswer, post } from './subjects.ts'
@@ -38,7 +38,7 @@ export async function logout(port: number, token: string): Promise<void> {
   if (status !== 200) throw new Error(`the logout failed with ${status}`)
 }
 
-/** @throws Error if the response contains no pair */
+/** @throws Error if the response contains no token pair */
 export function pairOf({ status, body }: JsonAnswer): TokenPair {
   if (status !== 200) throw new Error(`no token pair, but ${status} ${JSON.stringify(body)}`)
   return { access: String(body.access_token), refresh: String(body.refresh_token) }

@@ -3,10 +3,10 @@
 /** The number of receivers that the drill starts. */
 export const receivers = 300
 
-/** The number of users with absent receivers. Their alerts are sent in addition. */
+/** The number of additional users whose receivers do not exist. */
 export const absent = 30
 
-/** `failing` responds with 500, `hanging` never responds, `down` is absent. */
+/** `failing` responds with 500, `hanging` never responds, and nothing listens for `down`. */
 export const kinds = ['up', 'failing', 'hanging', 'down'] as const
 export type Kind = (typeof kinds)[number]
 
@@ -20,11 +20,11 @@ export function kindOf(index: number): Kind {
 export interface Emitted {
   /** The index of its receiver. */
   readonly index: number
-  /** The status codes of earlier attempts; 0 for no response. */
+  /** The status codes of failed requests to send this alert; 0 for no response. */
   readonly before: readonly number[]
   readonly status: number
-  /** The duration in milliseconds. */
+  /** The milliseconds until the response. */
   readonly took: number
-  /** The time of acceptance on the clock that all processes share, in nanoseconds. */
+  /** The time when a gateway accepted the alert, in nanoseconds of the clock that all processes share. */
   readonly at: bigint
 }

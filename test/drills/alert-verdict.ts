@@ -1,4 +1,4 @@
-// Checks which receivers got alerts, when and how often, and the status of the other alerts.
+// Checks which receivers got which alerts, when and how often, and the stored status of all deliveries.
 import type { Pool } from 'pg'
 import { type Emitted, kindOf, kinds } from './alert-kinds.ts'
 import { quantiles } from './alerts.ts'
@@ -9,7 +9,7 @@ interface Seen {
   /** The alerts by number. */
   readonly emitted: readonly Emitted[]
   readonly receipts: readonly Receipt[]
-  /** The IDs of the messages that the killed replica had leased. */
+  /** The IDs of the messages that the killed replica held when it was killed. */
   readonly leased: ReadonlySet<string>
   /** The time of the kill. */
   readonly killed: bigint
@@ -25,7 +25,7 @@ export function judgeReceipts({ say, expect }: Watch, { emitted, receipts, lease
   const strays = receipts.filter(
     ({ number, receiver }) => number !== undefined && emitted[number]?.index !== receiver,
   )
-  expect('no alert reaches another receiver', strays.length === 0, `${strays.length} did`)
+  expect('no alert reaches another receiver', strays.length === 0, `${strays.length} alerts did`)
 
   /** The first receipt of each alert, and the number of receipts of each message. */
   const firsts = new Map<number | undefined, Receipt>()
@@ -49,9 +49,11 @@ export function judgeReceipts({ say, expect }: Watch, { emitted, receipts, lease
   const known = twice.filter(([id, count]) => leased.has(id) && count === 2)
   const before = emitted.flatMap(one => one.before)
   const cut = before.filter(status => status === 0).length
-  say(`the kill cut off ${cut} requests, ${before.length - cut} were refused; all were sent again`)
+  say(
+    `the kill cut off ${cut} requests, and ${before.length - cut} were refused; all of these alerts were sent again`,
+  )
   expect(
-    'only alerts that were leased at the kill arrive twice',
+    'only alerts that the killed replica had leased arrive twice',
     known.length === twice.length,
     `${twice.length} arrived twice, ${leased.size} were leased`,
   )
@@ -68,7 +70,7 @@ export function judgeReceipts({ say, expect }: Watch, { emitted, receipts, lease
       .map(({ at }) => Number(at - killed) / 1e9)
     const latest = Math.max(...again)
     expect(
-      'expired leases are taken over within 40 s',
+      'the other replica takes over expired leases within 40 s of the kill',
       latest < 40,
       `${again.length} leases, the last ${latest.toFixed(1)} s after the kill`,
     )
@@ -96,7 +98,7 @@ export async function judgeDeliveries(
   const refused = emitted.filter(({ status }) => status !== 202).length
   expect('every alert gets a 202', refused === 0, `${emitted.length - refused} of ${emitted.length}`)
   const values = medians.map(({ median }) => median)
-  // A wait for a receiver would take a second. The tolerance allows for the noise of a busy machine.
+  // If the request waited for a receiver, it would take a second. Smaller differences are noise of a busy machine.
   expect(
     'sending an alert takes the same time for every kind of receiver',
     Math.max(...values) < 1.5 * Math.min(...values),

@@ -9,16 +9,16 @@ const agent = new Agent({ keepAlive: true })
 export interface Alert {
   readonly type: string
   readonly data: unknown
-  /** The receiving user; by default every user with a webhook. */
+  /** The ID of the user who receives the alert; by default, every user with a webhook receives it. */
   readonly user_id?: number | undefined
 }
 
 export interface EmitAnswer {
   readonly status: number
   readonly deliveries: number
-  /** The duration in milliseconds. */
+  /** The milliseconds until the response. */
   readonly took: number
-  /** The time of the response on the clock that all processes share, in nanoseconds. */
+  /** The time of the response, in nanoseconds of the clock that all processes share. */
   readonly at: bigint
 }
 
@@ -55,7 +55,7 @@ export interface Webhook {
 }
 
 /**
- * Creates pro users with a webhook each, in one statement.
+ * Creates a pro user for each webhook, with one statement.
  * @returns the user IDs in the order of the webhooks
  */
 export async function createUsers(database: Pool, webhooks: readonly Webhook[]): Promise<number[]> {
@@ -81,7 +81,7 @@ export async function createUsers(database: Pool, webhooks: readonly Webhook[]):
   return rows.map(({ id }) => Number(id))
 }
 
-/** @returns a function of the share, for example 0.5 for the median */
+/** @returns a function that returns the quantile of a share, for example of 0.5 for the median */
 export function quantiles(values: readonly number[]): (share: number) => number {
   const sorted = values.toSorted((a, b) => a - b)
   return share => sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN

@@ -1,4 +1,4 @@
-// Requests with random paths, methods, hosts, tokens and keys create no time series.
+// Requests with random paths, methods, hosts, tokens and keys create no new time series of the metrics.
 import { randomUUID } from 'node:crypto'
 import type { Pool } from 'pg'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
@@ -11,7 +11,7 @@ import { createUsers } from './users.ts'
 import type { Watch } from './watch.ts'
 
 const requests = 100_000
-/** The number of users of each sort: with uses left, without, deactivated, with an API key. */
+/** The number of users in each group: with uses left, without uses left, deactivated, with an API key. */
 const each = 1_000
 /** The daily limit. The drill never uses it up. */
 const daily = 1_000_000
@@ -46,7 +46,7 @@ export async function cardinality({ say, expect }: Watch): Promise<void> {
     )
     const counted = after.sum('http_requests_total') - before.sum('http_requests_total')
     expect(
-      'these requests are counted',
+      'the metrics count these requests',
       counted > 0.9 * requests,
       `${counted}; the others are not valid HTTP`,
     )
@@ -56,7 +56,7 @@ export async function cardinality({ say, expect }: Watch): Promise<void> {
   }
 }
 
-/** Changes users to each sort. @returns the API keys of the last users */
+/** Turns new users into the four groups. @returns the API keys of the last group */
 async function changeUsers(database: Pool): Promise<string[]> {
   const keys = Array.from({ length: each }, () => `peage_${randomUUID()}`)
   await database.query(
@@ -72,7 +72,7 @@ async function changeUsers(database: Pool): Promise<string[]> {
   return keys
 }
 
-/** Without rate limits, because they would make the status codes depend on the speed of the machine. */
+/** Settings without rate limits. With limits, the status codes would depend on the speed of the machine. */
 function settings(signing: string): string {
   return `limits: { free_daily: ${daily} }
 auth: { keys: [${JSON.stringify(signing)}], ${noRateLimits} }`

@@ -1,4 +1,5 @@
-// 100,000 users arrive at once at a gateway with empty caches. Each is looked up once, and memory stays bounded.
+// 100,000 users send requests at once to a gateway with empty caches. The gateway looks up each user once, and its
+// memory stays bounded.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { peakMemory } from '../support/process-stat.ts'
@@ -10,10 +11,10 @@ import { createUsers, type Users } from './users.ts'
 import type { Watch } from './watch.ts'
 
 const users = 100_000
-/** Concurrent requests of one user. */
+/** The number of requests of one user at the same time. */
 const together = 3
 const few = 1_000
-/** The heap limit in MiB: enough to cache few users, too little for the default caches. */
+/** The heap limit in MiB. It is enough for small caches, and too little for the default caches. */
 const heap = 96
 
 interface Playing extends Users {
@@ -33,7 +34,8 @@ export async function coldStart(watch: Watch): Promise<void> {
     say(`${users} users, each with a token of ${tokens[0]?.length} bytes`)
     const playing = { watch, stage, upstream: upstream.port, tokens, keys }
     const usual = await askForAll(playing, 'default caches')
-    // A process collects garbage only when it needs space. A small heap shows the memory that it really needs.
+    // Node collects garbage late if there is space. With a small heap limit, the drill shows how little memory is
+    // enough.
     const small = await askForAll(
       playing,
       `caches of ${few} users`,
@@ -60,7 +62,7 @@ export async function coldStart(watch: Watch): Promise<void> {
 
 interface Outcome {
   readonly lookUps: number
-  /** The number of lookups for further requests of cached users, and of these requests. */
+  /** The number of lookups that further requests of cached users cause, and the number of these requests. */
   readonly again: number
   readonly asked: number
   /** The peak memory in MiB. */
@@ -84,7 +86,7 @@ routes:
   - { path: /public/small, upstream: service, plans: [pro] }`,
       env,
     })
-    // The gateway caches nothing before its first heartbeat.
+    // The gateway caches nothing before the first heartbeat of its change feed.
     await sleep(1_000)
     const before = peakMemory(gateway.pids)
     const server = watchServer(stage.database)
@@ -94,7 +96,7 @@ routes:
     say(
       `${title}: ${answered} responses in ${seconds.toFixed(1)} s, ${together} concurrent requests per user`,
     )
-    // On a busy machine, other processes may cause delays.
+    // These figures help to judge delays, which other processes may have caused on a busy machine.
     say(
       `${title}: the drill process was blocked for at most ${ownStall.toFixed(0)} ms; the drill's own lookups took at most ${longest.toFixed(0)} ms`,
     )
@@ -117,7 +119,7 @@ routes:
   }
 }
 
-/** Measures direct lookups in Postgres, 50 per second. @returns `stop` returns the longest duration in milliseconds */
+/** Looks up users directly in Postgres, 50 per second. @returns `stop` resolves with the milliseconds of the slowest */
 function watchServer(database: Pool): { stop(): Promise<number> } {
   let longest = 0
   let isDone = false

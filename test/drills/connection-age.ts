@@ -1,4 +1,4 @@
-// Idle connections end after `connection_age`, under load and without an error. The drill prints the cost.
+// Under load, idle connections to the upstream end after `connection_age`, without an error. The drill prints the cost.
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import type { Watch } from './watch.ts'
 const perSecond = 500
 const seconds = setting('AGE_SECONDS', 60, 10)
 const ageSeconds = 5
-/** `connection_age` and its jitter of a tenth. */
+/** The maximum age of a connection: `connection_age` and a tenth, its random variation. */
 const mostSeconds = ageSeconds * 1.1
 
 export async function connectionAge({ say, expect }: Watch): Promise<void> {

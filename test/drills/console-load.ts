@@ -1,8 +1,8 @@
-// Sends and counts requests with several outcomes at a fixed rate. The console's figures must match the counts.
+// Sends requests with several outcomes at a fixed rate and counts them. The figures of the console must match.
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { codeOf } from './error-code.ts'
 
-/** The order of ten requests. */
+/** The kinds of ten requests, in their order. The order repeats. */
 const turns = [
   'passes',
   'passes',
@@ -24,7 +24,7 @@ interface Question {
   readonly status: number
 }
 
-/** The headers of two users. */
+/** The request headers of two users. */
 export interface Callers {
   /** The headers of a pro user. */
   readonly bearer: Record<string, string>
@@ -62,7 +62,7 @@ export function startCountedLoad(port: number, { bearer, spent }: Callers, perSe
   const begun = performance.now()
   let sent = 0
   const timer = setInterval(() => {
-    // The clock decides how many requests are due, so that a late tick does not lower the rate.
+    // The number of due requests depends on the clock, so a late timer does not lower the rate.
     while (sent < ((performance.now() - begun) / 1_000) * perSecond) {
       const one = send(turns[sent % turns.length] ?? 'public')
       sent += 1

@@ -1,4 +1,4 @@
-// A Chromium with the console open and signed in, and the resource usage of its tab.
+// Opens the console in a Chromium, signs in, and measures the resource usage of the tab.
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
@@ -22,11 +22,11 @@ export interface TabMemory {
 
 export interface ConsoleTab {
   /**
-   * Attaches to the page during `work`, which should be short. While a debugger is attached, the tab keeps every
-   * response in memory.
+   * Attaches a debugger to the page while `work` runs. `work` should be short, because the tab keeps every response in
+   * memory while a debugger is attached.
    */
   looking<T>(work: (page: Page) => Promise<T>): Promise<T>
-  /** Returns the renderer processes. The first belongs to the tab. */
+  /** Returns the IDs of the renderer processes. The first process belongs to the tab. */
   pids(): Promise<number[]>
   /** Returns the next overview that the page receives, and the text above the first chart. */
   given(): Promise<{ overview: OverviewSeries & { step: number }; shown: string | null }>
@@ -83,7 +83,7 @@ export async function openConsole(admin: number, token: string): Promise<Console
     return (
       processInfo
         .filter(({ type }) => type === 'renderer')
-        // Chromium keeps spare processes. The tab's process has used the most CPU.
+        // Chromium also has spare processes. The process that has used the most CPU time belongs to the tab.
         .sort((one, other) => other.cpuTime - one.cpuTime)
         .map(({ id }) => id)
     )
@@ -139,8 +139,9 @@ interface Metrics {
 }
 
 /**
- * Calls methods of the debugging protocol in order. A browser driver would leave objects in the page.
- * @returns the results
+ * Calls methods of the debugging protocol in order. The drill uses no browser driver, because a driver leaves objects
+ * in the page.
+ * @returns the results of the methods
  */
 async function askBrowser<Results extends unknown[]>(
   port: number,

@@ -1,4 +1,5 @@
-// The console is open in a browser for an hour under load, with one and two workers. No memory leaks; figures match.
+// The console is open in a browser for an hour while the gateway is under load, with one and with two workers. No
+// memory leaks, and the figures of the console match the load.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { OverviewSeries } from '../../src/admin/overview.ts'
 import { scrape } from '../support/scrape.ts'
@@ -17,10 +18,10 @@ import { startUpstream } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const duration = setting('CONSOLE_SECONDS', 3_600, 60) * 1_000
-/** The time until code is compiled and caches are full. The charts fill during the first 15 minutes. */
+/** The milliseconds until code is compiled and caches are full. The charts fill during the first 15 minutes. */
 const warmUp = Math.min(120_000, duration / 3)
 const perSecond = setting('CONSOLE_PER_SECOND', 100, 100)
-/** The duration of the comparison of figures. It must fit in the 15 minutes of the overview. */
+/** The milliseconds for which figures are compared. They must fit into the 15 minutes of the overview. */
 const counted = setting('CONSOLE_COUNTED_SECONDS', 300, 30) * 1_000
 const step = 10_000
 const bars = {
@@ -85,10 +86,10 @@ interface Playing {
   readonly tab: ConsoleTab
 }
 
-/** Compares the figures of the page with `/metrics` and with the counts of the load, for the same requests. */
+/** Compares three counts of the same requests: by the page, by `/metrics` and by the load. */
 async function compare(title: string, playing: Playing, { expect }: Watch): Promise<void> {
   const { gateway, callers, tab } = playing
-  // The count starts when the page has received the overview of the last step.
+  // The count starts after the end of a step, when the page has received the figures of that step.
   await endOfStep()
   const from = Math.floor(Date.now() / step) * (step / 1_000)
   const before = await countsOf(gateway.admin)
@@ -121,7 +122,7 @@ async function compare(title: string, playing: Playing, { expect }: Watch): Prom
   )
 }
 
-/** Waits for the end of a step, at a multiple of ten seconds. The page also loads every ten seconds. */
+/** Waits until a step (a multiple of ten seconds) has ended, and until the page has loaded its figures. */
 async function endOfStep(): Promise<void> {
   await sleep(2 * step - (Date.now() % step) + 1_500)
 }

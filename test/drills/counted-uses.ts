@@ -1,5 +1,5 @@
-// Free uses are counted in batches while stores and gateways fail. No user gets a use too many, and every use that
-// reached the service is recorded.
+// Gateways count the uses of free users in batches while stores and gateways fail. No user gets more uses than the
+// limit, and every use that reached the service is recorded.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { forEach } from '../support/for-each.ts'
@@ -15,10 +15,10 @@ import type { Watch } from './watch.ts'
 const users = 100
 /** The daily limit. */
 const limit = 200
-/** The uses that a user has left in a race. */
+/** The number of uses that each user has left in a race. */
 const left = 3
 const racers = 9
-/** The uses that a user has left when a gateway is killed. */
+/** The number of uses that each user has left before a gateway is killed. */
 const fewLeft = 20
 const rounds = setting('COUNTED_RACES', 10_000, 500) / users
 const kills = setting('COUNTED_KILLS', 100, 5)
@@ -55,13 +55,13 @@ routes:
     await killGateways(play)
   } finally {
     raw.disconnect()
-    // If Postgres has ended, the first error explains it.
+    // This error is only printed, so that it does not hide an earlier error, for example that Postgres has ended.
     await stage.stop().catch(error => watch.say(String(error)))
     service.close()
   }
 }
 
-/** Sends all requests of a user at once, three to each replica. */
+/** In each race, every user sends all requests at once, three to each replica. */
 async function race({ expect, stage, service, tokens, replicas }: Play): Promise<void> {
   let [more, fewer] = [0, 0]
   for (let round = 0; round < rounds; round += 1) {
@@ -118,7 +118,7 @@ async function underFault(play: Play, name: string, fault: (play: Play) => Promi
   judge(play, name, await compare(stage, service, limit), failed)
 }
 
-/** Kills gateways during counted uses, while each user has a few uses left. */
+/** Kills a gateway while uses are counted and each user has a few uses left. Repeats this for all gateways in turn. */
 async function killGateways(play: Play): Promise<void> {
   const { stage, service, replicas, tokens, start } = play
   const all: Use[] = []
@@ -153,7 +153,7 @@ function judge({ expect }: Watch, name: string, compared: readonly Use[], failed
   const lost = compared.filter(({ forwarded, counted }) => forwarded > counted).length
   const open = compared.filter(({ counted, left }) => counted !== left).length
   expect(
-    `${name}: no user gets a use too many, and all uses are recorded`,
+    `${name}: no user gets more uses than the limit, and all uses are recorded`,
     second + lost + open === 0,
     `${sum('forwarded')} passed, ${sum('counted')} recorded, ${failed} failed; ${second} users with too many uses, ` +
       `${lost} with unrecorded uses, ${open} below the limit at the end`,
@@ -162,13 +162,13 @@ function judge({ expect }: Watch, name: string, compared: readonly Use[], failed
 
 /** Gives every user this number of uses, and resets the counts of the service. */
 async function giveBack({ database }: ReplicaStage, service: CountingService, uses: number): Promise<void> {
-  // Requests of a killed gateway or client may still be in flight.
+  // Requests to a killed gateway may still be in flight. They must end first.
   await sleep(100)
   await database.query(
     "update users set daily_usage = $1, last_usage_date = (now() at time zone 'utc')::date",
     [limit - uses],
   )
-  // Every replica must receive the change, because it caches that a user has no uses left.
+  // A replica caches that a user has no uses left. Every replica must receive the change before the next round.
   await sleep(250)
   service.seen.clear()
 }

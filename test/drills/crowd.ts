@@ -1,4 +1,5 @@
-// 10,000 idle connections and 500 slow heads. Other clients are served, memory is bounded, and slow heads are cut.
+// 10,000 clients keep idle connections, and 500 clients send their request heads slowly. Other clients are served,
+// memory stays bounded, and the connections of slow clients are closed.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -15,7 +16,7 @@ import type { Watch } from './watch.ts'
 
 const idle = 10_000
 const dribblers = 500
-/** `server.timeouts.headers` in seconds, and the time until Node checks it and the gateway half-closes. */
+/** `server.timeouts.headers` in seconds, and the seconds that Node's check and the close of the connection add. */
 const headers = 10
 const slack = 2.5
 
@@ -66,7 +67,7 @@ interface LightLoad extends Latencies {
   readonly load: Load
 }
 
-/** Runs until slow heads are cut twice, and again if this process was blocked too. */
+/** Sends requests until slow heads have been cut twice. Repeats this, at most twice, if this process was blocked. */
 async function lightLoad(
   port: number,
   guarded: { path: string; headers: { authorization: string } },
@@ -87,7 +88,7 @@ async function stateOf(child: ChildProcess): Promise<CrowdState> {
   return (await once(child, 'message'))[0]
 }
 
-/** Node raises its soft limit to the hard limit when it starts. */
+/** Returns the limit of open files. Node has raised the soft limit to the hard limit at its start. */
 function openFilesAllowed(): number {
   const [, limit] = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
   return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)

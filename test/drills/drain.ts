@@ -1,4 +1,4 @@
-// SIGTERM during uploads, slow responses and WebSockets, behind a load balancer that reacts late.
+// Replicas get SIGTERM during uploads, slow responses and WebSockets. The load balancer in front of them reacts late.
 import { type RequestOptions, request } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { Readable } from 'node:stream'
@@ -12,7 +12,7 @@ import type { Watch } from './watch.ts'
 
 const rounds = setting('DRAIN_ROUNDS', 10, 2)
 const drainSeconds = 10
-/** The time for which the load balancer still sends new connections to an ending replica. */
+/** The milliseconds for which the load balancer still sends new connections to a replica that is ending. */
 const lateMs = 2_000
 const uploadBytes = 1 << 20
 
@@ -77,7 +77,7 @@ interface MixedLoad {
   stop(): Promise<void>
 }
 
-/** Starts uploads, slow responses and WebSockets in loops, each on its own connection. */
+/** Starts uploads, slow responses and WebSockets in endless loops, each on its own connection. */
 function startMixedLoad(port: number): MixedLoad {
   const outcomes = new Map<string, number>()
   const codes = new Map<number, number>()
@@ -159,7 +159,9 @@ function send(port: number, options: RequestOptions, body = Readable.from([])): 
   })
 }
 
-/** Starts a load balancer that passes connections to the replicas in turn, or to the next if a replica refuses. */
+/**
+ * Starts a load balancer that passes connections to the replicas in turn. If a replica refuses, the next one is used.
+ */
 async function startBalancer(portsOf: () => readonly number[]): Promise<{ port: number; close(): void }> {
   let turn = 0
   const server = createServer({ allowHalfOpen: true }, client => {

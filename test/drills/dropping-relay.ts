@@ -1,4 +1,4 @@
-// A relay in its own network namespace. Its packets can be dropped like with a pulled cable, without a reset.
+// A relay in its own network namespace. It can drop all packets without a reset, as if the cable was unplugged.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readlinkSync } from 'node:fs'
@@ -29,7 +29,7 @@ export async function startDroppingRelay(target: string): Promise<StallableRelay
 
   const children: ChildProcess[] = [holder]
   const stop = atEnd(async () => {
-    // The link ends with the namespace.
+    // The kernel removes the link with the namespace.
     for (const child of children) child.kill('SIGKILL')
     await folder.remove()
   })
@@ -58,7 +58,7 @@ export async function startDroppingRelay(target: string): Promise<StallableRelay
     url: url.href,
     // Acknowledgments are dropped too.
     stall: () => ipInside(`route add blackhole ${here}/32`),
-    // TCP sends the lost bytes again.
+    // After this, TCP sends the lost bytes again.
     flow: () => ipInside(`route del blackhole ${here}/32`),
     stop,
   }
@@ -68,7 +68,7 @@ function run([command = '', ...words]: readonly string[]): void {
   execFileSync(command, words, { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-/** Waits until `unshare` has left the namespace of this process. */
+/** Waits until `unshare` has moved the process to its own network namespace. */
 async function untilElsewhere(pid: string): Promise<void> {
   const namespaceOf = (of: string) => readlinkSync(`/proc/${of}/ns/net`)
   for (let tries = 0; namespaceOf(pid) === namespaceOf('self'); tries += 1) {

@@ -1,4 +1,5 @@
-// The embedded database is killed during writes, runs on a full disk, and gets a folder that is in use or older.
+// The embedded database is killed during writes and runs on a full disk. Its folder is in use by another process, or
+// comes from an older version.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { appendFile, rm } from 'node:fs/promises'
@@ -48,7 +49,7 @@ routes: []
 const start = (file: string, before: readonly string[] = []) =>
   startProgram(cli, ['start', '-c', file], {}, before)
 
-/** Starts a gateway that fails to start. */
+/** Starts a gateway that must fail to start. */
 function startRefused(file: string): { status: number | null; stderr: string; firstLine: string } {
   const { status, stderr } = spawnSync(process.execPath, [cli, 'start', '-c', file], { encoding: 'utf8' })
   return { status, stderr, firstLine: stderr.trim().split('\n')[0] ?? '' }
@@ -93,7 +94,7 @@ async function killed({ file }: Folder, { say, expect }: Watch): Promise<void> {
     lost === 0 && acknowledged.length > 0,
     `${lost} of ${acknowledged.length} lost`,
   )
-  say(`${people - acknowledged.length} registrations were cut off`)
+  say(`${people - acknowledged.length} registrations got no response because of a kill`)
 }
 
 async function inUse({ file }: Folder, { expect }: Watch): Promise<void> {
@@ -107,7 +108,7 @@ async function inUse({ file }: Folder, { expect }: Watch): Promise<void> {
   )
 }
 
-/** Checks folders of an older Postgres, which are refused, and of the previous release, which are migrated. */
+/** Checks that folders of an older Postgres are refused, and that folders of the previous release are migrated. */
 async function older({ file, data }: Folder, { say, expect }: Watch): Promise<void> {
   const { OLDER_PROGRAM: previous } = process.env
   const email = 'older@example.com'

@@ -1,4 +1,4 @@
-// Event streams are passed on without delay: the first byte and every event arrive within 50 ms.
+// The gateway passes event streams on without delay. The first byte and every event arrive within 50 ms.
 import { ask, startStage } from './stage.ts'
 import type { Watch } from './watch.ts'
 

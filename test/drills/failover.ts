@@ -1,4 +1,4 @@
-// One of two targets is killed under a load of GETs: no request fails, and the target is used again when it is back.
+// One of two targets is killed under a load of GETs. No request fails, and the target is used again when it is back.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunningProgram } from '../support/processes.ts'
 import { startLoad } from './load.ts'

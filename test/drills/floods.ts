@@ -1,5 +1,5 @@
-// 500 concurrent logins, 200 uploads, and heads that are too large or never end. Guarded requests continue, and the
-// gateway refuses the excess.
+// Clients send 500 logins at once, 200 uploads, and request heads that are too large or never end. The gateway refuses
+// what is too much, and continues to serve other requests.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type OutgoingHttpHeaders, request } from 'node:http'
@@ -23,18 +23,18 @@ const seconds = setting('FLOODS_SECONDS', 20, 5)
 const perSecond = 200
 const logins = 500
 const uploads = 200
-/** The connections to the upstream of uploads, fewer than the uploads. */
+/** The number of connections to the upstream that receives the uploads. It is lower than the number of uploads. */
 const connections = 128
 const heads = 100
 const uploadBytes = 1 << 20
-/** Marks the status code of a response with the gateway's JSON. */
+/** Added to a status code if the response has the gateway's JSON error message. */
 const explained = 'with an error message'
 
 interface Flood {
   readonly name: string
   /** @returns the outcome of each request: its status code, and whether the response has an error message */
   run(): Promise<string[]>
-  /** The expected outcomes, all of which must occur. */
+  /** The allowed outcomes. Each of them must occur. */
   readonly outcomes: readonly string[]
 }
 
@@ -51,7 +51,7 @@ routes:
   - { path: /public/small, upstream: service }
   - { path: /public/digest, upstream: uploads }`,
     })
-    // The accounts get the hash of a registered user, which costs as much CPU as in production.
+    // The accounts get the password hash of a registered user, which costs as much CPU time as in production.
     const email = 'own@drill.test'
     await post(port, 'register', { email, password })
     const headers = bearer((await login(port, email)).access)
@@ -91,7 +91,7 @@ routes:
   }
 }
 
-/** Repeats a flood while the guarded load is measured. */
+/** Repeats a flood while a steady load of guarded requests is measured. */
 async function judge(
   { name, run, outcomes }: Flood,
   pid: number,
@@ -182,7 +182,7 @@ function outcomeOf(status: number, body: string): string {
   }
 }
 
-/** Returns the next text to write, if any. @param at the number of texts written so far */
+/** Returns the next text to write, or `undefined` for no more text. @param at the number of texts written so far */
 type Writing = (at: number) => string | undefined
 
 const start = 'GET /public/small HTTP/1.1\r\nHost: flood\r\n'

@@ -3,14 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Watch } from './watch.ts'
 
 export interface Look<Figure extends string> {
-  /** The time of the sample as a part of the whole time, from 0 to 1. */
+  /** The time of the sample as a share of the whole time, from 0 to 1. */
   readonly at: number
   readonly figures: Readonly<Record<Figure, number>>
 }
 
 export interface Bar {
   readonly name: string
-  /** The maximum growth of the regression line over the whole time. */
+  /** The maximum growth of the figure over the whole time, by its regression line. */
   readonly most: number
 }
 

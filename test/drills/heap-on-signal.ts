@@ -1,4 +1,5 @@
-// Loaded into a gateway. On SIGUSR2 it collects garbage and writes the heap size and its resources to a file.
+// Drills load this module into a gateway. On SIGUSR2, it collects garbage, and writes the heap size and the number of
+// resources of the process to a file.
 import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

@@ -1,4 +1,5 @@
-// The heaps of running gateways after a garbage collection. Each process loads heap-on-signal, which reacts to SIGUSR2.
+// Measures the heaps of running gateways after a garbage collection. Each process loads heap-on-signal, which reacts to
+// SIGUSR2.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,7 +16,7 @@ export interface Heaps {
   readonly env: Record<string, string>
   /** Collects garbage in each process and returns the heaps in the order of `pids`. */
   of(pids: readonly number[]): Promise<Heap[]>
-  /** Returns the sum of the heaps in bytes. */
+  /** Collects garbage in each process, and returns the sum of the heaps in bytes. */
   sumOf(pids: readonly number[]): Promise<number>
 }
 

@@ -1,5 +1,5 @@
 // A gateway is killed at random moments during registrations, token refreshes, password changes and mail requests.
-// Everything that it confirmed must be stored.
+// Every change that it confirmed to a client must be stored.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'
@@ -10,22 +10,22 @@ import { post, send } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
 const kills = setting('KILLS', 200, 10)
-/** Concurrent clients of each kind. */
+/** The number of clients of each kind that run at the same time. */
 const lanes = 2
 
 interface User {
   readonly email: string
   password: string
-  /** The number of started password changes. */
+  /** The number of password changes that the user has started. */
   turn: number
-  /** The number of confirmed mails. */
+  /** The number of mails that the gateway confirmed. */
   mailed: number
   /** The tokens of the user's session. */
   refresh?: string | undefined
   access?: string | undefined
-  /** Whether the refresh got no response. */
+  /** Whether the last refresh got no response, so the new tokens are unknown. */
   isUnsure?: boolean
-  /** The new password of a change that may have got no response. */
+  /** The new password of a change whose result is not known yet. */
   next?: string | undefined
 }
 
@@ -38,7 +38,7 @@ interface DrillRecord {
   exchanges: number
   changes: number
   asked: number
-  /** The status code of the first refresh after each refresh that was cut off. */
+  /** For each refresh that was cut off, the status code of the refresh after it. */
   readonly ends: number[]
 }
 
@@ -50,7 +50,7 @@ interface Play {
 
 export async function killsAtRandom({ say, expect }: Watch): Promise<void> {
   const stage = await openStage()
-  // There is no mail server and no receiver, because the drill only checks the store.
+  // No mail server and no receiver run, because the drill checks only the rows in the database.
   const setting = {
     settings: `auth: { ${noRateLimits}, hashing: { queue: 1000, wait: 30s } }
 mail: { smtp: 'smtp://127.0.0.1:1', from: 'drill@example.com', verify_on_register: true, rate_limits: { per_address: 0, per_email: 0 } }
@@ -87,7 +87,7 @@ events: { url: 'http://127.0.0.1:1/events', secret: whsec_ZHJpbGxkcmlsbGRyaWxsZH
   }
 }
 
-/** Logs a user in again, with only one session, if the last kill made the tokens unknown. */
+/** If the last kill made the tokens of a user unknown, deletes the sessions and logs the user in again. */
 async function prepare({ gateway, database }: Play, user: User): Promise<void> {
   if (user.refresh !== undefined) return
   await database.query('delete from refresh_tokens where user_id = (select id from users where email = $1)', [
@@ -182,7 +182,8 @@ async function checkExchange({ gateway, record, database }: Play, user: User): P
   )
   const good = rows[0]?.good
   record.ends.push(status)
-  // 200: the old token was valid, and now only the new token is. 401: only the token in the lost response is valid.
+  // With 200, the refresh that was cut off was not stored, and this refresh replaced the old token. With 401, it was
+  // stored, and only the token in the lost response is valid. There is one valid token in both cases.
   if ((status !== 200 && status !== 401) || good !== 1)
     record.wrong.push(`refresh after a cut-off refresh: ${status}, ${good} valid tokens`)
 }
@@ -232,7 +233,7 @@ async function judge(
   )
   const exchanged = record.ends.filter(status => status === 401).length
   expect(
-    'confirmed tokens and passwords are valid; after a cut-off change either the old or the new one is',
+    'confirmed tokens and passwords are valid; after a change that was cut off, exactly one of the old and new values is',
     record.wrong.length === 0 && record.exchanges > 0 && record.changes > 0,
     `${record.exchanges} refreshes, ${record.changes} password changes; ${record.wrong.length} wrong ${[...new Set(record.wrong)].slice(0, 3).join('; ')}`,
   )

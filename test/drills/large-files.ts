@@ -1,4 +1,5 @@
-// Large and broken configurations are checked, and saved over a live one under load. They hardly delay requests.
+// `check` reads large and broken configurations. Then they replace the configuration of a gateway under load, and
+// hardly delay requests.
 import { execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -15,12 +16,14 @@ import type { Window, WindowResult } from './steady-load.ts'
 import type { Watch } from './watch.ts'
 
 const perSecond = 200
-/** The duration of one window in seconds. Each file has pairs of windows, without and with a reload. */
+/**
+ * The seconds of one measured window. For each file, the drill measures pairs of windows: without and with a reload.
+ */
 const seconds = setting('LARGE_SECONDS', 20, 5)
 const pairs = setting('LARGE_PAIRS', 5, 1)
-/** The start of a file name below. By default, the drill saves every file. */
+/** The start of a name in the list below, to test only such files. By default, the drill tests all files. */
 const only = process.env.LARGE_ONLY ?? ''
-/** The maximum growth of memory in MiB after a refused file. */
+/** The maximum growth of the gateway's memory in MiB after it refused a file. */
 const mostMemory = 32
 
 const routes = (count: number, end: string) =>
@@ -31,10 +34,10 @@ const wrong = '  - { path: /public/*, upstreem: service, auth: nun }\n'
 
 interface LargeFile {
   readonly name: string
-  /** The maximum delay of the slowest request by a reload in milliseconds, in the median. */
+  /** The milliseconds by which a reload may delay the slowest request (median of the pairs). */
   readonly most: number
   readonly isGood?: boolean
-  /** @param good the live small file @param turn makes each text different */
+  /** @param good the small valid file at the start @param turn a number that makes each text different */
   text(good: string, turn: number): string
 }
 
@@ -99,7 +102,7 @@ interface Usage {
   readonly memory: number
 }
 
-/** Loaded into the command. It writes the used resources to standard error. */
+/** A module that the command loads. It writes the resource usage to standard error at the end. */
 const usage = `data:text/javascript,${encodeURIComponent(`process.once('exit', () => {
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
   process.stderr.write(JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, memory: maxRSS / 1024 }))
@@ -108,7 +111,7 @@ const usage = `data:text/javascript,${encodeURIComponent(`process.once('exit', (
 async function check(file: string): Promise<Usage & { message: string; wall: number }> {
   const begun = performance.now()
   const words = ['--import', usage, cli, 'check', '-c', file]
-  // The exit status does not matter, because a file with too many routes is refused.
+  // The exit status does not matter, because `check` refuses a file with too many routes.
   const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>(resolve =>
     execFile(process.execPath, words, (_, stdout, stderr) => resolve({ stdout, stderr })),
   )

@@ -1,16 +1,16 @@
-// A service that listens on the same port of several loopback addresses and records the address of each request.
+// A service that listens at several loopback addresses with the same port, and records which address each request used.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface AddressService {
   readonly port: number
-  /** Returns the address of each request since the last `forget`, in order. */
+  /** Returns the address that each request used, in order, since the last call of `forget`. */
   arrivals(): readonly string[]
   forget(): void
   close(): void
 }
 
-/** Starts the service. Each response contains the address of its request. */
+/** Starts the service. Each response contains the address that the request used. */
 export async function listenAtAddresses(addresses: readonly string[]): Promise<AddressService> {
   let arrivals: string[] = []
   let port = 0

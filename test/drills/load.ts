@@ -1,4 +1,4 @@
-// A light load during a drill: GETs at a fixed rate, with latencies and failures.
+// Sends a light load during a drill: GETs at a fixed rate. Measures latencies and records failures.
 import { Agent, request } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { codeOf } from './error-code.ts'
@@ -8,14 +8,14 @@ export interface Latencies {
   readonly p50: number
   readonly p99: number
   readonly worst: number
-  /** The longest time for which the process of the load was blocked. The gateway did not cause it. */
+  /** The longest time for which the process of the load was blocked. The gateway did not cause this delay. */
   readonly ownStall: number
 }
 
 export interface Load {
   /** The number of requests that got a 200. */
   readonly done: number
-  /** The status code, error code or message of each other request. */
+  /** For each other request, its status code, error code or error message. */
   readonly failures: readonly string[]
   stop(): Promise<Latencies>
 }
@@ -40,7 +40,7 @@ export function startLoad(
   const own = monitorEventLoopDelay({ resolution: 5 })
   own.enable()
   const timer = setInterval(() => {
-    // The clock decides how many requests are due, so that a late tick does not lower the rate.
+    // The number of due requests depends on the clock, so a late timer does not lower the rate.
     while (sent < ((performance.now() - begun) / 1000) * perSecond) {
       sent += 1
       const one: Promise<void> = get(performance.now()).finally(() => pending.delete(one))

@@ -13,9 +13,9 @@ import { ask } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
 const logouts = setting('LOGOUTS', 1_000, 200)
-/** Concurrent logouts, each of its own user. */
+/** The number of logouts at the same time, each by a different user. */
 const lanes = 8
-/** Every tenth logout has an open event stream. */
+/** Every tenth user has an open event stream at the logout. */
 const streamsEvery = 10
 const roundsWithoutFeed = 3
 
@@ -77,16 +77,16 @@ async function withFeed(
     .filter(ms => ms > 20)
   if (excuses.length > 0)
     say(
-      `${excuses.length} excused, because a gateway's event loop was blocked for ${excuses.map(ms => ms.toFixed(0))} ms`,
+      `${excuses.length} late refusals do not count, because a gateway's event loop was blocked for ${excuses.map(ms => ms.toFixed(0))} ms`,
     )
   expect(
-    `${logouts} logouts: no access token is accepted on the other replica 50 ms after the response`,
+    `${logouts} logouts: 50 ms after the response, the other replica accepts no access token`,
     late.length === excuses.length && results.every(({ refused }) => refused),
     `${late.length - excuses.length} of ${results.length}; last accepted ${lastOf(results)} after the response (0: none)`,
   )
   const acceptedHere = results.filter(one => one.acceptedHere).length
   expect(
-    'no access token is accepted on the replica of the logout after the response',
+    'the replica of the logout accepts no access token after the response',
     acceptedHere === 0,
     `${acceptedHere} of ${results.length}`,
   )
@@ -114,7 +114,7 @@ async function withoutFeed(
     await sleep(4_000)
   }
   expect(
-    `${results.length} logouts without the feed: no access token is accepted on the other replica 5 s after the response`,
+    `${results.length} logouts without the feed: 5 s after the response, the other replica accepts no access token`,
     results.every(({ lastAccepted, refused }) => lastAccepted < 5_000 && refused),
     `last accepted ${lastOf(results)} after the response`,
   )
@@ -127,21 +127,21 @@ async function withoutFeed(
 }
 
 interface Ended {
-  /** Milliseconds from the logout's response to the last accepted request at the second replica; 0 for none. */
+  /** Milliseconds from the logout's response to the last request that the second replica accepted; 0 for none. */
   readonly lastAccepted: number
-  /** The times of the logout's response and of the last acceptance on the shared clock, in nanoseconds. */
+  /** The times of the logout's response and of the last accepted request, in nanoseconds of the shared clock. */
   readonly answered: bigint
   readonly acceptedAt: bigint
-  /** Whether the last request was refused. */
+  /** Whether the second replica refused the last request. */
   readonly refused: boolean
-  /** Whether the first replica accepted the token after the response. */
+  /** Whether the first replica accepted the token after the logout's response. */
   readonly acceptedHere: boolean
-  /** The end of the stream in milliseconds after the response. */
+  /** Milliseconds from the logout's response to the end of the stream. */
   readonly streamEnded: number | undefined
 }
 
 interface Ending {
-  /** The time in milliseconds for which the second replica gets requests after the response. */
+  /** The milliseconds for which the drill sends requests to the second replica after the response. */
   readonly watchMs: number
   readonly withStream: boolean
   readonly before?: () => void
@@ -174,7 +174,8 @@ async function endOne(
       lastAccepted = sent - answered
       acceptedAt = process.hrtime.bigint()
     }
-    // A replica without the feed responds with 503 if it cannot look up the session. This counts as neither.
+    // A replica without the feed responds with 503 if it cannot look up the session. A 503 is neither accepted nor
+    // refused.
     refused = status === 401
     await sleep(refused ? 10 : 1)
   }
@@ -191,7 +192,7 @@ async function endOne(
 }
 
 interface Stream {
-  /** Resolves with the end time by `performance.now()`. */
+  /** Resolves when the stream ends, with the time from `performance.now()`. */
   readonly ended: Promise<number>
   close(): void
 }

@@ -1,4 +1,4 @@
-// The SMTP server is down for an hour by the gateway's clock. Then a full queue of mails is sent.
+// The SMTP server is down for an hour of the gateway's clock. After that, the gateway sends a long queue of mails.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,7 +18,7 @@ import type { Watch } from './watch.ts'
 
 const asked = 200
 const queued = setting('MAILS', 100_000, 2_000)
-/** Seconds between two attempts, with a margin of a tenth and the duration of an attempt. */
+/** Seconds until the next attempt has ended: the delay, its random tenth, and the duration of an attempt. */
 const retries = [40, 140, 670]
 const hour = 3_600
 
@@ -92,8 +92,8 @@ async function downForAnHour(
 }
 
 /**
- * Waits up to a minute until all mails have been tried `times` times, and returns the number of such mails. The number
- * of attempts grows at the start of an attempt, and the error is recorded at its end.
+ * Waits up to a minute until the gateway has tried all mails `times` times, and returns the number of such mails. The
+ * query also needs the error, because `attempts` grows at the start of an attempt and the error is stored at its end.
  */
 async function triedTimes(database: Pool, times: number): Promise<number> {
   for (let waited = 0; ; waited += 200) {
@@ -116,7 +116,7 @@ async function manyQueued(
 ): Promise<void> {
   const before = (await others.received()).mails.size
   const heapBefore = await heaps.sumOf([gateway.pid])
-  // The rows look like notices: without a code, valid for a day.
+  // The rows look like mails that inform a user: they have no code and are valid for a day.
   await database.query(
     `insert into mails (user_id, kind, address, due_at, expires_at, created_at)
      select (select min(id) from users), 'password_changed', 'queued-' || i || '@drill.test', now(), now() + interval '1 day', now()

@@ -1,5 +1,5 @@
-// The drills run the built program under loads and faults that take too long for tests. A missed requirement makes the
-// run exit with 1.
+// The drills run the built program under loads and faults that take too long for tests. If a requirement is missed, the
+// run exits with 1.
 import { runAndCleanUp } from '../support/cleanup.ts'
 import { accountRaces } from './account-races.ts'
 import { cardinality } from './cardinality.ts'
@@ -40,9 +40,9 @@ import { webhooks } from './webhooks.ts'
 
 interface Entry {
   run: Drill
-  /** Whether `--short` runs it if no drill is named. */
+  /** Whether the drill runs with `--short` if the command line names no drill. */
   inShort?: boolean
-  /** A required environment variable. Without it, the drill runs only if it is named. */
+  /** A required environment variable. If it is not set, the drill runs only if the command line names the drill. */
   needs?: string
 }
 
@@ -96,7 +96,7 @@ if (settings.isList) {
   process.exit(0)
 }
 
-// An interrupt also stops all processes that the drills have started.
+// After an interrupt, this function also stops all processes that the drills have started.
 await runAndCleanUp(async () => {
   const results: { name: string; bar: string; isMet: boolean; measured: string }[] = []
   for (const [name, { run, inShort = false, needs }] of Object.entries(drills)) {

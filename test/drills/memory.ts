@@ -1,4 +1,4 @@
-// The resident memory of a process.
+// Measures the resident memory of a process.
 import { readFileSync } from 'node:fs'
 import { MiB } from './noise.ts'
 
@@ -8,7 +8,7 @@ export function residentOf(pid: number): number {
   return (Number(kilobytes) * 1024) / MiB
 }
 
-/** Memory in MiB. */
+/** Figures of the resident memory in MiB. */
 export interface Peak<T> {
   readonly before: number
   readonly peak: number

@@ -1,4 +1,5 @@
-// Users get one use per day (UTC) under load, on replicas whose clocks differ or are set a day back and forth.
+// Under load, users get exactly one use per UTC day. The clocks of the replicas differ, or are set a day back and
+// forth.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startOwnPostgres, startOwnRedis } from '../support/stores.ts'
 import { type CountingService, startCountingService } from './counting-service.ts'
@@ -14,7 +15,7 @@ const users = 100
 const clients = 24
 const noon = 43_200_000
 const midnight = 86_400_000
-/** The duration of the load after each clock change in milliseconds. */
+/** The milliseconds of load after each clock change. */
 const lookMs = 2_000
 /** The maximum difference of the replicas' clocks in milliseconds. */
 const apart = 1_500
@@ -99,7 +100,7 @@ async function untilAllUsed({ seen }: CountingService): Promise<void> {
   for (let waitedMs = 0; seen.size < users && waitedMs < 20_000; waitedMs += 20) await sleep(20)
 }
 
-/** Sends requests of random users to random replicas without pauses. */
+/** Starts to send requests of random users to random replicas, without pauses. */
 function startLoad(
   replicas: readonly Replica[],
   tokens: readonly string[],

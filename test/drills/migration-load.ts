@@ -1,4 +1,4 @@
-// A large database of the previous release is migrated while that release runs. No client is affected.
+// A large database is migrated while gateways of the previous release use it. No client is affected.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
@@ -15,7 +15,7 @@ const older = process.env.OLDER_PROGRAM ?? ''
 const users = setting('MIGRATION_USERS', 100_000, 10_000)
 const sessionsEach = 3
 const clients = 8
-/** The pause between two requests of a client. */
+/** The milliseconds between two requests of a client. */
 const paceMs = 20
 
 export async function migrationLoad({ say, expect }: Watch): Promise<void> {
@@ -71,7 +71,7 @@ routes:
   }
 }
 
-/** Fills the tables, using only the columns of the previous release. */
+/** Fills the tables. Uses only columns that the previous release has. */
 async function fill(database: Pool): Promise<void> {
   await database.query(
     `insert into users (email, password_hash, plan)
@@ -90,11 +90,11 @@ async function fill(database: Pool): Promise<void> {
 interface Seen {
   done: number
   readonly failures: string[]
-  /** The longest time in milliseconds. */
+  /** The milliseconds of the slowest request. */
   slowest: number
 }
 
-/** Starts clients that cause all kinds of writes of the previous release to `refresh_tokens` and `users`. */
+/** Starts clients. They cause every kind of write of the previous release to `refresh_tokens` and `users`. */
 function startClients(
   [one, other]: readonly [number, number],
   emails: readonly string[],
@@ -115,7 +115,7 @@ function startClients(
   const client = async (email: string) => {
     while (!isOver) {
       let pair = await timed(one, 'login', { email, password })
-      // A client logs in again after a failure, so that the failure counts only once.
+      // After a failure, a client logs in again. So a failure counts only once.
       for (const port of [other, one, other, one, other])
         pair = pair && (await timed(port, 'refresh', { refresh_token: pair.refresh_token }))
       if (pair) await timed(one, 'logout', { refresh_token: pair.refresh_token })
@@ -132,13 +132,13 @@ function startClients(
 }
 
 interface Waits {
-  /** The longest time in milliseconds. */
+  /** The milliseconds of the longest wait. */
   longest: number
-  /** The number of samples with a waiting statement. */
+  /** The number of samples in which a statement waited. */
   looks: number
 }
 
-/** Samples statements that wait for a lock every 20 ms. */
+/** Looks every 20 ms for statements that wait for a lock. */
 function watchLocks(database: Pool): { stop(): Promise<Waits> } {
   const waits: Waits = { longest: 0, looks: 0 }
   let isOver = false

@@ -1,4 +1,5 @@
-// Eight replicas start at once, on an empty and on an older database. All become ready, and the schema is correct.
+// Eight replicas start at once, first on an empty database, then on a database of an older release. All become ready,
+// and the schema is correct.
 import { cpSync, realpathSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +9,7 @@ import { openStage, type ReplicaStage } from './replicas.ts'
 import type { Watch } from './watch.ts'
 
 const replicas = 8
-/** The migrations of release 0.1. */
+/** The number of migrations in release 0.1. */
 const older = 6
 const folder = realpathSync(fileURLToPath(new URL('../../migrations', import.meta.url)))
 
@@ -31,7 +32,7 @@ export async function migrations({ expect }: Watch): Promise<void> {
     await migrateToOlder(stage)
     await startAll(stage)
   })
-  expect('an empty database gets the schema of a single run', ...compared(single, empty))
+  expect('an empty database gets the same schema as from a single migration run', ...compared(single, empty))
   expect('a database of the older release gets the same schema', ...compared(single, old))
 }
 

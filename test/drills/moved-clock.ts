@@ -1,4 +1,5 @@
-// Sets the clock of a process through a file with libfaketime (Debian package `faketime`). Timers are not affected.
+// Sets the clock of a process. libfaketime (Debian package `faketime`) reads the time from a file. Timers do not
+// change.
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -16,7 +17,11 @@ function findLibrary(): string {
 export interface MovedClock {
   /** The environment variables for the process. */
   readonly env: Readonly<Record<string, string>>
-  /** Sets the clock, which then continues. @param days days after today (UTC) @param ms the time of that day */
+  /**
+   * Sets the clock, which then runs on.
+   * @param days days after today (UTC)
+   * @param ms milliseconds since the day's start
+   */
   set(days: number, ms: number): void
 }
 
@@ -30,7 +35,7 @@ export function createMovedClock(folder: string, name: string): MovedClock {
   }
   move(0)
   return {
-    // Only calendar time is changed. Without its cache, libfaketime reads the file at each call.
+    // Only the calendar time changes. With its cache switched off, libfaketime reads the file at each call.
     env: {
       LD_PRELOAD: findLibrary(),
       FAKETIME_TIMESTAMP_FILE: file,

@@ -1,4 +1,4 @@
-// The addresses of a target change under load, with a real name server (dnsmasq). Lookups fail and time out.
+// The addresses of a target change under load. A real name server (dnsmasq) is used. Lookups also fail and time out.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type NameServer, startOwnNameServer } from '../support/name-server.ts'
 import { type AddressService, listenAtAddresses } from './listen-at-addresses.ts'
@@ -29,7 +29,7 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
   const stage = await startStage({
     upstreams: 0,
     targets: [`http://app.test:${service.port}`],
-    // Only one of 300 addresses listens. Without health checks, a request that picks two others would get a 502.
+    // Nothing listens at 299 of 300 addresses. Without health checks, a request that tries two of them would get a 502.
     upstream: ', resolve: { every: 1s }, health: { path: /, interval: 1s }',
     before: names.command,
   })
@@ -79,13 +79,13 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
   }
 }
 
-/** Returns 300 addresses, of which only the last listens. */
+/** Returns 300 addresses. The service listens only at the last one. */
 function many(): string[] {
   const silent = Array.from({ length: 299 }, (_, at) => `127.1.${Math.floor(at / 200)}.${(at % 200) + 1}`)
   return [...silent, first]
 }
 
-/** Removes the name for longer than the gateway keeps its addresses, which is 30 times `every`. */
+/** Removes the name for longer than the gateway keeps the addresses, which is 30 times `every`. */
 async function gone(
   { expect }: Watch,
   { names, service, gateway }: { names: NameServer; service: AddressService; gateway: number },
@@ -108,7 +108,7 @@ async function gone(
   )
 }
 
-/** Lookups of three names hang. Requests and logins must not wait for them. */
+/** Checks that requests and logins do not wait while the lookups of three names hang. */
 async function hung({ say, expect }: Watch, service: AddressService): Promise<void> {
   const silent = ['one', 'two', 'three']
   const names = await startOwnNameServer({

@@ -1,4 +1,4 @@
-// Deterministic pseudo-random bytes, generated on demand.
+// Generates pseudo-random bytes on demand. The bytes are the same in each run.
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 

@@ -1,4 +1,4 @@
-// Under requests of every kind, Postgres stops, hangs, runs out of connections, locks or disk space, or fails over.
+// Under requests of every kind, Postgres stops, hangs, fails over, locks a table, or runs out of connections or disk.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -17,13 +17,13 @@ import { newPro, post, send } from './subjects.ts'
 import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('POSTGRES_SECONDS', 8, 4) * 1_000
-/** Milliseconds until a response that needs the database, and until full recovery. */
+/** The maximum milliseconds until a response that needs the database (`soon`), and until full recovery (`recovery`). */
 const soon = 2_000
 const recovery = 5_000
 
-/** A segment of the write-ahead log has 16 MiB, and the system tables about 25 MiB. */
+/** The size of the disk. A segment of the write-ahead log has 16 MiB, and the system tables need about 25 MiB. */
 const diskMiB = 220
-/** A loopback address. */
+/** The loopback address of the standby. */
 const standbyAddress = '127.0.14.2'
 
 export async function postgres(watch: Watch): Promise<void> {
@@ -37,7 +37,7 @@ export async function postgres(watch: Watch): Promise<void> {
   watch.say(`each fault lasts ${outageMs / 1_000} s`)
 }
 
-/** The faults by name. Each resolves when Postgres is back. The argument is the URL of the database. */
+/** Functions that cause a fault, by name. Each gets the URL of the database, and resolves when Postgres is back. */
 type Faults = Readonly<Record<string, (database: string) => Promise<void>>>
 
 function faultsOf(server: Server, disk: SmallDisk): Faults {
@@ -81,7 +81,7 @@ function faultsOf(server: Server, disk: SmallDisk): Faults {
   }
 }
 
-/** Switches the segments of the write-ahead log until Postgres has none left. */
+/** Starts new segments of the write-ahead log until the disk has no space for another one. */
 async function useUpTheLog(database: string): Promise<void> {
   const client = new pg.Client({ connectionString: database })
   client.on('error', () => {})
@@ -89,12 +89,12 @@ async function useUpTheLog(database: string): Promise<void> {
   try {
     for (let time = 0; time < 20; time += 1) await client.query('select pg_switch_wal(), txid_current()')
   } catch {
-    // Postgres has ended.
+    // The expected error: Postgres has ended, because the disk is full.
   }
   await client.end().catch(() => {})
 }
 
-/** Waits until Postgres accepts connections. Starts it if it has ended. */
+/** Waits until Postgres accepts connections. Starts Postgres if it has ended. */
 async function backOn(server: Server, database: string): Promise<void> {
   if (!isAlive(server.pid)) await server.restart()
   for (let waitedMs = 0; waitedMs < 30_000; waitedMs += 100) {
@@ -107,7 +107,7 @@ async function backOn(server: Server, database: string): Promise<void> {
   }
 }
 
-/** Fails over by pointing the DNS name of the database to the promoted standby. */
+/** Kills the server, promotes the standby, and points the DNS name of the database to the standby. */
 async function failOver(watch: Watch): Promise<void> {
   const server = await startOwnPostgres({ settings: ['max_connections=60'] })
   const standby = await startStandby(server, standbyAddress)
@@ -139,7 +139,7 @@ interface Case {
   readonly faults: Faults
   /** The DNS name of the server, if replicas connect by name. */
   readonly name?: string
-  /** The URL of the server that has the database at the end. */
+  /** The URL of the standby, which has the database after the failover. */
   readonly standby?: string
   /** The command that runs the replicas. */
   readonly before?: readonly string[]
@@ -149,7 +149,7 @@ async function underFaults(
   { say, expect }: Watch,
   { server, faults, name, standby, before = [] }: Case,
 ): Promise<void> {
-  // Delays of this process are not delays of the gateway.
+  // The drill reports how long this process was blocked, because such delays are not delays of the gateway.
   const own = monitorEventLoopDelay({ resolution: 5 })
   own.enable()
   const upstream = await startUpstream()
@@ -200,13 +200,13 @@ interface Answer {
   readonly kind: string
   /** 0 if the connection failed. */
   readonly status: number
-  /** The time of sending by `performance.now()`. */
+  /** When the request was sent: a time of `performance.now()`. */
   readonly at: number
   readonly tookMs: number
 }
 
 interface Recovery {
-  /** The time of the return of Postgres by `performance.now()`. */
+  /** When Postgres was back: a time of `performance.now()`. */
   readonly back: number
   /** The responses during the fault and the recovery. */
   readonly all: readonly Answer[]
@@ -285,7 +285,7 @@ async function startWork(replicas: readonly Replica[], database: Pool): Promise<
         refreshToken === undefined
           ? await login()
           : await post(somewhere(), 'refresh', { refresh_token: refreshToken })
-      // After a 503 the refresh token may be used up, so the client logs in again.
+      // A 503 contains no token, and the old refresh token may be used up. The next turn then logs in again.
       refreshToken = answer.body.refresh_token
       return answer
     }),

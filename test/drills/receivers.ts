@@ -1,4 +1,5 @@
-// An SMTP server and webhook receivers that are down, slow, full, rejecting, lying or silent delay nothing else.
+// An SMTP server and webhook receivers are in trouble: down, slow, full, rejecting, lying or silent. Other requests and
+// deliveries are not delayed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { first } from '../support/certificates.ts'
@@ -15,13 +16,13 @@ import { serviceAt, startUpstream } from './stage.ts'
 import { post, send } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
-/** The duration of each kind of trouble. */
+/** The seconds that each kind of trouble lasts. */
 const seconds = setting('RECEIVERS_SECONDS', 30, 4)
 const perSecond = 10
 const [troubled, healthy] = [10, 5]
 const hour = 3_600_000
 
-/** A figure of two gateways: one with healthy receivers, and one with troubled receivers. */
+/** A figure of two gateways: one with healthy receivers (`without`), and one with receivers in trouble (`within`). */
 interface Both<T> {
   readonly without: T
   readonly within: T
@@ -52,12 +53,12 @@ export async function receivers(watch: Watch): Promise<void> {
       ])
       return { requests, delays: { without: calm, within: held } }
     }
-    /** Returns the ratio of the two gateways' request durations without trouble, which is not exactly 1. */
+    /** Returns the ratio of the two gateways' request durations while there is no trouble. It is not exactly 1. */
     const ratioWhileWell = async () => {
       const { requests } = await play()
       return median(requests.within) / median(requests.without)
     }
-    // A warm-up until code is compiled and pools are full.
+    // The first run is a warm-up, in which code is compiled and pools fill.
     await play()
     const heapBefore = await within.heap()
     let wellBefore = await ratioWhileWell()
@@ -92,9 +93,9 @@ interface Stage {
   readonly others: SmtpAndWebhooks
   readonly database: Pool
   readonly headers: { readonly authorization: string }
-  /** The emails of accounts without a password reset so far. */
+  /** The emails of accounts that have not requested a password reset yet. */
   readonly emails: string[]
-  /** The user IDs by receiver. */
+  /** The user IDs in the order of the receivers. */
   readonly users: readonly number[]
   /** The number of mail requests that got a 202. */
   asked: number
@@ -103,7 +104,9 @@ interface Stage {
   readonly failed: number[]
   /** Returns the heap after a garbage collection in bytes. */
   heap(): Promise<number>
-  /** Restarts the gateway with a movable clock, which makes each reading of the clock slower. */
+  /**
+   * Restarts the gateway with a movable clock. The measurements run without it, because it makes clock reads slower.
+   */
   startWithClock(): Promise<MovedClock>
   stop(): Promise<void>
 }
@@ -159,7 +162,7 @@ routes:
   }
 }
 
-/** Waits until attempts that are due soon have ended, so that they do not run during the next trouble. */
+/** Waits until attempts that are due soon have ended. They must not run during the next trouble. */
 async function settled(database: Pool): Promise<void> {
   for (let waited = 0; waited < 75_000; waited += 1_000) {
     const { rows } = await database.query(
@@ -177,7 +180,7 @@ async function askInTurn(stages: Both<Stage>): Promise<Both<number[]>> {
   const took: Both<number[]> = { without: [], within: [] }
   const until = performance.now() + seconds * 1_000
   for (let turn = 0; performance.now() < until; turn += 1) {
-    // The order alternates.
+    // The order alternates, so that no gateway is always first.
     for (const which of turn % 2 === 0 ? both : both.toReversed()) {
       const { gateway, headers, failed } = stages[which]
       const begun = performance.now()
@@ -212,7 +215,7 @@ async function feed(stage: Stage, count: number): Promise<number[]> {
   })
 }
 
-/** Sends an alert like a service, with retries after temporary refusals. */
+/** Sends an alert as a service does: retries after a temporary refusal. */
 async function alert(stage: Stage, receiver: number): Promise<{ number: number; at: bigint }> {
   stage.alerts += 1
   const number = stage.alerts
@@ -267,7 +270,7 @@ async function judgeReturn(stage: Stage, { say, expect }: Watch): Promise<void> 
   while ((await left()) > 0 && hours < 12) {
     hours += 2
     clock.set(0, now + hours * hour)
-    // An attempt at a slow receiver ends at its deadline. The other attempts start at once.
+    // All due attempts start at once. The slowest ones end at their deadline.
     for (let waited = 0; waited < 75_000 && (await left()) > 0; waited += 1_000) await sleep(1_000)
   }
   say(

@@ -6,12 +6,12 @@ import type { RedisRole, Server } from '../support/servers.ts'
 import { startOwnRedis } from '../support/stores.ts'
 import type { RedisAddress } from './replicas.ts'
 
-/** A server that keeps only the data of `SAVE` when it is killed. */
+/** A Redis server. After a kill and a restart, it has only the data of the last `SAVE`. */
 export interface Node extends Server {
   readonly host: string
   /** A direct client of the server. */
   readonly raw: Redis
-  /** Makes the node a replica. Resolves when it has all data of the primary. */
+  /** Makes the node a replica of `primary`. Resolves when the node has all data of the primary. */
   follow(primary: Node): Promise<void>
   lead(): Promise<unknown>
 }
@@ -35,9 +35,9 @@ export async function startNode(as: RedisRole = 'server', flags: readonly string
 
 export interface Watched {
   readonly redis: RedisAddress
-  /** Returns the primary according to the Sentinels. */
+  /** Returns the node that the Sentinels name as primary. */
   named(): Promise<Node>
-  /** Resolves when the Sentinels have promoted another node than `failed`. */
+  /** Resolves when the Sentinels have promoted a node in place of `failed`. */
   failedOver(failed: Node): Promise<void>
   stop(): Promise<void>
 }
@@ -87,14 +87,14 @@ export interface Cluster {
   readonly first: Node
   /** A primary without a replica. */
   readonly second: Node
-  /** Resolves when the nodes without faults report that all slots are served. */
+  /** Resolves when all running nodes report that the Cluster serves all slots. */
   whole(): Promise<void>
   /** Resolves when the replica has replaced the first primary. */
   replaced(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts three primaries, the first with a replica. A node counts as failed after a second of silence. */
+/** Starts three primaries, and a replica of the first one. A node counts as failed after a second of silence. */
 export async function startCluster(): Promise<Cluster> {
   const start = () => startNode('cluster', ['--cluster-node-timeout', '1000'])
   const [first, second, third, replica] = [await start(), await start(), await start(), await start()]

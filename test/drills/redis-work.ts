@@ -1,4 +1,5 @@
-// Sends concurrent requests of free users until and after their uses are spent, and of paying users with a rate limit.
+// Sends requests of free users until their uses are spent, and some more, and requests of paying users with a rate
+// limit.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bearer } from './accounts.ts'
@@ -11,7 +12,7 @@ export const limit = 5
 const freeLanes = 6
 const payingLanes = 4
 const pauseMs = 40
-/** Concurrent requests of one free user. */
+/** The number of requests of one free user at the same time. */
 const together = 3
 
 export interface WorkAnswer {
@@ -24,9 +25,9 @@ export interface WorkAnswer {
 export interface Work {
   /** Returns the responses since the last call. */
   take(): WorkAnswer[]
-  /** Whether there are free users left without requests so far. */
+  /** Returns whether there are free users that have not sent requests yet. */
   isGoing(): boolean
-  /** The longest time for which this process was blocked, in milliseconds. The gateway did not cause it. */
+  /** The longest milliseconds for which this process was blocked. The gateway did not cause this delay. */
   ownStall(): number
   stop(): Promise<void>
 }
@@ -53,7 +54,7 @@ export function startWork(replicas: readonly Replica[], { free, paying }: WorkTo
     return status
   }
 
-  /** Takes all uses of one user after the other, and sends more requests of users without uses left. */
+  /** Spends all uses of one user after the other. Then sends more requests of the same users, which must be refused. */
   async function takeUses(): Promise<void> {
     while (!isOver && next < free.length) {
       const token = free[next]

@@ -1,4 +1,5 @@
-// Redis is killed, paused, wiped, restored, read-only or moved under requests of free and paying users at two replicas.
+// Redis is killed, paused, wiped, restored, read-only or moved while free and paying users send requests to two
+// replicas.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { scrape } from '../support/scrape.ts'
 import { type CountingService, startCountingService } from './counting-service.ts'
@@ -11,11 +12,14 @@ import { createUsers } from './users.ts'
 import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('REDIS_SECONDS', 5, 2) * 1_000
-/** Milliseconds until a response to a free user, until Redis counts again, and for which it must then keep counting. */
+/**
+ * Milliseconds. `soon`: maximum until a response to a free user. `recovery`: maximum until Redis counts again.
+ * `steady`: for this time, Redis must then count without a failure.
+ */
 const soon = 1_000
 const recovery = 5_000
 const steady = 1_000
-/** More users than the faults of one set-up need. */
+/** The number of free users. It must be higher than the faults of one set-up need. */
 const freeUsers = setting('REDIS_USERS', 6_000, 3_000)
 const payingUsers = 100
 
@@ -31,7 +35,7 @@ export async function redis(watch: Watch): Promise<void> {
   watch.say(`each outage lasts ${outageMs / 1_000} s, or until the failover`)
 }
 
-/** The faults by name. Each resolves when Redis is back. */
+/** Functions that cause a fault, by name. Each resolves when Redis is back. */
 type Faults = Readonly<Record<string, () => Promise<unknown>>>
 
 interface SetUp {
@@ -81,7 +85,7 @@ async function alone(): Promise<SetUp> {
   }
 }
 
-/** An external failover: the address leads to the promoted replica, and open connections keep the old server. */
+/** A failover by address: it moves to the promoted replica, but open connections stay at the old server. */
 async function behindAnAddress(): Promise<SetUp> {
   const [first, second] = [await startNode(), await startNode()]
   await second.follow(first)
@@ -119,7 +123,7 @@ async function watchedBySentinels(): Promise<SetUp> {
         const primary = await watched.named()
         await primary.kill()
         await watched.failedOver(primary)
-        // The Sentinels make it a replica.
+        // The Sentinels make the restarted node a replica.
         await primary.restart()
       },
       async 'Sentinel: the primary is paused (SIGSTOP)'() {
@@ -192,12 +196,12 @@ routes:
 }
 
 interface Outcome {
-  /** The time until Redis counted again, in milliseconds. */
+  /** The milliseconds until Redis counted all uses again. */
   readonly normalMs: number
-  /** The slowest response to a free user before the fault, in milliseconds. */
+  /** The milliseconds of the slowest response to a free user before the fault. */
   readonly before: number
   readonly answers: readonly WorkAnswer[]
-  /** The number of users with more uses than the limit. */
+  /** The number of users who got more uses than the limit. */
   readonly second: number
   /** The number of users with unrecorded uses. */
   readonly lost: number
@@ -211,7 +215,7 @@ function judge(
   const free = answers.filter(({ kind }) => kind === 'free')
   const paying = answers.filter(({ kind }) => kind === 'paying')
   expect(
-    `${fault}: no user gets a use too many`,
+    `${fault}: no user gets more uses than the limit`,
     second + lost === 0,
     `${second} users with too many, ${lost} with unrecorded uses`,
   )
@@ -242,7 +246,7 @@ function counted(answers: readonly WorkAnswer[]): string {
 }
 
 /**
- * Waits until both replicas are ready and count all uses with Redis.
+ * Waits until both replicas are ready and have counted all uses with Redis for a while.
  * @returns milliseconds until the last use that was counted without Redis
  */
 async function normalAgain(replicas: readonly Replica[]): Promise<number> {

@@ -1,4 +1,4 @@
-// Relays in front of a server. Each is a separate process, so that a busy drill does not slow it down.
+// Starts relays in front of a server. Each relay is a separate process, so that a busy drill does not slow it down.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ export interface Relay {
 }
 
 /**
- * @param name the NAME in the program `serve-NAME-relay.ts`
+ * @param name selects the program `serve-NAME-relay.ts`
  * @param target the URL of a server
  */
 export async function startRelay(name: 'moving' | 'stalling' | 'counting', target: string): Promise<Relay> {
@@ -29,7 +29,7 @@ export interface StallableRelay {
   readonly url: string
   /** Stops passing bytes on in both directions. */
   stall(): void
-  /** Passes on the held bytes and all later bytes. */
+  /** Ends the stall: passes on the bytes that the relay held back, and all later bytes. */
   flow(): void
   stop(): Promise<void>
 }
@@ -39,12 +39,12 @@ export async function startStallingRelay(target: string): Promise<StallableRelay
   return { url, stall: () => child.send('stall'), flow: () => child.send('flow'), stop }
 }
 
-/** The statements to Postgres since the relay started. */
+/** The number of statements to Postgres since the relay started. */
 export interface Counts {
-  /** The counts by text. */
+  /** The number of executions by statement text. */
   readonly statements: Readonly<Record<string, number>>
   readonly lookUps: number
-  /** The maximum number of concurrent lookups of one user. */
+  /** The highest number of lookups of one user that ran at the same time. */
   readonly mostOfOne: number
 }
 

@@ -1,4 +1,4 @@
-// Clients of every kind during reloads. A reload must not affect any of them, and effects are recorded.
+// Runs clients of every kind during reloads. A reload must not affect any client. Effects are recorded.
 import { Agent, type RequestOptions, request } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,7 +29,8 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
   const failed: string[] = []
   const broken: string[] = []
   let isOver = false
-  // A busy machine delays this process like the gateway, whose timeouts may then expire.
+  // The drill reports how long this process was blocked. A busy machine delays the gateway in the same way, and
+  // timeouts of the gateway may then expire.
   const own = monitorEventLoopDelay({ resolution: 10 })
   own.enable()
   const kept = new Agent({ keepAlive: true, maxSockets: 64 })
@@ -40,7 +41,7 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
     ...repeat(2, () => get('/counted/small', 429, { agent: kept, headers: spent })),
     ...repeat(1, () => get('/bearer/small', 401, { agent: kept })),
     ...repeat(20, stream),
-    // Some WebSockets stay open all the time, others for three seconds each.
+    // Ten WebSockets stay open all the time. The others stay open for three seconds each.
     ...repeat(10, () => talk(Number.POSITIVE_INFINITY)),
     ...repeat(10, () => talk(3_000)),
   ]
@@ -116,7 +117,7 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
 interface Answer {
   /** The status code, or the reason why there is no complete response. */
   readonly status: number | string
-  /** The error code of the gateway's own responses. */
+  /** The error code, if the response comes from the gateway itself. */
   readonly code: string | undefined
   readonly text: string
 }

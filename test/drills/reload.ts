@@ -15,11 +15,11 @@ import { startUpstream } from './stage.ts'
 import { newPro } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
-/** Milliseconds between two reloads, and the duration of reloads under load. */
+/** `interval`: milliseconds between two reloads. `duration`: milliseconds of reloads under load. */
 const interval = 500
 const duration = setting('RELOAD_SECONDS', 60, 5) * 1_000
 
-/** The number of reloads without load. Afterwards the heap must have its previous size. */
+/** The number of reloads without load. After them, the heap must have its previous size. */
 const inARow = setting('RELOAD_TIMES', 2_000, 100)
 
 export async function reload(watch: Watch): Promise<void> {
@@ -46,7 +46,7 @@ async function withWorkers(workers: number, { say, expect }: Watch): Promise<voi
     }
     const callers = await prepare(gateway.port, stage.database)
 
-    // A warm-up until code is compiled and the memory has its working size.
+    // These reloads are a warm-up: code is compiled, and the memory grows to its working size.
     await inTurn(100, gateway.admin, change)
     const beforeLoad = await heaps.of(gateway.pids)
     const load = startReloadLoad(gateway.port, callers)
@@ -125,7 +125,7 @@ export async function prepare(port: number, database: Pool): Promise<Callers> {
   return { bearer: pro.headers, spent: free.headers }
 }
 
-/** Returns another configuration for each turn: routes, settings of an upstream and daily limit change. */
+/** Returns a different configuration for each turn. Routes, settings of an upstream and the daily limit change. */
 export function routing(port: number, turn: number): string {
   const targets = `targets: ['http://127.0.0.1:${port}'], connections_per_client: 128`
   return `limits: { free_daily: ${1 + (turn % 3)} }
@@ -147,7 +147,7 @@ export function replaceFile(file: string, text: string): void {
   renameSync(`${file}.new`, file)
 }
 
-/** Makes changes one after the other, each when the previous change is active. */
+/** Makes changes one after the other. Each change waits until the previous one is active. */
 async function inTurn(times: number, admin: number, change: () => void): Promise<void> {
   for (let i = 0; i < times; i += 1) {
     const { success } = await reloadsOf(admin)

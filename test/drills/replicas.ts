@@ -1,4 +1,4 @@
-// Several replicas of the program on Redis and on a Postgres database of the drill.
+// Starts replicas of the program that share a Redis and a Postgres database of the drill.
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,9 +21,9 @@ export interface Setting {
   /** Upstreams and routes as YAML. */
   readonly routing?: string
   readonly env?: Readonly<Record<string, string>>
-  /** The URL of the database if the replica connects through a relay. */
+  /** The URL of a relay to the database, if the replica connects through a relay. */
   readonly through?: string
-  /** The URL for `postgres_listen`. */
+  /** The URL for `storage.postgres_listen`. */
   readonly listen?: string
   /** The program to run; by default the built program. */
   readonly program?: string
@@ -38,7 +38,7 @@ export interface ReplicaStage {
   readonly folder: string
   /** The path of the last written gateway.yaml. */
   readonly file: string
-  /** Runs the migrations. It writes the configuration, which running replicas also read. */
+  /** Runs the migrations. This rewrites gateway.yaml, which running replicas then reload. */
   migrate(setting?: Setting): Promise<void>
   start(setting?: Setting): Promise<Replica>
   stop(): Promise<void>
@@ -77,8 +77,8 @@ export async function startReplicas({
 
 /**
  * Creates the database. It starts no replica.
- * @param servers default to the result of `findStores`; `standby` is the server that has the database at the end, if it
- *   is another one
+ * @param servers the servers to use; by default, those that `findStores` returns. `standby`: the server that has the
+ *   database at the end, if this is a different server
  */
 export async function openStage({
   postgres: ownPostgres,

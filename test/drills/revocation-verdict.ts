@@ -1,4 +1,5 @@
-// Checks the responses of the drill `revocation`: none may reflect the old state too late, unless a stall explains it.
+// Checks the responses of the drill `revocation`. No response may show the old state too long after the revocation,
+// unless the gateway was blocked.
 import type { Replica } from './replicas.ts'
 import { longestStall, type Stalls } from './stalls.ts'
 import type { Watch } from './watch.ts'
@@ -11,11 +12,11 @@ export interface Asked {
   readonly isNew: boolean
   readonly sent: bigint
   readonly answered: bigint
-  /** The time of the commit of the revocation. */
+  /** The time when the revocation was committed. */
   readonly committed: bigint
 }
 
-/** @param grace the time after the commit for which the old state is allowed, in milliseconds */
+/** @param grace the milliseconds after the commit during which responses may still show the old state */
 export function judge(
   { say, expect }: Watch,
   stalls: Stalls,
@@ -36,13 +37,13 @@ export function judge(
     if (excuses.length > 0) {
       const figures = [...new Set(excuses.map(stall => stall.toFixed(0)))].join(', ')
       say(
-        `${name}: ${excuses.length} excused, because the gateway's event loop was blocked for ${figures} ms`,
+        `${name}: ${excuses.length} late responses do not count, because the gateway's event loop was blocked for ${figures} ms`,
       )
     }
     expect(
-      `${name}, ${title}: no response reflects the old state ${grace} ms after the commit`,
+      `${name}, ${title}: no response shows the old state ${grace} ms after the commit`,
       judged.length > 0 && late.length === excuses.length && neither === 0,
-      `${late.length - excuses.length} of ${judged.length} do, ${neither} have another status code; last old state after ${longest.toFixed(1)} ms`,
+      `${late.length - excuses.length} of ${judged.length} show the old state, ${neither} have another status code; last old state after ${longest.toFixed(1)} ms`,
     )
   }
 }

@@ -15,10 +15,10 @@ import type { Watch } from './watch.ts'
 
 const rounds = setting('REVOCATIONS', 200, 20)
 
-/** A series of revocations. */
+/** The options of a series of revocations. */
 interface Taking {
   readonly rounds: number
-  /** The time for which each replica gets requests after a revocation, in milliseconds. */
+  /** The milliseconds for which the drill sends requests to each replica after a revocation. */
   readonly watchMs: number
   readonly before?: () => Promise<unknown>
   readonly after?: () => Promise<unknown>
@@ -44,7 +44,7 @@ export async function revocation(watch: Watch): Promise<void> {
     })
     judge(watch, stalls, 'every listening backend terminated', terminated, 50)
   })
-  // TCP acknowledges bytes that a relay holds back. It does not acknowledge dropped packets.
+  // The two cases differ: TCP acknowledges bytes that a relay holds back, but no packets that are dropped.
   await withoutFeed(watch, startStallingRelay, 'bytes to the listeners held back')
   await withoutFeed(watch, startDroppingRelay, 'packets to the listeners dropped')
 }
@@ -88,7 +88,7 @@ async function onStage(
   const upstream = await startUpstream()
   try {
     const stage = await startReplicas({
-      // The drill uses a revoked key very often, and it counts as an unknown key.
+      // The drill sends a revoked API key very often. Revoked keys count as bad keys, so this rate limit must be off.
       settings: 'auth: { rate_limits: { bad_keys: 0 } }',
       routing: `${serviceAt(upstream.port)}
 routes:
@@ -126,7 +126,9 @@ routes:
   }
 }
 
-/** Revokes all subjects at once, sends requests to every replica every 10 ms, and restores the subjects. */
+/**
+ * In each round, revokes all subjects at once, sends requests to each replica every 10 ms, and restores the subjects.
+ */
 async function takeEach(
   subjects: readonly Subject[],
   replicas: readonly Replica[],
@@ -143,7 +145,7 @@ async function takeEach(
       }),
     )
     await after?.()
-    // Every replica must cache the subject again.
+    // Before the next round, every replica must have the restored subject in its cache.
     for (const subject of subjects) await Promise.all(replicas.map(replica => untilAllowed(replica, subject)))
   }
   return all

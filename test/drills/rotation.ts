@@ -17,7 +17,7 @@ export async function rotation(watch: Watch): Promise<void> {
   const upstream = await startUpstream()
   try {
     const stage = await startReplicas({
-      // The lifetimes are so short that the last token of a key expires during the drill.
+      // The lifetimes are short, so that all tokens of a key expire during the drill.
       settings: `auth: { access_token_ttl: 10s, refresh_token_ttl: 12s, ${noRateLimits} }`,
       routing: `${serviceAt(upstream.port)}
 routes:
@@ -107,13 +107,13 @@ async function onStage({ replicas, database, file }: Playing, { say, expect }: W
 interface ListedKey {
   readonly kid: string
   readonly state: string
-  /** The time at which the last token of the key expires. */
+  /** The time when the last token of the key expires. */
   readonly spent_from: string
 }
 
 type Keys = ReturnType<typeof createKeys>
 
-/** Runs the command `keys` with a configuration. */
+/** Returns functions that run the command `keys` with a configuration. */
 function createKeys(file: string) {
   const command = (...words: string[]) => run(process.execPath, [cli, 'keys', ...words, '--json', '-c', file])
   return {
@@ -129,10 +129,10 @@ async function takeBack(
   sessions: Sessions,
   replicas: readonly Replica[],
 ): Promise<{ before: number; after: number }[]> {
-  // Clients would from now on be refused correctly. They stop first, because this takes longer than a token is valid.
+  // The retirement makes valid tokens invalid, so refusals of other clients would be correct. The clients stop first.
   await sessions.pause()
   const rotating = keys.rotate()
-  // The new key does not sign yet at this time.
+  // After 3 s, the new key is published but does not sign yet. The next token has the old key.
   await sleep(3_000)
   const token = await sessions.newToken()
   const expiresAt = expiryOf(token)

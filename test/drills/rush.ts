@@ -1,9 +1,9 @@
-// All users arrive at once, and each sends several concurrent requests.
+// All users send requests at once. Each user sends several requests at the same time.
 import { connect } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { codeOf } from './error-code.ts'
 
-/** The number of users with requests in flight. */
+/** The number of users that have requests in flight at the same time. */
 const parties = 32
 
 export interface Rush {
@@ -17,7 +17,7 @@ export interface Rush {
 
 /**
  * @param tokens one token for each user
- * @param together the number of concurrent requests of one user
+ * @param together the number of requests of one user at the same time
  */
 export async function rush(port: number, tokens: readonly string[], together: number): Promise<Rush> {
   let answered = 0

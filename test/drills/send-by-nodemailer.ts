@@ -1,4 +1,5 @@
-// Sends mails like the gateway's with nodemailer over ten connections, and reports the seconds to its parent process.
+// Sends mails with nodemailer over ten connections, and reports the seconds to its parent process. The mails look like
+// mails of the gateway.
 import { createTransport } from 'nodemailer'
 
 const { hostname, port } = new URL(process.argv[2] ?? '')

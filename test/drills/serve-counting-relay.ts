@@ -1,4 +1,4 @@
-// A relay in front of Postgres that counts statements and the concurrent lookups of each user.
+// A relay in front of Postgres. It counts statements, and how many lookups of the same user run at the same time.
 // https://www.postgresql.org/docs/current/protocol-message-formats.html
 import { type AddressInfo, connect, createServer } from 'node:net'
 import type { Counts } from './relay.ts'
@@ -10,7 +10,7 @@ const statements: Record<string, number> = {}
 let lookUps = 0
 let mostOfOne = 0
 
-/** The running lookups by user. */
+/** The number of running lookups by user. */
 const underWay = new Map<string, number>()
 
 const server = createServer(client => {
@@ -20,10 +20,12 @@ const server = createServer(client => {
   /** The prepared statements by name. The empty name stands for the last unnamed statement. */
   const prepared = new Map<string, string>()
   let text = ''
-  /** The user of each query of this connection, in the order of the responses. */
+  /**
+   * For each query of this connection without a response, the user that it looks up. The order is that of responses.
+   */
   const asked: (string | undefined)[] = []
   let user: string | undefined
-  // The first message of a client, the startup message, has no type.
+  // The first message of a client is the startup message. It has no type.
   const fromClient = splitter(false, (type, body) => {
     if (type === 'P') {
       const [name = '', statement = ''] = strings(body, 2)
@@ -81,7 +83,7 @@ function end(user: string | undefined): void {
   else underWay.delete(user)
 }
 
-/** Splits a stream into messages: a type (except at startup), four bytes of length including themselves, a body. */
+/** Splits a stream into messages. A message has a type (except at startup), four bytes of length and a body. */
 function splitter(
   isTyped: boolean,
   onMessage: (type: string, body: Buffer) => void,
@@ -100,7 +102,7 @@ function splitter(
   }
 }
 
-/** Returns the first strings of a body. Each ends with a zero byte. */
+/** Returns the first `count` strings of a body. Each string ends with a zero byte. */
 function strings(body: Buffer, count: number): string[] {
   const found: string[] = []
   for (let at = 0; found.length < count; ) {
@@ -112,7 +114,9 @@ function strings(body: Buffer, count: number): string[] {
   return found
 }
 
-/** A Bind message contains two names, the formats of the parameters, and the parameters, each after its length. */
+/**
+ * Returns the first parameter of a Bind message: two names, parameter formats, then each parameter after its length.
+ */
 function firstParameter(body: Buffer): string {
   const names = body.indexOf(0, body.indexOf(0) + 1) + 1
   const parameters = names + 2 + 2 * body.readInt16BE(names)

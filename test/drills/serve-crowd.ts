@@ -1,10 +1,11 @@
-// The clients of the drill `crowd` in a separate process: idle connections, and slow heads that reconnect.
+// The clients of the drill `crowd` in a separate process. Some keep idle connections. The others send slow heads, and
+// reconnect after a cut.
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const [port = 0, idle = 0, dribblers = 0] = process.argv.slice(2).map(Number)
 
-/** `cut` is the number of slow heads that were cut, `longest` their maximum duration in milliseconds. */
+/** `cut`: the number of slow heads that were cut. `longest`: the milliseconds until the slowest of these cuts. */
 export interface CrowdState {
   open: number
   closed: number
@@ -31,7 +32,7 @@ function beIdle(): Promise<void> {
   })
 }
 
-/** Sends one byte of a head per second, and starts again when it is cut. */
+/** Sends one byte of a head per second. When the connection is cut, starts again. */
 function dribble(): void {
   const socket = connect(port, '127.0.0.1')
   let begun = 0

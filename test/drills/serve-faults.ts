@@ -1,4 +1,4 @@
-// An upstream that fails in the way given in the path.
+// An upstream that fails. The path of the request selects the kind of failure.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 
 const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n'

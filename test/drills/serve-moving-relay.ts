@@ -1,4 +1,4 @@
-// A TCP relay whose target can change. Open connections keep the old target, as with a DNS name that changes.
+// A TCP relay whose target can change. Open connections stay at the old target, as after a change of a DNS name.
 import { type AddressInfo, connect, createServer } from 'node:net'
 
 let port = Number(new URL(process.argv[2] ?? '').port)

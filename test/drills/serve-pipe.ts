@@ -1,4 +1,5 @@
-// A relay from one address to another. An address is `host:port` or the path of a Unix socket, which namespaces share.
+// A relay from one address to another. An address is `host:port` or the path of a Unix socket. A Unix socket can
+// connect two network namespaces.
 import { connect, createServer, type ListenOptions, type NetConnectOpts } from 'node:net'
 
 const [from = '', to = ''] = process.argv.slice(2)

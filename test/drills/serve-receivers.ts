@@ -18,16 +18,16 @@ export interface Receipt {
   readonly id: string
   /** The number of the alert, or `undefined` if the signature is invalid. */
   readonly number: number | undefined
-  /** The time of receipt on the clock that all processes share, in nanoseconds. */
+  /** The time of receipt, in nanoseconds of the clock that all processes share. */
   readonly at: bigint
 }
 
-/** The time until a receiver responds, in milliseconds. */
+/** The milliseconds until a receiver responds. */
 const work = 100
 
 const receipts: Receipt[] = []
 
-/** @returns the port */
+/** Starts a receiver. @returns its port */
 async function serve({ kind, secret }: Receiver, receiver: number): Promise<number> {
   const webhook = new Webhook(secret)
   const verified = (body: string, { headers }: IncomingMessage) => {

@@ -1,4 +1,4 @@
-// An SMTP server and webhook receivers on one port each. The parent process sets their mode.
+// An SMTP server and webhook receivers, each on its own port. The parent process sets their mode.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -29,7 +29,7 @@ function listenForMails(port: number): Promise<Listening> {
     if (event === '.') {
       const recipient = recipients.get(socket) ?? ''
       mails.set(recipient, (mails.get(recipient) ?? 0) + 1)
-      // The reset comes after the client has received the confirmation.
+      // The delay makes sure that the client receives the confirmation before the reset.
       if (mode === 'lying') setTimeout(() => socket.resetAndDestroy(), 5)
     }
     return undefined
@@ -42,7 +42,7 @@ function write(socket: Socket, line: string): void {
   else if (mode !== 'silent') socket.write(line)
 }
 
-/** Writes one byte per second. */
+/** Writes a line with one byte per second. */
 function dribble(socket: Socket, line: string): void {
   const rest = [...line]
   const timer = setInterval(() => {

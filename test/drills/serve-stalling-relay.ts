@@ -1,4 +1,4 @@
-// Runs the stalling relay of test/support as a process.
+// Runs the relay of test/support/stalling-relay.ts as a separate process.
 import { startStallingRelay } from '../support/stalling-relay.ts'
 
 const relay = await startStallingRelay(process.argv[2] ?? '')

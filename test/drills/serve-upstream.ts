@@ -1,4 +1,4 @@
-// The upstream of the drills. With `--port` it restarts at its previous port.
+// The upstream of the drills. With `--port`, a restarted upstream gets its previous port.
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { parseArgs } from 'node:util'
@@ -7,7 +7,7 @@ import { digest, noise } from './noise.ts'
 
 const { values } = parseArgs({ options: { port: { type: 'string', default: '0' } } })
 
-/** The number of bytes that the last `/public/noise` has written so far. */
+/** The number of bytes of the last response of `/public/noise` so far. */
 let written = 0
 /** The number of small responses since the start. */
 let served = 0
@@ -47,7 +47,7 @@ function answer(response: ServerResponse, value: object): void {
   response.end(JSON.stringify(value))
 }
 
-/** Sends events. Each contains its time on the clock that all processes share. */
+/** Sends events. Each event contains the time of the clock that all processes share. */
 async function sendEvents(response: ServerResponse, count: number, every: number): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   for (let i = 0; i < count; i += 1) {

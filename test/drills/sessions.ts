@@ -1,4 +1,5 @@
-// Clients that log in, call and refresh at random replicas, and record each refusal of an unexpired token.
+// Clients that log in, send requests and refresh tokens at random replicas. They record each refusal of a token that
+// has not expired.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'
@@ -8,18 +9,20 @@ import { bearer, pairOf, type TokenPair } from './accounts.ts'
 import { random } from './settings.ts'
 import { ask, type JsonAnswer, newPro, post } from './subjects.ts'
 
-/** A token is not used in the last milliseconds before it expires, because it might expire in flight. */
+/**
+ * Milliseconds before the expiry in which a token is not used, because it might expire while the request is in flight.
+ */
 const margin = 1_000
 
 export interface Seen {
   calls: number
   refreshes: number
   logins: number
-  /** The refusals of unexpired tokens. */
+  /** The refusals of tokens that had not expired. */
   readonly wrong: string[]
-  /** The other responses without a 200. */
+  /** All other responses with a status code other than 200. */
   readonly failures: string[]
-  /** The key IDs of all tokens. */
+  /** The IDs of the keys that signed the tokens. */
   readonly kids: Set<string>
 }
 
@@ -34,11 +37,11 @@ export interface Sessions {
 interface SessionOptions {
   readonly count: number
   readonly database: Pool
-  /** Called once for each key that signs a token. */
+  /** Called when the first token of a key appears. */
   readonly onNewKey: (kid: string) => Promise<void>
 }
 
-/** @param replicas entries may be replaced while the clients run */
+/** @param replicas the replicas; a drill may replace entries of the array while the clients run */
 export async function startSessions(
   replicas: readonly { readonly port: number }[],
   { count, database, onNewKey }: SessionOptions,
@@ -97,7 +100,7 @@ export async function startSessions(
       if (pair === undefined || !isFresh(pair.refresh)) pair = await login(name)
       else if (!isFresh(pair.access) || random() < 0.05) pair = await refresh(pair)
       if (pair !== undefined && isFresh(pair.access)) await call(pair)
-      // Some clients pause so long that their token has an old key or is expired.
+      // One in a hundred pauses is long. After it, the token may have an old key or be expired.
       await sleep(random() < 0.01 ? random() * 14_000 : random() * 100)
     }
   }

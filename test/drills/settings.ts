@@ -1,4 +1,4 @@
-// The settings of a run. `--short` reduces the drills to the time of a test run.
+// The settings of a run. With `--short`, the drills take only as long as a test run.
 import { parseArgs } from 'node:util'
 
 const { values, positionals } = parseArgs({
@@ -15,15 +15,17 @@ export const isList = values.list
 export const isShort = values.short
 export const seed = Number(values.seed)
 
-/** Pseudo-random numbers from 0 to 1, the same for the same seed. */
+/** Returns pseudo-random numbers from 0 to 1. The same seed gives the same numbers. */
 export const random = createRandom(seed)
 
-/** Returns the number in the environment variable `name`, or `long`, or `short` with `--short`. */
+/**
+ * Returns the number in the environment variable `name`. If it is not set, returns `short` with `--short`, or `long`.
+ */
 export function setting(name: string, long: number, short: number): number {
   return Number(process.env[name] ?? (isShort ? short : long))
 }
 
-/** The generator mulberry32. */
+/** Returns the pseudo-random generator mulberry32. */
 function createRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -1,4 +1,5 @@
-// The shares of targets and users are exact while addresses come and go, and equal at two replicas.
+// While addresses come and go, each target gets exactly its share of requests. Two replicas split users in the same
+// way.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type NameServer, startOwnNameServer } from '../support/name-server.ts'
 import { type AddressService, listenAtAddresses } from './listen-at-addresses.ts'
@@ -34,7 +35,9 @@ export async function shares(watch: Watch): Promise<void> {
   }
 }
 
-/** Sends requests one after the other, so that they arrive in the order of the choices. */
+/**
+ * Checks the split by weight. Requests run one after the other, so they arrive in the order of the gateway's choices.
+ */
 async function weights({ say, expect }: Watch, { names, service }: Behind): Promise<void> {
   const target = (host: string, weight: number) =>
     `{ url: 'http://${host}:${service.port}', weight: ${weight} }`
@@ -62,7 +65,7 @@ async function weights({ say, expect }: Watch, { names, service }: Behind): Prom
       11,
     )
     expect(
-      'of any 11 requests in a row, 10 go to weight 100 and one to weight 10, while addresses come and go',
+      'while addresses come and go, 10 of any 11 requests in a row go to weight 100 and one to weight 10',
       windows.min === 1 && windows.max === 1,
       `${windows.min} to ${windows.max} in ${windows.count} windows of ${arrivals.length} requests`,
     )
@@ -85,7 +88,7 @@ async function weights({ say, expect }: Watch, { names, service }: Behind): Prom
   }
 }
 
-/** Splits anonymous users by their addresses, which come from a trusted proxy. */
+/** Checks the split by user. The users are anonymous: a trusted proxy sends a different client address for each. */
 async function users({ say, expect }: Watch, { names, service }: Behind): Promise<void> {
   const settings = {
     upstreams: 0,
@@ -122,9 +125,9 @@ async function users({ say, expect }: Watch, { names, service }: Behind): Promis
     await sleep(2_500)
     const [after, again] = [await placesIn(replica), await placesIn(replica)]
     expect(
-      'no user alternates between addresses',
+      'all requests of a user go to the same address',
       differ(after, again) === 0,
-      `${differ(after, again)} of ${people} do`,
+      `${differ(after, again)} of ${people} users alternate`,
     )
     const moved = differ(before, after) / people
     expect(
@@ -140,7 +143,7 @@ async function users({ say, expect }: Watch, { names, service }: Behind): Promis
   }
 }
 
-/** Counts the true values in each window of `length` hits. */
+/** Counts the true values in each window of `length` consecutive values. @returns the extremes of these counts */
 function windowsOf(hits: readonly boolean[], length: number): { min: number; max: number; count: number } {
   let [sum, min, max, count] = [0, Number.POSITIVE_INFINITY, 0, 0]
   for (const [index, hit] of hits.entries()) {

@@ -1,4 +1,4 @@
-// A client reads 48 MiB at 1 MiB/s. The gateway's memory hardly grows, and the upstream is held back.
+// A client reads 48 MiB at 1 MiB/s. The gateway's memory hardly grows, because the gateway slows the upstream down.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { peakDuring, residentOf } from './memory.ts'
 import { MiB } from './noise.ts'
@@ -6,9 +6,9 @@ import { ask, askJson, startStage } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const total = 48 * MiB
-/** The size of the socket buffers of both connections (tcp_rmem and tcp_wmem: up to 6 and 4 MiB each). */
+/** The bytes that the socket buffers of both connections can hold (tcp_rmem: up to 6 MiB, tcp_wmem: up to 4 MiB). */
 const buffers = 20 * MiB
-/** The maximum growth in MiB. Passed chunks use memory until a garbage collection. Buffering would use more. */
+/** The maximum growth in MiB. Chunks use memory until the next garbage collection. With buffering, it would be more. */
 const mostGrowth = 32
 
 export async function slowReader({ say, expect }: Watch): Promise<void> {
@@ -17,7 +17,7 @@ export async function slowReader({ say, expect }: Watch): Promise<void> {
   const atStart = residentOf(pid)
   const behind = stage.upstreams[0]?.port ?? 0
   try {
-    // The responses are small, because the system keeps a large window for connections that were fast.
+    // The warm-up uses small responses. After large ones, the system would use larger buffers for these connections.
     for (let i = 0; i < 500; i += 1) await (await ask(port, '/public/small')).toArray()
     say(
       `after the warm-up, memory grew from ${atStart.toFixed(0)} to ${residentOf(pid).toFixed(0)} MiB; 48 s follow`,
@@ -45,7 +45,7 @@ export async function slowReader({ say, expect }: Watch): Promise<void> {
     )
     expect(`memory grows by less than ${mostGrowth} MiB`, growth < mostGrowth, `${growth.toFixed(1)} MiB`)
     const ahead = `at most ${(furthestAhead / MiB).toFixed(1)} MiB ahead`
-    expect('the upstream is held back', furthestAhead < buffers, ahead)
+    expect('the upstream is slowed down to the speed of the client', furthestAhead < buffers, ahead)
   } finally {
     await stage.stop()
   }

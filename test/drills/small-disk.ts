@@ -14,13 +14,13 @@ export interface SmallDisk {
 export function mountSmallDisk(mebibytes: number): SmallDisk {
   const { path } = temporaryFolder()
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', path])
-  // A process may still have a file of the disk open.
+  // `-l` also works if a process still has a file of the disk open.
   atEnd(() => spawnSync('umount', ['-l', path]))
   const filler = join(path, 'filler')
   return {
     path,
     fill() {
-      // Smaller blocks fill the rest.
+      // After the large blocks, smaller blocks fill the rest.
       for (const size of [1 << 20, 4_096, 1]) {
         const block = Buffer.alloc(size)
         while (canAppend(filler, block));

@@ -1,10 +1,10 @@
-// An SMTP server and webhook receivers in a separate process. A drill sets their kind of trouble.
+// Starts an SMTP server and webhook receivers in a separate process. The drill chooses their kind of trouble.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { atEnd } from '../support/cleanup.ts'
 
-/** `slow` sends one byte per second. `lying` confirms the receipt and resets the connection. */
+/** The kinds of trouble. `slow` sends one byte per second. `lying` confirms the receipt, then resets the connection. */
 export const troubles = ['down', 'slow', 'full', 'rejecting', 'lying', 'silent'] as const
 
 export type Mode = 'well' | (typeof troubles)[number]
@@ -13,8 +13,8 @@ export interface Received {
   /** The number of mails by recipient. */
   readonly mails: ReadonlyMap<string, number>
   /**
-   * The time of the first receipt of each alert by a healthy receiver, by `data.number`. Times are nanoseconds of the
-   * clock that all processes share.
+   * Maps `data.number` of each alert to the time when a healthy receiver first got the alert. Times are nanoseconds of
+   * the clock that all processes share.
    */
   readonly alerts: ReadonlyMap<number, bigint>
 }
@@ -22,17 +22,17 @@ export interface Received {
 export interface SmtpAndWebhooks {
   /** The URL of the SMTP server. */
   readonly smtp: string
-  /** The receivers as `host:port`, troubled receivers first. */
+  /** The receivers as `host:port`. The receivers that get into trouble come first. */
   readonly receivers: readonly string[]
   be(mode: Mode): Promise<void>
   /** Returns everything received since the start. */
   received(): Promise<Received>
-  /** Returns the number of recipients with a mail. */
+  /** Returns the number of recipients that have received a mail. */
   count(): Promise<number>
   stop(): Promise<void>
 }
 
-/** Starts all servers without trouble. Modes affect the SMTP server and the `troubled` receivers only. */
+/** Starts all servers without trouble. A trouble later affects the SMTP server and the first `troubled` receivers. */
 export async function startSmtpAndWebhooks({
   troubled = 0,
   healthy = 0,

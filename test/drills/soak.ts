@@ -1,4 +1,4 @@
-// A gateway runs under every kind of load for an hour. Its heap, handles, sockets and database connections do not grow.
+// A gateway runs under every kind of load for an hour. Heap, handles, sockets and database connections do not grow.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
@@ -18,7 +18,7 @@ import { post } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
 const duration = setting('SOAK_SECONDS', 3_600, 90) * 1_000
-/** The time until code is compiled and pools and caches are full. */
+/** The milliseconds until code is compiled, and pools and caches are full. */
 const warmUp = Math.min(120_000, duration / 3)
 const bars = {
   heap: { name: 'heap after garbage collection, MiB', most: 6 },
@@ -67,7 +67,7 @@ ${routing(upstream.port, 0)}`,
 }
 
 interface Everything {
-  /** Stops the load. Further calls return the same result. */
+  /** Stops the load. A second call returns the same result. */
   stop(): Promise<{ done: Readonly<Record<string, number>>; failed: string[] }>
 }
 

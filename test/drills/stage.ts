@@ -1,4 +1,4 @@
-// One gateway with an embedded database, and its upstreams.
+// Starts one gateway with an embedded database, and its upstreams.
 import { writeFileSync } from 'node:fs'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
@@ -20,11 +20,11 @@ export function serviceAt(port: number): string {
 interface StageOptions {
   /** The number of services to start as targets of the upstream `service`. */
   readonly upstreams?: number
-  /** The URLs of more targets, which are already running. */
+  /** The URLs of additional targets that already run. */
   readonly targets?: readonly string[]
-  /** More targets as YAML. */
+  /** Additional targets as YAML. */
   readonly weighted?: readonly string[]
-  /** More upstreams as YAML, by name. */
+  /** Additional upstreams by name, as YAML. */
   readonly others?: Readonly<Record<string, string>>
   /** A command that runs the gateway, for example `unshare`. */
   readonly before?: readonly string[]
@@ -73,7 +73,8 @@ ${Object.entries(others)
   - { path: /guarded/*, upstream: service }
 `,
   )
-  // A first start creates the embedded database and may leave hundreds of MiB of garbage in the process.
+  // `migrate` creates the embedded database first. If the gateway did this, its process could keep hundreds of MiB of
+  // garbage, and the memory figures would be wrong.
   await run(process.execPath, [cli, 'migrate', '-c', file])
   const gateway = await startProgram(cli, ['start', '-c', file], {}, before)
   return {
@@ -107,7 +108,7 @@ export function ask(port: number, path: string, { body, length }: Sending = {}):
   })
 }
 
-/** @returns the JSON body of a response of the drills' upstream */
+/** Sends a request to the upstream of the drills. @returns the JSON body of the response */
 export async function askJson<T>(port: number, path: string, sending: Sending = {}): Promise<T> {
   let text = ''
   for await (const chunk of await ask(port, path, sending)) text += chunk

@@ -1,4 +1,4 @@
-// Sends requests to your own installation while commands stop and restart one of its stores.
+// Sends requests to your own installation while your commands stop and restart its Postgres or Redis.
 import { exec } from 'node:child_process'
 import { Agent as HttpAgent, request as http } from 'node:http'
 import { Agent as HttpsAgent, request as https } from 'node:https'
@@ -9,7 +9,7 @@ import type { Watch } from './watch.ts'
 
 const { STAGING_GATEWAYS = '', STAGING_STORE = 'redis', STAGING_BREAK, STAGING_MEND } = process.env
 const outageMs = setting('STAGING_SECONDS', 30, 5) * 1_000
-/** The time between two requests of a kind to a gateway, in milliseconds. */
+/** The milliseconds between two requests of the same kind to a gateway. */
 const everyMs = 100
 const calmMs = 5_000
 const recoveryMs = 5_000
@@ -19,7 +19,7 @@ type Kind = (typeof kinds)[number]
 /** The allowed status codes. */
 type Allowed = Readonly<Record<Kind, readonly number[]>>
 
-/** The limits while the store is down. `soonMs` is the maximum duration of a request. */
+/** The requirements while the store is down. `soonMs`: the maximum milliseconds of a request. */
 const bars: Readonly<Record<string, Allowed & { readonly soonMs: number }>> = {
   redis: { paying: [200], free: [200, 429], soonMs: 1_000 },
   postgres: { paying: [200, 503], free: [200, 429, 503], soonMs: 2_000 },
@@ -73,7 +73,7 @@ function areAllowed(answers: readonly Answer[], allowed: Allowed): boolean {
   return answers.every(({ kind, status }) => allowed[kind].includes(status))
 }
 
-/** @param command a shell command; without it, the operator has 10 s to do `what` by hand */
+/** @param command a shell command; if it is not set, the operator has 10 s to do `what` by hand */
 async function play(say: Watch['say'], command: string | undefined, what: string): Promise<void> {
   if (command === undefined) {
     say(`${what} (by hand, within 10 s)`)
@@ -103,7 +103,7 @@ interface Load {
   stop(): Promise<void>
 }
 
-/** Sends requests of each caller to each gateway, at a fixed rate as long as responses arrive in time. */
+/** Sends requests of each caller to each gateway. The rate is fixed as long as responses arrive in time. */
 function startLoad(gateways: readonly URL[], callers: Readonly<Record<Kind, Caller>>): Load {
   const plain = new HttpAgent({ keepAlive: true })
   const secure = new HttpsAgent({ keepAlive: true })

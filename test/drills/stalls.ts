@@ -1,8 +1,9 @@
-// The times at which the event loops of gateways were blocked. Each process loads watch-loop, which records them.
+// Reads when the event loops of gateways were blocked. Each gateway process loads watch-loop, which records these
+// times.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The times of a stall on the clock that all processes share, in nanoseconds. */
+/** A time in which the event loop was blocked, in nanoseconds of the clock that all processes share. */
 export interface Stall {
   readonly from: bigint
   readonly to: bigint
@@ -35,7 +36,7 @@ export function watchStalls(folder: string): Stalls {
   }
 }
 
-/** @returns the longest stall that overlaps the time from `begin` to `end`, in milliseconds */
+/** @returns the milliseconds of the longest stall that overlaps the time from `begin` to `end` */
 export function longestStall(stalls: readonly Stall[], begin: bigint, end: bigint): number {
   const within = stalls.filter(({ from, to }) => to > begin && from < end)
   return Math.max(0, ...within.map(({ from, to }) => Number(to - from) / 1e6))

@@ -1,4 +1,5 @@
-// A steady load in a separate process, so that the drill does not delay it. Each message starts one window.
+// Sends a steady load from a separate process, so that the drill does not delay the load. Each message from the drill
+// starts one measured window.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Latencies, startLoad } from './load.ts'
 

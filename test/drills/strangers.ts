@@ -1,4 +1,4 @@
-// Requests of every kind that a client can invent: a few kinds of each part, with random values.
+// Creates requests of every kind that a client can invent. Each part of a request has a few kinds, with random values.
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { bearer } from './accounts.ts'
 import { codeOf } from './error-code.ts'
@@ -29,7 +29,7 @@ const targets: readonly (() => Target)[] = [
   () => ({ path: `/${word()}/${word()}` }),
   () => ({ path: `/public/${word()}/../${word()}` }),
   () => ({ path: `/guarded/${word()}%2F${word()}` }),
-  // A broken escape.
+  // An invalid percent-encoding.
   () => ({ path: `/public/%${word()}%zz` }),
   () => ({ path: `/guarded/${word().repeat(200)}` }),
   () => ({ path: '/api/v1/auth/login' }),
@@ -85,7 +85,7 @@ function credentialsOf({ tokens, spent, inactive, keys }: Known): readonly (() =
 export type Answers = ReadonlyMap<number | string, number>
 
 export interface Strangers {
-  /** Sends one request for each combination of kinds. */
+  /** Sends one request for each combination of the kinds. */
   everyKind(): Promise<Answers>
   /** Sends requests of random kinds. */
   random(count: number): Promise<Answers>

@@ -1,4 +1,5 @@
-// The users of the drill `revocation`, each with one kind of revocation and the status codes before and after it.
+// The subjects of the drill `revocation`. A subject is a user with one kind of revocation, and the status codes of
+// requests before and after the revocation.
 import { createHash } from 'node:crypto'
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import type { Pool } from 'pg'

@@ -1,16 +1,16 @@
-// Clients that use up the daily uses of free users at several replicas, despite failures.
+// Clients that spend the daily uses of free users at several replicas, and continue after failures.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bearer } from './accounts.ts'
 import type { Replica } from './replicas.ts'
 import { send } from './subjects.ts'
 
 const clients = 48
-/** The longest time without an accepted or refused request. A stopped store returns earlier. */
+/** The maximum milliseconds without a 200 or 429. A store that was stopped must be back earlier. */
 const patienceMs = 60_000
 
 /**
- * Sends requests of every user in turn until each is refused.
- * @param replicas entries may be replaced at any time
+ * Sends requests of all users in turn until every user has been refused.
+ * @param replicas the replicas; a drill may replace entries of the array at any time
  * @param tokens one token for each user
  * @param uses the uses that each user has left
  */
@@ -45,7 +45,7 @@ export function takeUses(
     }
   }
   const done = Promise.all(Array.from({ length: clients }, client))
-  // `whenSpent` reports the error.
+  // An error is not lost here, because `whenSpent` reports it.
   done.catch(() => {})
   return {
     async whenSpent() {

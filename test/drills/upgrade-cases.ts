@@ -1,4 +1,5 @@
-// Two versions run side by side. Both refuse an ended session, whichever version created, refreshed or ended it.
+// Two versions run side by side. Both versions refuse an ended session, no matter which version created, refreshed or
+// ended it.
 import type { Pool } from 'pg'
 import { bearer, createAccounts, login, logout, refresh, type TokenPair } from './accounts.ts'
 import { adminToken, type Replica } from './replicas.ts'
@@ -21,7 +22,7 @@ interface User {
   readonly email: string
 }
 
-/** Returns another user each time. */
+/** Returns a different user at each call. */
 type NextUser = () => User
 
 export async function judgeSideBySide(
@@ -33,13 +34,13 @@ export async function judgeSideBySide(
   const nextUser = await createUsers(database)
   const { cases, wrong } = await tryCases(replicas, nextUser)
   expect(
-    `${title}, side by side: both refuse used tokens and tokens of ended sessions`,
+    `${title}, side by side: both versions refuse used tokens and tokens of ended sessions`,
     wrong.length === 0,
     `${wrong.length} of ${cases} accepted ${[...new Set(wrong)].join('; ')}`,
   )
   const fair = await raceUses(replicas, nextUser)
   expect(
-    `${title}, side by side: one of 4 concurrent uses of a refresh token succeeds`,
+    `${title}, side by side: exactly one of 4 concurrent uses of a refresh token succeeds`,
     fair === races,
     `${fair} of ${races} times`,
   )
@@ -63,7 +64,7 @@ const ends: Readonly<Record<string, (replica: Replica, user: User & TokenPair) =
   },
 }
 
-/** Tries each combination of versions that create, refresh, end and use a session, and each way to end it. */
+/** Tries every combination: which version creates, refreshes, ends and uses a session, and how the session ends. */
 async function tryCases(replicas: Replicas, nextUser: NextUser): Promise<{ cases: number; wrong: string[] }> {
   const places = replicas.flatMap(born =>
     replicas.flatMap(exchanged => replicas.map(ended => ({ born, exchanged, ended }))),
@@ -72,7 +73,7 @@ async function tryCases(replicas: Replicas, nextUser: NextUser): Promise<{ cases
   let cases = 0
   for (const { born, exchanged, ended } of places) {
     for (const [how, end] of Object.entries(ends)) {
-      // The old version does not have this endpoint.
+      // The old version has no endpoint that ends a session by its ID.
       if (how === 'session ended by ID' && ended.version === 'old') continue
       for (const asked of replicas) {
         const user = nextUser()
@@ -110,7 +111,7 @@ async function endAll({ admin }: Replica, id: string): Promise<void> {
   if (status !== 200) throw new Error(`ending all sessions failed with ${status}`)
 }
 
-/** @param token a refresh token @returns the status code */
+/** Uses a refresh token. @returns the status code */
 async function useAt({ port }: Replica, token: string): Promise<number> {
   return (await post(port, 'refresh', { refresh_token: token })).status
 }
@@ -126,7 +127,7 @@ async function raceUses([one, other]: Replicas, nextUser: NextUser): Promise<num
   return fair
 }
 
-/** @returns the number of sessions that are accepted after their end */
+/** Ends all sessions of users during refreshes. @returns the number of sessions that are accepted after their end */
 async function raceEnds(replicas: Replicas, nextUser: NextUser): Promise<number> {
   let survived = 0
   for (let turn = 0; turn < races; turn += 1) {

@@ -1,5 +1,5 @@
-// The previous release and this release run on one database, forward and back, in each order of steps. No session is
-// lost, and no session outlives its end.
+// The previous release and this release run on the same database. Replicas are replaced forward and back, and the
+// migration runs before or during the rollout. No session is lost, and an ended session stays ended.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cli } from '../support/processes.ts'
@@ -19,7 +19,7 @@ export async function upgrade(watch: Watch): Promise<void> {
     throw new Error('OLDER_PROGRAM is not set. Set it to the folder of the built previous release.')
   const upstream = await startUpstream()
   const setting = {
-    // The lifetime is so short that clients refresh their tokens in every step.
+    // The lifetime is short, so that clients refresh their tokens in every step.
     settings: `auth: { access_token_ttl: 3s, ${noRateLimits} }`,
     routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections: 512 } }
 routes:
@@ -50,13 +50,13 @@ async function roll(
     ...(await stage.start({ ...setting, program: programs[version] })),
   })
   const replicas: [VersionedReplica, VersionedReplica] = [await start('old'), await start('old')]
-  /** Replaces one replica like a rollout: the new replica is ready before the old one ends. */
+  /** Replaces one replica as a rollout does: the new replica is ready before the old one ends. */
   const replace = async (version: Version) => {
     const [ending, staying] = replicas
     const starting = await start(version)
     replicas[0] = staying
     replicas[1] = starting
-    // Requests in flight to the old replica end in this time.
+    // During this time, requests in flight to the old replica end.
     await sleep(500)
     await ending.stop()
     await sleep(2_000)

@@ -1,4 +1,5 @@
-// An upstream hangs, resets, or sends garbage or too much. Clients get the right status code, and no socket leaks.
+// An upstream hangs, resets connections, or sends garbage or too much data. Clients get the right status code, and no
+// socket leaks.
 import { readdirSync, readlinkSync } from 'node:fs'
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,7 +16,7 @@ const GiB = 1024 * MiB
 const much = setting('FAULTS_GIB', 10, 1) * GiB
 const times = setting('FAULTS_TIMES', 200, 20)
 
-/** The expected status code by fault, or `broken off` for a response that ends early. */
+/** For each fault, the expected status code, or `broken off` if the response must end early. */
 const expected: Readonly<Record<string, string>> = {
   well: '200',
   hangs: '504',
@@ -45,7 +46,7 @@ export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
     expect('one byte per second: 200', (await get(port, 'drips')) === '200', 'ten bytes in ten seconds')
     const { growth } = await peakDuring(pid, () => get(port, `much-of-it?${much}`))
     expect(`${much / GiB} GiB: memory grows by less than 64 MiB`, growth < 64, `${growth.toFixed(0)} MiB`)
-    // Idle connections end with the upstream.
+    // After the upstream has stopped, no idle connection to it may be left.
     await upstream.stop()
     await sleep(2_000)
     const after = { sockets: socketsOf(pid), memory: residentOf(pid) }
@@ -84,7 +85,7 @@ function linkOf(path: string): string {
   try {
     return readlinkSync(path)
   } catch {
-    // The gateway closed the descriptor after the folder was read.
+    // The gateway has closed this descriptor since the folder was read.
     return ''
   }
 }

@@ -10,7 +10,7 @@ import type { ReplicaStage } from './replicas.ts'
 export interface Users {
   /** The file for `auth.keys`. */
   readonly keys: string
-  /** An access token of each user, in the order of the user IDs. */
+  /** The access tokens of the users, in the order of the user IDs. */
   readonly tokens: string[]
 }
 

@@ -1,4 +1,5 @@
-// Loaded into a gateway. Records when its event loop was blocked longer than 20 ms, as `from to` in nanoseconds.
+// Drills load this module into a gateway. If its event loop was blocked for more than 20 ms, it writes a line `FROM TO`
+// (nanoseconds) to a file.
 import { appendFileSync } from 'node:fs'
 
 const file = `${process.env.LOOP_DELAYS}.${process.pid}`

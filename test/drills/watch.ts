@@ -2,13 +2,13 @@
 
 export interface Watch {
   say(text: string): void
-  /** @param measured its first line is for the table at the end */
+  /** Reports a requirement. @param measured the measured values; the table at the end shows only the first line */
   expect(bar: string, isMet: boolean, measured: string): void
 }
 
 export type Drill = (watch: Watch) => Promise<void>
 
-/** Counts equal values, for example `200: 12, 503: 1`. */
+/** Returns the number of each value as text, for example `200: 12, 503: 1`. */
 export function countsOf(values: readonly (string | number)[]): string {
   const counts = new Map<string | number, number>()
   for (const value of values.toSorted()) counts.set(value, (counts.get(value) ?? 0) + 1)

@@ -1,4 +1,4 @@
-// Receivers of alerts hang, fail or are absent, and a replica is killed. Healthy receivers get all alerts in time.
+// Some receivers of alerts hang, fail or are absent, and a replica is killed. Healthy receivers get all alerts in time.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import type { Watch } from './watch.ts'
 
 const perSecond = 50
 const alerts = 3_000
-/** The number of users who all get one alert. */
+/** The number of users who get the same alert. */
 const many = 100_000
 
 export async function webhooks(watch: Watch): Promise<void> {
@@ -66,24 +66,25 @@ async function startReceivers(child: ChildProcess): Promise<Webhook[]> {
 }
 
 interface Emitting {
-  /** Sends no more alerts to a replica. */
+  /** Stops sending alerts to a replica. */
   without(replica: Replica): void
   readonly done: Promise<Emitted[]>
 }
 
 interface Planned {
-  /** The time in milliseconds after the start. */
+  /** When to send the alert: milliseconds after the start. */
   readonly at: number
   /** The index of the receiver. */
   readonly index: number
-  /** Selects the replica. */
+  /** A number that selects the replica. */
   readonly turn: number
 }
 
 function startEmitting(users: readonly number[], replicas: readonly Replica[]): Emitting {
   const alive = [...replicas]
   const every = 1_000 / perSecond
-  // Each receiver gets an alert in turn, through the other replica in the next round. Absent receivers come in between.
+  // All receivers get alerts in turn. In the next round, a receiver gets its alert through the other replica. After
+  // every tenth alert, an absent receiver gets an alert too.
   const plan: Planned[] = Array.from({ length: alerts }, (_, i) => [
     { at: i * every, index: i % receivers, turn: i + Math.floor(i / receivers) },
     ...(i % 10 === 5
@@ -91,7 +92,9 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
       : []),
   ]).flat()
 
-  /** Sends an alert like a service, with retries after a refusal or without a response, although it may be stored. */
+  /**
+   * Sends an alert as a service does: retries after a refusal, and also without a response, although it may be stored.
+   */
   async function one({ index, turn }: Planned, number: number): Promise<Emitted> {
     const before: number[] = []
     for (;;) {
@@ -118,7 +121,9 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
 
 const none: EmitAnswer = { status: 0, deliveries: 0, took: 0, at: 0n }
 
-/** Returns the deliveries that the killed replica had leased. The other replica ends its own within a second. */
+/**
+ * Returns the deliveries that the killed replica had leased. The deliveries of the other replica end within a second.
+ */
 async function leasedByTheDead(database: Pool, healthy: readonly number[]): Promise<Set<string>> {
   const look = async () => {
     const { rows } = await database.query<{ id: string }>(
@@ -135,7 +140,7 @@ async function leasedByTheDead(database: Pool, healthy: readonly number[]): Prom
   return new Set(before.filter(id => after.has(id)))
 }
 
-/** Waits until all deliveries to healthy receivers have ended. A lease of the killed replica ends within 40 s. */
+/** Waits until all deliveries to healthy receivers have ended. Leases of the killed replica expire within 40 s. */
 async function settled(database: Pool, healthy: readonly number[]): Promise<void> {
   for (let waited = 0; waited < 45_000; waited += 500) {
     const { rows } = await database.query(
@@ -152,7 +157,8 @@ async function alertEverybody({ say, expect }: Watch): Promise<void> {
   const stage = await startReplicas({ settings: 'webhooks: { allow_private_networks: true }' })
   try {
     const secret = newSecret()
-    // No receiver listens. Half of the users share a receiver, as with a chat service. The others have their own.
+    // No receiver listens. Half of the users share a receiver, as with a chat service. The other users have their own
+    // one.
     const webhooks = Array.from({ length: many }, (_, i) => {
       const receiver = i % 2 === 0 ? '127.0.0.2:1' : `127.1.${(i >> 8) & 0xff}.${i & 0xff}:${1 + (i >> 16)}`
       return { url: `https://${receiver}/alerts`, receiver, secret }
@@ -168,7 +174,7 @@ async function alertEverybody({ say, expect }: Watch): Promise<void> {
       )
     }
     const { rows } = await stage.database.query('select count(*) from webhook_deliveries where attempts > 0')
-    say(`${rows[0]?.count} deliveries were tried meanwhile`)
+    say(`${rows[0]?.count} deliveries were tried in this time`)
   } finally {
     await stage.stop()
   }

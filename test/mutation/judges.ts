@@ -1,4 +1,4 @@
-// The test files that run against the mutants of a room (a folder of src).
+// Selects the test files that run against the mutants of a room (a folder of src).
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { fastTestFiles } from '../support/fast-files.ts'
@@ -27,11 +27,11 @@ const further: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** @param reach `own` for the room's own fast tests; `further` for the tests listed here too */
+/** @param reach `own`: the fast tests of the room; `further`: also the slower tests in the list above */
 export function judges(room: string, reach: string): string[] {
   const own = fastTestFiles(tests).filter(file => file.startsWith(`${room}/`))
   const all = reach === 'own' ? own : [...own, ...(further[room] ?? [])]
-  // Vitest ignores missing files, so the score would drop silently.
+  // Vitest ignores files that do not exist. Without this check, the score would drop without a message.
   const missing = all.filter(file => !file.includes('*') && !existsSync(`${tests}${file}`))
   if (missing.length > 0)
     throw new Error(`test/mutation/judges.ts lists missing test files: ${missing.join(', ')}`)

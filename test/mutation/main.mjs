@@ -1,4 +1,4 @@
-// Runs mutation testing of a room of src, or of some of its files: ROOM [--own] [FILE …].
+// `npm run mutate -- ROOM [--own] [FILE …]` runs mutation tests of a room of src, or of some files of the room.
 import { Stryker } from '@stryker-mutator/core'
 
 const [room, ...rest] = process.argv.slice(2)
@@ -7,7 +7,7 @@ const files = rest.filter(word => word !== '--own')
 process.env.MUTATED_ROOM = room
 process.env.PROPERTY_RUNS ??= '0.02'
 
-// The second run reads the results of the first and skips mutants that the room's own tests killed.
+// The second run reads the results of the first run. It skips mutants that the room's own tests have killed.
 for (const reach of rest.includes('--own') ? ['own'] : ['own', 'further']) {
   process.env.JUDGES = reach
   await new Stryker({
@@ -16,7 +16,7 @@ for (const reach of rest.includes('--own') ? ['own'] : ['own', 'further']) {
     plugins: ['@stryker-mutator/vitest-runner'],
     vitest: { configFile: 'test/mutation/vitest.config.ts' },
     coverageAnalysis: 'perTest',
-    // Stryker cannot read the real file, because TypeScript 7 has no API for it.
+    // This file does not exist. Stryker cannot read the real tsconfig.json, because TypeScript 7 has no API for that.
     tsconfigFile: 'none.json',
     disableTypeChecks: false,
     incremental: true,
@@ -26,7 +26,8 @@ for (const reach of rest.includes('--own') ? ['own'] : ['own', 'further']) {
     reporters: ['clear-text', 'progress-append-only'],
     clearTextReporter: { logTests: false, reportTests: false, allowColor: false },
     concurrency: 2,
-    // A long timeout, because the machine may be busy. Stryker detects endless loops by their hit count.
+    // The timeout is long, because the machine may be busy. Stryker still detects endless loops early, by their hit
+    // count.
     timeoutMS: 60_000,
     warnings: { slow: false, unknownOptions: true, preprocessorErrors: true, unserializableOptions: true },
   }).runMutationTest()

@@ -1,4 +1,4 @@
-// Runs the tests that JUDGES selects against the mutants of MUTATED_ROOM.
+// Runs tests against the mutants of the room MUTATED_ROOM. JUDGES selects the tests.
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { judges } from './judges.ts'

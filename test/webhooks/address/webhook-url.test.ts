@@ -169,7 +169,8 @@ describe('the URL of a webhook', () => {
     expect(isTaken(url, { allowPrivate: true })).toBe(false)
   })
 
-  // After many calls, V8 optimizes `URL.canParse`. In Node 20 and 22, the optimized function reads Latin-1 bytes as UTF-8.
+  // After many calls, V8 optimizes `URL.canParse`. In Node 20 and 22, the optimized function reads Latin-1 bytes as
+  // UTF-8.
   it('may have a Latin-1 name even after many other URLs were parsed', () => {
     for (let count = 0; count < 20_000; count++) isTaken('https://hooks.example.com/')
     expect(isTaken('https://bücher.example/')).toBe(true)
