@@ -1,5 +1,5 @@
-// Users change passwords, end sessions and delete accounts on three replicas at the same time. Of rival requests, one
-// succeeds. A deleted user leaves no rows behind.
+// Users change passwords, end sessions and delete accounts on three replicas at the same time. Exactly one of several
+// rival requests succeeds. A deleted user leaves no rows behind.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'

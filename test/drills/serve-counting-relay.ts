@@ -21,7 +21,8 @@ const server = createServer(client => {
   const prepared = new Map<string, string>()
   let text = ''
   /**
-   * For each query of this connection without a response, the user that it looks up. The order is that of responses.
+   * For each query of this connection without a response, the user that it looks up. Responses arrive in the same
+   * order.
    */
   const asked: (string | undefined)[] = []
   let user: string | undefined

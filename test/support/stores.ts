@@ -25,7 +25,7 @@ export interface Services {
   createDatabase(): Promise<string>
   /** Returns the URL of an empty logical database. The run empties it at its end. */
   createRedis(): Promise<string>
-  /** Says for the output of the run whether Postgres and Redis were found or started. */
+  /** The text for the output of the run: whether Postgres and Redis were found or started. */
   readonly origin: string
 }
 
@@ -84,7 +84,7 @@ export async function startOwnRedis(
 
 interface Store {
   readonly url: string
-  /** Says for the output of the run whether the store was found or started. */
+  /** The text for the output of the run: whether the store was found or started. */
   readonly origin: string
 }
 

@@ -1,4 +1,4 @@
-// What happens when the listening connection is lost, with or without an error, and how it reconnects.
+// The listening connection can be lost with or without an error. The change feed then is not fresh, and reconnects.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
