@@ -10,7 +10,7 @@ describe('the change feed', () => {
   let feed: ChangeFeed
   let handlers: NotificationHandlers
   let own: string
-  /** The heartbeats sent. The test delivers them. */
+  /** The heartbeats that the feed has sent. The test decides when they arrive. */
   let beats: string[]
   let send: () => Promise<never[]>
   let reconnects: number
@@ -155,7 +155,7 @@ describe('the change feed', () => {
     expect([states, reconnects]).toEqual([['lost'], 2])
   })
 
-  it('recovers without a new connection, as in the embedded database', async () => {
+  it('becomes fresh again without a new connection, which the embedded database does not have', async () => {
     await trusted()
     time += 10_000
     await vi.advanceTimersByTimeAsync(500)

@@ -27,15 +27,21 @@ describe('a driver’s error', () => {
     expect(inspect(error, { depth: null, showHidden: true })).not.toContain('secret')
   })
 
-  it.each(['EPIPE', 'ECONNREFUSED', 'ERR_INVALID_URL'])('with the code %s of Node gets no SQLSTATE', code => {
-    const error = toStorageError(Object.assign(new AggregateError([]), { code }))
-    expect(error.code).toBeUndefined()
-    expect(error.message).toContain(code)
-  })
+  it.each(['EPIPE', 'ECONNREFUSED', 'ERR_INVALID_URL'])(
+    'with the code %s from Node has no SQLSTATE',
+    code => {
+      const error = toStorageError(Object.assign(new AggregateError([]), { code }))
+      expect(error.code).toBeUndefined()
+      expect(error.message).toContain(code)
+    },
+  )
 
-  it.each([undefined, null, 'text', 7, {}, new Error('')])('may be any thrown value: %s', thrown => {
-    expect(toStorageError(thrown)).toMatchObject({ name: 'StorageError', code: undefined })
-  })
+  it.each([undefined, null, 'text', 7, {}, new Error('')])(
+    'becomes a StorageError even if the thrown value is %s',
+    thrown => {
+      expect(toStorageError(thrown)).toMatchObject({ name: 'StorageError', code: undefined })
+    },
+  )
 
   it('is not wrapped twice', () => {
     const error = new StorageError('no', '40001', undefined)

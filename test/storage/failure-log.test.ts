@@ -1,4 +1,4 @@
-// The log lines about a store that is down for a long time.
+// While a store is down for a long time, the log contains only a few lines about it.
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { StorageError } from '../../src/storage/database.ts'
@@ -16,7 +16,7 @@ function logged() {
 
 const away = () => new StorageError('database: connect ECONNREFUSED', undefined, undefined)
 
-it('a store failure is logged at once, then once a minute with the number of failures, without a stack', () => {
+it('a store failure is logged at once, then once a minute with the number of failures; the lines have no stack', () => {
   const { failureLog, lines, clock } = logged()
   let pending = 0
   for (let second = 0; second <= 120; second += 1) {

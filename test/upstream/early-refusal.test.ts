@@ -19,7 +19,7 @@ routes:
 `,
   )
 
-  /** The service reads no more than the head. */
+  /** Makes the service read only the request head, then respond and close the connection. */
   function respondAndClose(response: string, close: (socket: Socket) => void): void {
     at.upstream.script = socket => {
       socket.pause()
@@ -52,7 +52,7 @@ routes:
     respondAndClose(cutOff, socket => socket.resetAndDestroy())
     for (let i = 0; i < uploads; i += 1) {
       const answer = await upload()
-      // The reset may precede the head: then the client receives a 502, or no response.
+      // If the reset arrives before the response head, the client receives a 502 or no response.
       expect(answer?.status === 200 && answer.complete).toBe(false)
     }
   })

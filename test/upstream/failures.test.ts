@@ -184,7 +184,7 @@ routes:
     ['an invalid chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n', 'stay'],
     ['a stall', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', 'stay'],
   ])(
-    '%s in the middle of a response breaks the client’s connection, so that the response never looks complete',
+    '%s in the middle of a response closes the client’s connection, so that the response never looks complete',
     async (_, bytes, then) => {
       at.upstream.script = socket => {
         socket.write(bytes, () =>
@@ -204,7 +204,7 @@ routes:
     },
   )
 
-  it('bytes after the declared length are neither passed on nor kept for the next response', async () => {
+  it('bytes after the declared length are neither sent to the client nor used for the next response', async () => {
     says('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged')
     for (let i = 0; i < 3; i++) expect((await get('/app/x'))?.body.toString()).toBe('ok')
   })
@@ -227,7 +227,7 @@ routes:
     holder.close()
     says(ok)
     expect((await get('/narrow'))?.status).toBe(200)
-    // The refused request never reached the upstream, not even late.
+    // Only the other two requests have reached the upstream. The refused request was not sent later either.
     expect(at.upstream.heads).toBe(2)
   })
 

@@ -14,7 +14,7 @@ const piece = 'x'.repeat(50_000)
 describe('a response that is paused for a slow client', () => {
   let upstream: ScriptedUpstream
   let gateway: TestGateway
-  /** The gateway's side of the last request. */
+  /** The response object of the last request in the gateway. */
   let response: ServerResponse | undefined
 
   const onRequest = (message: unknown) => {

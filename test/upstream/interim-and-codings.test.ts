@@ -140,7 +140,7 @@ routes:
     }
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/app/x', ['Content-Length: 11', 'Expect: 100-continue']))
-    // The only 100 is the gateway's own.
+    // The client receives only the 100 of the gateway itself.
     expect((await connection.answer())?.status).toBe(100)
     connection.write('the end\r\n\r\n')
     const answer = await connection.answer()

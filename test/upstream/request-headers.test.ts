@@ -117,7 +117,7 @@ routes:
     ])
   })
 
-  it('Host names the upstream, and Via continues the list of the client', async () => {
+  it('Host is the host of the upstream, and Via has the client’s list and then the gateway', async () => {
     const fields = await received(['Host: API.example.com:8443', 'Via: 1.0 outer', 'via: 1.1 inner'])
     expect(of(fields, 'host')).toEqual([new URL(at.upstream.url).host])
     expect(of(fields, 'via')).toEqual(['1.0 outer, 1.1 inner, 1.1 peage'])

@@ -84,12 +84,12 @@ routes:
     }
   })
 
-  it('a 204 to a HEAD request gets no length', async () => {
+  it('a 204 response to a HEAD request has no Content-Length', async () => {
     const answer = await answerTo('HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n', 'HEAD')
     expect([answer.status, passed(answer)]).toEqual([204, []])
   })
 
-  it('Via ends with the gateway, and X-Request-Id contains the ID of the request', async () => {
+  it('the last entry of Via is the gateway, and X-Request-Id contains the ID of the request', async () => {
     const answer = await answerTo('HTTP/1.1 200 OK\r\nVia: 1.0 inner\r\nContent-Length: 0\r\n\r\n', 'GET', [
       'X-Request-Id: abc-123',
     ])
@@ -211,7 +211,7 @@ routes:
     expect(old?.status).toBe(200)
   })
 
-  it('trailers are passed on, except names that only the head or the gateway may set', async () => {
+  it('trailers are passed on, except for names that only the response head or the gateway may set', async () => {
     const answer = await answerTo(
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\n\r\n2\r\nok\r\n0\r\nX-Checksum: abc\r\nX-Checksum: def\r\nX-Peage-Error: internal\r\nConnection: close\r\n\r\n',
     )
@@ -251,7 +251,7 @@ routes:
     expect(answer && value(answer, 'transfer-encoding')).toBeUndefined()
   })
 
-  it('a response that ends with its connection is complete', async () => {
+  it('a response without a length is complete when its connection ends', async () => {
     at.upstream.script = socket => socket.end('HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\nto the end')
     const answer = await ask(at.gateway.url, requestBytes('GET', '/public/x'))
     expect([answer?.body.toString(), answer?.complete]).toEqual(['to the end', true])

@@ -152,7 +152,7 @@ routes:
     expectRefusal(await get('/all/x', { from: slow }), 'upstream_unavailable')
   })
 
-  it('each target has a count of its own', async () => {
+  it('the requests of a client are counted for each target separately', async () => {
     many(8, () => begin('GET', '/pair/download', { from: slow }))
     await expect.poll(refused, patiently).toBe(2)
     expect([service.received.length, other.received.length]).toEqual([3, 3])

@@ -49,7 +49,7 @@ describe('streaming', () => {
   it.each([
     ['declared', { 'content-length': String(16 * mebibyte) } as Record<string, string>],
     ['chunked', {} as Record<string, string>],
-  ])('16 MiB arrive unchanged in both directions (%s)', async (_, headers) => {
+  ])('bodies of 16 MiB arrive unchanged in both directions (%s)', async (_, headers) => {
     const seen: string[] = []
     at.upstream.answer = async (request, response) => {
       seen.push(await digest(request))

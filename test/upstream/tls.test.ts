@@ -1,4 +1,4 @@
-// Certificates of targets are verified, with `tls.ca` and `tls.server_name` if set.
+// The gateway verifies the certificates of targets. `tls.ca` and `tls.server_name` change how it verifies them.
 import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'

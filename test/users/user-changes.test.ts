@@ -27,7 +27,7 @@ describeOverSetups('the recorded changes of users', ({ openDatabase: open }) => 
     return { users, changes, email, id: created.id, types: () => changes.map(({ type }) => type) }
   }
 
-  it('a new user is recorded once, and not if the email is in use', async () => {
+  it('a new user is recorded once; if the email is in use, nothing is recorded', async () => {
     const { users, changes, email, id } = await openUser()
     expect(await users.create(email, 'another hash')).toEqual({ outcome: 'email_in_use' })
     expect(changes).toEqual([{ type: 'user.created', user: await users.findById(id) }])
@@ -83,7 +83,7 @@ describeOverSetups('the recorded changes of users', ({ openDatabase: open }) => 
     expect(await plain.findByEmail('never@example.com')).toBeUndefined()
   })
 
-  it('the changes of one user are recorded in the order of their commits, each once', async () => {
+  it('each change of a user is recorded once, in the order of the commits', async () => {
     const { id } = await openUser()
     const users = createUserStore(database, async (tx, changes) => {
       for (const { type, user } of changes)

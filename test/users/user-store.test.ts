@@ -30,7 +30,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     )[0]?.plan
   }
 
-  it('a new user is active, has plan free and no uses, and is subscribed to free', async () => {
+  it('a new user is active and has no uses; user and subscription have the plan "free"', async () => {
     const { id, email } = await create()
     expect(await users.findById(id)).toEqual({
       id,
@@ -57,7 +57,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(orphans).toEqual([])
   })
 
-  it('an inactive user is found by ID and by email, but has no active email', async () => {
+  it('an inactive user is found by ID and by email, but not by the lookup of active emails', async () => {
     const { id, email } = await create()
     expect(await users.activeEmailExists(email)).toBe(true)
     await users.update(id, { is_active: 0 })
@@ -95,7 +95,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await subscribedPlan(id)).toBe('premium')
   })
 
-  it('a change of an unknown user changes nothing and returns undefined or false', async () => {
+  it('a change of a user that does not exist changes nothing, and returns undefined or false', async () => {
     const nobody = 9007199254740991
     expect(await users.findById(nobody)).toBeUndefined()
     expect(await users.update(nobody, { plan: 'pro' })).toBeUndefined()
@@ -105,7 +105,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await subscribedPlan(nobody)).toBeUndefined()
   })
 
-  it('a reset removes the uses of the day', async () => {
+  it('a reset sets the uses of the day to 0', async () => {
     const { id } = await create()
     await database.query("update users set daily_usage = 3, last_usage_date = '2026-02-03' where id = $1", [
       id,

@@ -1,4 +1,4 @@
-// Expired deliveries, alerts and secrets are pruned automatically.
+// The gateway deletes expired deliveries, alerts and secrets automatically.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
 import { createUserQueue } from '../../src/users/user-record-store.ts'

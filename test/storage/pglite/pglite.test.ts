@@ -21,7 +21,7 @@ import { DataDirLocked, lockDataDir } from '../../../src/storage/pglite/data-dir
 import { type Compiled, compile } from '../../support/compiled.ts'
 import { openEmbedded } from '../../support/open-embedded.ts'
 
-// A first start takes seconds, so the tests share one folder.
+// The tests share one folder, because the first start in a folder takes seconds.
 describe('the embedded database', () => {
   let parent: string
   let dir: string
@@ -48,7 +48,7 @@ describe('the embedded database', () => {
     await database.close()
   })
 
-  it('refuses a data folder that it cannot create or use, with its name and the reason', async () => {
+  it('refuses a data folder that it cannot create or use; the error contains the folder and the reason', async () => {
     const file = join(parent, 'file')
     const link = join(parent, 'link')
     const taken = join(parent, 'taken')

@@ -23,7 +23,7 @@ describeWithServices('a change feed from a Postgres server', () => {
     heard = []
     database = await postgresDatabase()
     relay = await startStallingRelay(database.url)
-    // The pool bypasses the relay: only the listener is cut off.
+    // Only the listener connects through the relay, so a stall of the relay does not affect the pool.
     feed = createChangeFeed({
       listen: postgresListener(relay.url),
       database,
@@ -69,7 +69,7 @@ describeWithServices('a change feed from a Postgres server', () => {
     await isHeard()
   })
 
-  it('stops being fresh within 3.5 s when its packets are dropped, reconnects and reports gaps', async () => {
+  it('stops being fresh within 3.5 s when its packets are dropped, then reconnects and reports gaps', async () => {
     const { made } = relay
     relay.stall()
     const stalled = performance.now()
@@ -129,7 +129,7 @@ describe('a listener that cannot connect', () => {
     server.close()
   })
 
-  it('survives an address with a missing certificate file', async () => {
+  it('does not crash if its address names a certificate file that does not exist', async () => {
     const { notifications, losses } = listenTo(
       'postgres://nobody@127.0.0.1:1/none?sslmode=verify-full&sslrootcert=/nonexistent/ca.pem',
     )

@@ -1,4 +1,4 @@
-// A pool opens few connections at a time, and they serve all waiting queries.
+// A pool opens only a few connections at a time. Its connections serve all waiting queries.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openPostgres } from '../../../src/storage/postgres/postgres.ts'

@@ -48,7 +48,7 @@ describe('Postgres', () => {
     expect(reports).toHaveLength(1)
   })
 
-  it('is up when other queries succeed meanwhile', async () => {
+  it('is up if other queries succeed during the failures', async () => {
     await fail(refused)
     nowMs += 900
     await succeed()

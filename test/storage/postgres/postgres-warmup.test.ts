@@ -51,7 +51,7 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     const reason = 'three quarters of max_connections are in use'
     const opening = await database.warmUp()
     expect(opening.reason).toBe(reason)
-    // An operator's connection may still be closing.
+    // The pool may have fewer connections than 12, because an operator's connection may still be closing.
     expect(opening.open).toBeLessThanOrEqual(12)
     expect(opening.open).toBeGreaterThanOrEqual(10)
     expect(await countOnServer()).toBe(opening.open)

@@ -45,7 +45,7 @@ describeWithServices('a Postgres connection', () => {
   })
   afterAll(() => dropPostgresDatabase(url))
 
-  it('has the application name peage', async () => {
+  it('has the application name "peage"', async () => {
     expect(await open(url).query('select current_setting($1) as name', ['application_name'])).toEqual([
       { name: 'peage' },
     ])

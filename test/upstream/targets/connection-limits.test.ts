@@ -56,7 +56,7 @@ routes:
     expect(answer?.body.toString()).toBe('ok')
   })
 
-  // undici subtracts two seconds from the upstream's keep-alive time.
+  // undici closes a connection two seconds before the upstream's keep-alive time ends.
   it.each([3, 4])('is closed before its upstream’s keep-alive time of %i s ends', async seconds => {
     const ended = new Promise<number>(resolve => {
       at.upstream.script = socket => {

@@ -8,7 +8,7 @@ import type { OpenTarget } from '../../../src/upstream/targets/target.ts'
 import { createUpstreams } from '../../../src/upstream/targets/upstreams.ts'
 import { configOf } from '../../config/reading.ts'
 
-/** Never responds to a health check. */
+/** A target that never responds to a health check. */
 const server = createServer(() => {})
 beforeAll(() => new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve)))
 afterAll(() => {

@@ -171,7 +171,7 @@ describe('an endpoint is picked', () => {
 describe('splitting by user', () => {
   const users = Array.from({ length: 100_000 }, (_, id) => hashText(String(id + 1)))
 
-  it('gives a user the same endpoint in every process, and shares users by weight', () => {
+  it('gives a user the same endpoint in every process, and distributes users by weight', () => {
     const make = () =>
       createLoadBalancer([target('http://a', 100, named('a', 2)), target('http://b', 50, named('b', 1))])
     const [one, other] = [make(), make()]

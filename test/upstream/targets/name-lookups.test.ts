@@ -156,7 +156,7 @@ describe('a name', () => {
     for (const target of targets) target.quiesce()
   })
 
-  it('is looked up at once when a reload changes its family, and keeps the addresses that stay', async () => {
+  it('is looked up at once when a reload changes `family`, and keeps the addresses that the new lookup returns too', async () => {
     const { asked, heard, watch } = watched({ 4: ['10.0.0.1'], 6: ['fd00::1'] })
     await watch.firstAnswer
     watch.configure({ every: 10 * second, most: 32, family: 4 })

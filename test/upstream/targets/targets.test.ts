@@ -65,7 +65,7 @@ routes:
     two.answer = answer
   }
 
-  it('each receive their own Host', async () => {
+  it('each receive their own host in the Host header', async () => {
     await Promise.all([get(), get()])
     for (const target of [one, two]) {
       expect(target.received.map(({ headers }) => `http://${headers.host}`)).toEqual([target.url])
@@ -84,7 +84,7 @@ routes:
     expect(counts()).toEqual([0, 0])
   })
 
-  it('may be literal addresses that a name may not resolve to', async () =>
+  it('may be IP addresses that are not allowed as the result of a name lookup', async () =>
     expect(await get('/literal')).toBe('one'))
 
   it('split by user serve each user with one target, which `explain` shows', async () => {
@@ -148,7 +148,7 @@ routes:
     expect([one.most, two.most]).toEqual([2, 2])
   })
 
-  it('fail no idempotent request when one target is killed under load, and use that target again when it is back', async () => {
+  it('serve every idempotent request when one target is killed under load; the target is used again when it is back', async () => {
     both((_, response) => setTimeout(() => response.end(), 5))
     const statuses: number[] = []
     let isOver = false
@@ -191,7 +191,7 @@ routes:
   describe('a request', () => {
     const reset: MortalUpstream['answer'] = (_, response) => response.socket?.destroy()
 
-    it('without a response is sent to the other target once', async () => {
+    it('without a response is sent once more, to the other target', async () => {
       both(reset)
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
       expect(counts()).toEqual([1, 1])

@@ -151,7 +151,7 @@ describe('an address', () => {
     )
   })
 
-  it('is public or not independently of its IPv6 notation', () => {
+  it('gets the same result in every notation of IPv6', () => {
     const sixteen = fc.uint8Array({ minLength: 16, maxLength: 16 })
     const bytes = fc.oneof(
       sixteen,

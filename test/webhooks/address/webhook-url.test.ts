@@ -72,7 +72,7 @@ describe('the URL of a webhook', () => {
     'https://hooks%2eexample.com/',
     'https://%6c%6f%63%61lhost/',
     'https://example.com/\ud800',
-    // Not https, or not absolute.
+    // These are not https or not absolute.
     '',
     'https',
     'http://hooks.example.com/',
@@ -81,12 +81,12 @@ describe('the URL of a webhook', () => {
     'https://?x',
     'https://#x',
     'https://:443/',
-    // User info, even empty.
+    // These contain user info, which may even be empty.
     'https://@hooks.example.com/',
     'https://a@hooks.example.com/',
     'https://a:@hooks.example.com/',
     'https://a@b@hooks.example.com/',
-    // Hosts.
+    // These have a host that is not allowed.
     'https://hooks.example.com./',
     'https://hooks.example.com.:443/',
     'https://hooks.example.com。/',
@@ -101,7 +101,7 @@ describe('the URL of a webhook', () => {
     'https://a.b.LocalHost:8443/',
     'https://ｌocalhost/',
     'https://loc\u00adalhost/',
-    // Punycode that decodes to nothing, to ASCII only, or to a name with another spelling.
+    // These contain Punycode that decodes to nothing, to ASCII only, or to a name with another spelling.
     'https://xn--zz--.example/',
     'https://xn--.example/',
     'https://hooks.example.xn--/',
@@ -118,7 +118,7 @@ describe('the URL of a webhook', () => {
     'https://hooks.example.com:99999/',
     'https://hooks.example.com:-1/',
     'https://hooks.example.com:4x/',
-    // Addresses in other notations.
+    // These contain IP addresses in other notations.
     'https://2130706433/',
     'https://0x7f.1/',
     'https://017700000001/',
@@ -133,7 +133,7 @@ describe('the URL of a webhook', () => {
     'https://[2002:7f00:1::]/',
     'https://[fe80::1%eth0]/',
     'https://[::1/',
-    // Not a string.
+    // These are not strings.
     undefined,
     0,
     {},
@@ -142,7 +142,7 @@ describe('the URL of a webhook', () => {
     expect(isTaken(url)).toBe(false)
   })
 
-  it('has at most 2,048 characters, whatever their size in memory', () => {
+  it('has at most 2,048 characters, even if a character needs more than one byte', () => {
     const begin = 'https://hooks.example.com/'
     expect(isTaken(begin.padEnd(2_048, 'a'))).toBe(true)
     expect(isTaken(begin.padEnd(2_049, 'a'))).toBe(false)
@@ -176,7 +176,7 @@ describe('the URL of a webhook', () => {
     expect(isTaken('https://bücher.example/')).toBe(true)
   })
 
-  it('is parsed without an exception, whatever the input', () => {
+  it('is parsed without an exception for any input', () => {
     const piece = fc.oneof(
       fc.constantFrom('https://', '@', '[', ']', ':', '/', '\\', '.', '%', 'xn--', '::', '0x', 'localhost'),
       fc.string({ unit: 'binary' }),

@@ -144,7 +144,7 @@ describeOverSetups('the delivery worker', setup => {
       const dueAt = new Date(time + delay)
       await becomes({ status: 'pending', attempts: index + 1, response_status: 500, due_at: dueAt })
       time = dueAt.getTime()
-      // A pending delivery is never pruned, however short `webhooks.retention` is.
+      // A pending delivery is never pruned, even if `webhooks.retention` is shorter than the schedule.
       expect(await stored.deliveries.prune(new Date(time), 10)).toBe(0)
       expect(await stored.alerts.prune(new Date(time), 10)).toBe(0)
     }
@@ -170,7 +170,7 @@ describeOverSetups('the delivery worker', setup => {
   describe('a receiver’s Retry-After', () => {
     /** Returns the delay of the second attempt after this response, in milliseconds. */
     async function delayAfter(status: number, retryAfter: string | string[]): Promise<number> {
-      // HTTP dates have whole seconds.
+      // The clock is set to a whole second, because an HTTP date has no milliseconds.
       time = Date.parse('2026-02-03T04:05:06Z')
       const target = await hook(status)
       target.fields = { 'Retry-After': retryAfter }
@@ -204,7 +204,7 @@ describeOverSetups('the delivery worker', setup => {
       expect(target.seen).toHaveLength(2)
     })
 
-    it('does not keep a delivery open after a 200, a 410 or the last attempt', async () => {
+    it('is ignored after a 200, a 410 or the last attempt, which end the delivery', async () => {
       const target = await hook(200)
       target.fields = { 'retry-after': '60' }
       const id = await stored.receiving(target.url)
@@ -314,7 +314,7 @@ describeOverSetups('the delivery worker', setup => {
     expect(target.connections).toBe(4)
   })
 
-  it('does not delay 30 receivers because of 30 others that hang', async () => {
+  it('delivers to 30 receivers without delay while 30 other receivers hang', async () => {
     const hanging = await Promise.all(Array.from({ length: 30 }, () => hook(undefined)))
     const well = await Promise.all(Array.from({ length: 30 }, () => hook(200)))
     const toHanging: number[] = []
@@ -397,7 +397,7 @@ describeOverSetups('the delivery worker', setup => {
       await becomes({ status: 'delivered', attempts: 1 })
     })
 
-    it('returns deliveries that it was about to take, and takes no more', async () => {
+    it('returns deliveries that it was just leasing, and leases no more', async () => {
       const target = await hook(undefined)
       const id = await stored.receiving(target.url)
       await stored.alert()

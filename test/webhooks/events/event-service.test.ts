@@ -238,7 +238,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(problems).toEqual([[expect.stringMatching(/^connection: /), 1]])
     time += 300_000
     sender.wake()
-    // An attempt is counted when it begins, and its problem is reported when it ends.
+    // The test waits for the report, which follows at the end of an attempt. The attempt is counted at its beginning.
     await vi.waitFor(() => expect(problems.slice(1)).toEqual([['status 302', 2]]))
   })
 
@@ -292,7 +292,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(typesSeen(to)).toEqual(['a', 'a', 'b'])
   })
 
-  it('report a failing database', async () => {
+  it('are paused while the database fails, and the error is reported', async () => {
     const query = () => Promise.reject(new StorageError('down', undefined, undefined))
     start(settingsOf('http://127.0.0.1:1/'), { ...database, query }).wake()
     await vi.waitFor(() => expect(errors).toHaveLength(1))

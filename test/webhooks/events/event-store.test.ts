@@ -98,7 +98,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     ])
   })
 
-  it('stay after the deletion of their user, in order, until they are delivered or failed', async () => {
+  it('stay after the deletion of their user until they are delivered or failed, and keep their order', async () => {
     const id = await stored.user()
     await stored.change(id, ['a'])
     await stored.change(id, ['deleted'], async tx => {
@@ -184,7 +184,7 @@ describeWithServices('an event behind other events', () => {
       await ending
       const [second] = await lease()
       expect(second).toMatchObject({ attempts: 1, user_id: id })
-      // 300 changes race the end of the previous event, in random order.
+      // 300 changes run at the same time as the end of the previous event, in random order.
       await stored.store.recordAttempt(second as LeasedEvent, delivered, new Date(start))
       await Promise.all([
         (async () => {
@@ -209,7 +209,7 @@ describeWithServices('an event behind other events', () => {
     const database = await postgresDatabase()
     try {
       const insert = (sql: string) => database.transaction(tx => tx.query(sql), { timeoutMs: 20_000 })
-      // One user has nearly all events, and 1,000 other events are due much later.
+      // Nearly all events belong to one user. 1,000 other events are due much later.
       await insert(
         `insert into events (user_id, type, body, created_at, due_at)
          select case when n > 1000 then 1 else n end, 'a', '{}', now(),

@@ -1,4 +1,4 @@
-// The content of an event, and the changes that create one.
+// Checks the content of events, and which changes create an event.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { EventsConfig } from '../../../src/config/sections/schema.ts'
 import type { Database } from '../../../src/storage/database.ts'

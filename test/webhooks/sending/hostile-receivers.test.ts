@@ -46,7 +46,7 @@ describe('the corpus of webhook URLs', () => {
   )
 
   it.each(corpus.webhook_urls.filter(({ stage, expect }) => stage === 'save' && expect === 'reject'))(
-    'a URL that cannot be registered receives nothing either: $id',
+    'even if a URL that cannot be registered is stored, it receives nothing: $id',
     async ({ url }) => {
       const send = await senderOver({}, { allowPrivate: false })
       expect(await send(url as string)).toMatchObject({ kind: 'failed', reason: 'address' })
@@ -63,7 +63,7 @@ describe('the corpus of webhook URLs', () => {
     expect([target.connections, elsewhere.connections]).toEqual([1, 0])
   })
 
-  it('a response of 10 GiB from big.test is read only in part, and its status counts', async () => {
+  it('a response of 10 GiB from big.test is read only in part, and its status code is used', async () => {
     let written = 0
     const chunk = Buffer.alloc(64 * 1024)
     const target = await receiver((_, response) => {
@@ -88,7 +88,7 @@ describe('the corpus of webhook URLs', () => {
     ['for another host', courses, courses.cert],
     ['expired', expired, expired.cert],
   ])(
-    'a certificate of badcert.test that is %s ends the connection before anything is sent',
+    'if the certificate of badcert.test is %s, the connection ends before anything is sent',
     async (_, certificate, ca) => {
       let requests = 0
       const target = await receiver((_, response) => {
