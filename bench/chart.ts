@@ -1,4 +1,4 @@
-// A chart of the CPU per request of each row relative to the base. A dot is the median, a line spans the quartiles.
+// Draws the CPU time per request of each row relative to the base. A dot is the median. A line spans the quartiles.
 import type { Spread } from './spread.ts'
 
 const left = 270

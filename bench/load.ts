@@ -61,7 +61,8 @@ async function run(slice: Slice): Promise<Measured> {
   )
   const stop = perSecond === undefined ? askOnAnswer(clients) : askAtRate(clients, perSecond)
   await sleep(warmUp)
-  // The count starts and the CPU time is read in the same turn, so no response arrives in between.
+  // The count starts in the same turn of the event loop in which the CPU time is read, so no response arrives in
+  // between.
   tally.latencies = []
   const cpuBefore = cpuSeconds(pids)
   const begun = performance.now()
@@ -195,7 +196,7 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
   return client
 }
 
-/** Returns the Content-Length, which every contender relays from the upstream. Without it, no end is recognized. */
+/** Returns the Content-Length. Every contender relays it. Without it, this client would never see a response end. */
 function announcedBy(head: string): number {
   return Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)
 }

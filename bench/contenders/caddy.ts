@@ -1,4 +1,4 @@
-// Caddy with forward_auth.
+// The peer Caddy with forward_auth, which calls an auth service for each request.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from '../../test/support/processes.ts'
@@ -27,7 +27,7 @@ function contender(name: string, remember: number) {
 }
 
 function configuration({ port, upstream, decisions }: Places): string {
-  // By default, Caddy keeps only 32 idle connections, fewer than the load uses.
+  // By default, Caddy keeps only 32 idle connections to the upstream. The load uses more.
   const transport = 'transport http { \n keepalive_idle_conns_per_host 128 \n }'
   // A `route` keeps the written order, so that identity headers are removed before the auth service sets them.
   return `{

@@ -10,7 +10,7 @@ import { peerRow, publicKey, startProxy } from './peer.ts'
 const name = peers.expressGateway
 const version = '1.16.11'
 
-/** @param mayInstall whether it may be installed into a temporary folder */
+/** @param mayInstall whether npm may install Express Gateway into a temporary folder */
 export function expressGateway(mayInstall: boolean): Contender {
   const { BENCH_EXPRESS_GATEWAY: given } = process.env
   const absence = 'run with --express-gateway, or set BENCH_EXPRESS_GATEWAY to a folder with the package'

@@ -182,7 +182,7 @@ async function signIn(port: number, email: string): Promise<TokenPair> {
 
 function call(port: number, method: string, path: string, { access }: User, body: object): Promise<Answer> {
   const text = JSON.stringify(body)
-  // Node does not set a length for the body of a DELETE.
+  // Node sets no Content-Length for the body of a DELETE.
   const headers = { ...bearer(access), 'content-length': Buffer.byteLength(text) }
   return send(port, method, `/api/v1/auth${path}`, headers, text)
 }

@@ -22,7 +22,7 @@ export async function createAccounts(database: Pool, count: number): Promise<str
   return rows.map(({ email }) => email)
 }
 
-/** @param port the port of a gateway */
+/** Logs in. @param port the port of a gateway @returns the token pair */
 export async function login(port: number, email: string): Promise<TokenPair> {
   return pairOf(await post(port, 'login', { email, password }))
 }

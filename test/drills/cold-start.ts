@@ -69,7 +69,7 @@ interface Outcome {
   readonly peak: number
 }
 
-/** @param auth more members of the section `auth` */
+/** @param auth additional members of the section `auth` */
 async function askForAll(
   { watch: { say, expect }, stage, upstream, tokens, keys }: Playing,
   title: string,

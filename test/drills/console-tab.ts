@@ -28,7 +28,7 @@ export interface ConsoleTab {
   looking<T>(work: (page: Page) => Promise<T>): Promise<T>
   /** Returns the IDs of the renderer processes. The first process belongs to the tab. */
   pids(): Promise<number[]>
-  /** Returns the next overview that the page receives, and the text above the first chart. */
+  /** Waits for the next overview that the page receives. @returns the overview, and the text above the first chart */
   given(): Promise<{ overview: OverviewSeries & { step: number }; shown: string | null }>
   /** Shows an empty page, which sends nothing to the gateway. */
   leave(): Promise<void>

@@ -139,11 +139,11 @@ async function killGateways(play: Play): Promise<void> {
 
 /** The uses of one user. */
 interface Use {
-  /** The uses that the user had left. */
+  /** The number of uses that the user had left. */
   readonly left: number
-  /** The uses that reached the service. */
+  /** The number of uses that reached the service. */
   readonly forwarded: number
-  /** The recorded uses. */
+  /** The number of uses that the database recorded. */
   readonly counted: number
 }
 

@@ -1,4 +1,4 @@
-// A logout ends access tokens and streams on the other replica within 50 ms, or within 5 s without the change feed.
+// After a logout, the other replica refuses the access token within 50 ms, or within 5 s without the change feed.
 import { get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '../support/processes.ts'

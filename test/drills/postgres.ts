@@ -198,7 +198,7 @@ routes:
 
 interface Answer {
   readonly kind: string
-  /** 0 if the connection failed. */
+  /** The status code; 0 if the connection failed. */
   readonly status: number
   /** When the request was sent: a time of `performance.now()`. */
   readonly at: number

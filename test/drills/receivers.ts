@@ -193,7 +193,7 @@ async function askInTurn(stages: Both<Stage>): Promise<Both<number[]>> {
   return took
 }
 
-/** Causes mails and alerts at a fixed rate. @returns the delays of alerts to healthy receivers in milliseconds */
+/** Requests mails and sends alerts at a fixed rate. @returns the milliseconds until alerts reach healthy receivers */
 async function feed(stage: Stage, count: number): Promise<number[]> {
   const emitted = new Map<number, bigint>()
   const begun = performance.now()

@@ -17,7 +17,7 @@ const together = 3
 
 export interface WorkAnswer {
   readonly kind: 'free' | 'paying'
-  /** 0 if the connection failed. */
+  /** The status code; 0 if the connection failed. */
   readonly status: number
   readonly tookMs: number
 }
@@ -27,7 +27,7 @@ export interface Work {
   take(): WorkAnswer[]
   /** Returns whether there are free users that have not sent requests yet. */
   isGoing(): boolean
-  /** The longest milliseconds for which this process was blocked. The gateway did not cause this delay. */
+  /** Returns the longest time, in milliseconds, for which this process was blocked. The gateway did not cause it. */
   ownStall(): number
   stop(): Promise<void>
 }

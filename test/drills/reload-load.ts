@@ -1,4 +1,4 @@
-// Runs clients of every kind during reloads. A reload must not affect any client. Effects are recorded.
+// Runs clients of every kind during reloads, and records every failure. A reload must not affect any client.
 import { Agent, type RequestOptions, request } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,7 +6,7 @@ import { WebSocket } from 'ws'
 import type { Callers } from './console-load.ts'
 import { codeOf } from './error-code.ts'
 
-/** The number of events of a slow response, and the milliseconds between them. */
+/** The number of events in a slow response, and the milliseconds between two events. */
 const events = { count: 20, every: 100 }
 
 export interface ReloadLoad {

@@ -16,7 +16,7 @@ export interface Replica extends RunningProgram {
 export interface Setting {
   /** YAML to add to the section `server`. */
   readonly server?: string
-  /** More sections as YAML. */
+  /** Additional sections as YAML. */
   readonly settings?: string
   /** Upstreams and routes as YAML. */
   readonly routing?: string
@@ -76,7 +76,7 @@ export async function startReplicas({
 }
 
 /**
- * Creates the database. It starts no replica.
+ * Creates the database, but starts no replica yet.
  * @param servers the servers to use; by default, those that `findStores` returns. `standby`: the server that has the
  *   database at the end, if this is a different server
  */

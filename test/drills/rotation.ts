@@ -78,7 +78,7 @@ async function onStage({ replicas, database, file }: Playing, { say, expect }: W
       await sleep(1_000)
     }
   }
-  // Two rotations run concurrently.
+  // Two rotations run at the same time, and keys are retired.
   await Promise.all([rotate(), rotate(), retire()])
 
   const leaked = await takeBack(keys, sessions, replicas)

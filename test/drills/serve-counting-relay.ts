@@ -21,7 +21,7 @@ const server = createServer(client => {
   const prepared = new Map<string, string>()
   let text = ''
   /**
-   * For each query of this connection without a response, the user that it looks up. Responses arrive in the same
+   * The users that the queries of this connection look up. A query is removed when its response arrives, in the same
    * order.
    */
   const asked: (string | undefined)[] = []

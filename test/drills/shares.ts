@@ -143,7 +143,7 @@ async function users({ say, expect }: Watch, { names, service }: Behind): Promis
   }
 }
 
-/** Counts the true values in each window of `length` consecutive values. @returns the extremes of these counts */
+/** Counts the true values in each window of `length` consecutive values. @returns the lowest and the highest count */
 function windowsOf(hits: readonly boolean[], length: number): { min: number; max: number; count: number } {
   let [sum, min, max, count] = [0, Number.POSITIVE_INFINITY, 0, 0]
   for (const [index, hit] of hits.entries()) {

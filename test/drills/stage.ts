@@ -32,7 +32,7 @@ interface StageOptions {
   readonly server?: string
   /** YAML to add to the upstream `service`. */
   readonly upstream?: string
-  /** More sections as YAML. */
+  /** Additional sections as YAML. */
   readonly settings?: string
 }
 

@@ -28,7 +28,7 @@ const well: Allowed = { paying: [200], free: [200, 429] }
 
 interface Answer {
   readonly kind: Kind
-  /** 0 if there is no response. */
+  /** The status code; 0 if there is no response. */
   readonly status: number
   readonly tookMs: number
 }
@@ -92,7 +92,7 @@ interface Caller {
 function callerOf(name: string): Caller {
   const { [`STAGING_${name}_PATH`]: path, [`STAGING_${name}_TOKEN`]: token } = process.env
   if (!path || !token) throw new Error(`STAGING_${name}_PATH or STAGING_${name}_TOKEN is not set. Set both.`)
-  // A JWT has three parts, an API key only one.
+  // An access token is a JWT with three parts. An API key has only one part.
   const isJwt = token.split('.').length === 3
   return { path, headers: isJwt ? { authorization: `Bearer ${token}` } : { 'x-api-key': token } }
 }

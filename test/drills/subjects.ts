@@ -74,7 +74,7 @@ export async function newPro(port: number, database: Pool, name: string): Promis
 }
 
 export interface JsonAnswer {
-  /** 0 if the connection failed. */
+  /** The status code; 0 if the connection failed. */
   readonly status: number
   readonly body: Readonly<Record<string, unknown>>
 }
@@ -86,7 +86,7 @@ export async function post(port: number, endpoint: string, body: object): Promis
 }
 
 export interface Answer {
-  /** 0 if the connection failed. */
+  /** The status code; 0 if the connection failed. */
   readonly status: number
   readonly text: string
 }

@@ -157,8 +157,8 @@ async function alertEverybody({ say, expect }: Watch): Promise<void> {
   const stage = await startReplicas({ settings: 'webhooks: { allow_private_networks: true }' })
   try {
     const secret = newSecret()
-    // No receiver listens. Half of the users share a receiver, as with a chat service. The other users have their own
-    // one.
+    // No receiver listens. Half of the users share a receiver, as with a chat service. Each of the other users
+    // has a separate receiver.
     const webhooks = Array.from({ length: many }, (_, i) => {
       const receiver = i % 2 === 0 ? '127.0.0.2:1' : `127.1.${(i >> 8) & 0xff}.${i & 0xff}:${1 + (i >> 16)}`
       return { url: `https://${receiver}/alerts`, receiver, secret }

@@ -33,9 +33,9 @@ export async function openPage(
   return { page, complaints }
 }
 
-/** Serious findings of axe-core, as `rule: selector`. */
+/** Returns the serious accessibility problems that axe-core finds, as lines like `rule: selector`. */
 export async function accessibilityFindings(page: Page): Promise<string[]> {
-  // The content security policy does not apply to the debugger protocol.
+  // The page's content security policy would block this script in the page, but not through the debugger protocol.
   await page.evaluate(AxeBuilder.source)
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as {

@@ -1,4 +1,4 @@
-// Self-signed certificates for tests. All but `expired` are valid from 2020 to 2120.
+// Self-signed certificates for tests. All certificates except `expired` are valid from 2020 to 2120.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -9,14 +9,14 @@ export interface TestCertificate {
   readonly key: string
 }
 
-/** `first` and `second` are for localhost and 127.0.0.1. */
+/** The certificates `first` and `second` are for localhost and 127.0.0.1. */
 export const first = testCertificate('first')
 export const second = testCertificate('second')
-/** Only for `courses.internal`. */
+/** A certificate only for `courses.internal`. */
 export const courses = testCertificate('courses')
-/** For the receivers of webhooks: `hooks.test`, `redir.test`, `slow.test` and `big.test`. */
+/** A certificate for webhook receivers: `hooks.test`, `redir.test`, `slow.test` and `big.test`. */
 export const receivers = testCertificate('receivers')
-/** For `badcert.test`, until 2021. */
+/** A certificate for `badcert.test` that expired in 2021. */
 export const expired = testCertificate('expired')
 
 function testCertificate(name: string): TestCertificate {

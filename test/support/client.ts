@@ -1,4 +1,4 @@
-// A client of a gateway, and test users.
+// Sends requests to a gateway, and creates test users.
 import { createHash } from 'node:crypto'
 import { createUserStore } from '../../src/users/user-store.ts'
 import type { TestGateway } from './gateway.ts'

@@ -6,7 +6,7 @@ import { listen } from './upstream.ts'
 export interface SentSpan {
   traceId: string
   spanId: string
-  /** Empty for the first span of a trace. */
+  /** The ID of the parent span; empty for the first span of a trace. */
   parentSpanId: string
   name: string
   kind: 'internal' | 'server' | 'client'
@@ -19,9 +19,9 @@ export interface SentSpan {
 export interface Collector {
   readonly url: string
   readonly spans: SentSpan[]
-  /** The raw requests. */
+  /** The requests as received, with the unparsed body. */
   readonly received: { url: string; headers: IncomingHttpHeaders; body: string }[]
-  /** The status code of its responses. */
+  /** The status code with which the collector responds. */
   status: number
   /** Resolves with the spans of a trace when the traced request has ended. */
   trace(traceId: string): Promise<SentSpan[]>

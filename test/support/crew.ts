@@ -15,7 +15,7 @@ export interface CrewSettings {
   stores: Stores
   /** The part of gateway.yaml from `upstreams:` to the end. */
   routes: string
-  /** More members of the `server` section, starting with a comma. */
+  /** Additional members of the `server` section, as text that starts with a comma. */
   server?: string
   workers?: number
   port?: number
@@ -23,7 +23,7 @@ export interface CrewSettings {
 }
 
 export interface Crew extends Program {
-  /** The current worker processes. */
+  /** Returns the IDs of the current worker processes. */
   pids(): number[]
   /** Returns the response of `/readyz`. */
   ready(query?: string): Promise<{ status: number; body: Record<string, unknown> }>
@@ -59,7 +59,7 @@ export function workersOf(pid: number): number[] {
     try {
       return readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('worker.js')
     } catch {
-      // The process ended in the meantime.
+      // The process has ended since the list was read.
       return false
     }
   })

@@ -9,9 +9,9 @@ export type RecordType = 'A' | 'AAAA'
 export type DnsAnswer = readonly string[] | 'nxdomain' | 'silent'
 
 export interface DnsStub {
-  /** The address for `servers` of a resolver. */
+  /** The address to put into the list `servers` of a resolver. */
   readonly address: string
-  /** The queries in order of arrival. */
+  /** The received queries in their order. */
   readonly asked: { readonly name: string; readonly type: RecordType }[]
   close(): Promise<void>
 }

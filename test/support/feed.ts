@@ -1,11 +1,11 @@
-// A change feed from the database of a test, embedded or on a server.
+// Opens a change feed on the database of a test, which is embedded or on a server.
 
 import { type ChangeFeed, createChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'
 import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
 import { postgresListener } from '../../src/storage/postgres/postgres-listener.ts'
 
-/** @param database from `Setup.openDatabase` */
+/** @param database the result of `Setup.openDatabase` */
 export function openFeed(
   database: Database,
   onState: (state: 'trusted' | 'lost') => void = () => {},

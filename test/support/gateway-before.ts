@@ -15,7 +15,7 @@ interface Stage<Before extends Startable> {
 }
 
 /**
- * Returns an object that is filled in before the first test.
+ * Returns an object whose fields are set before the first test.
  * @param yamlOf returns the gateway.yaml for the URL of the upstream
  */
 export function gatewayBefore<Before extends Startable>(

@@ -1,4 +1,4 @@
-// A whole gateway, started from a gateway.yaml, on real sockets.
+// Starts a whole gateway from a gateway.yaml, in this process and with real sockets.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,9 +17,9 @@ import { noteDecisions } from './reached.ts'
 import { poolSize } from './services.ts'
 
 export interface Stores {
-  /** Empty for the embedded database. */
+  /** The URL of Postgres; empty for the embedded database. */
   postgres: string
-  /** Empty for no Redis. */
+  /** The URL of Redis; empty to use no Redis. */
   redis: string
 }
 
@@ -42,15 +42,15 @@ export interface TestGateway {
   readonly file: string
   /** The error lines for configuration files that the gateway refused. */
   readonly refused: string[]
-  /** Reloads the configuration like SIGHUP; resolves when it is done. */
+  /** Reloads the configuration as SIGHUP does. Resolves when the reload is done. */
   reload(): Promise<void>
   stop(): Promise<void>
 }
 
 /**
  * @param yaml the part of gateway.yaml from `upstreams:` to the end
- * @param stores the stores of the gateway
- * @param settings replace or extend the default sections
+ * @param stores the databases that the gateway uses
+ * @param settings sections that replace or extend the default sections
  */
 export async function startGateway(
   yaml: string,

@@ -11,7 +11,7 @@ import { reachable, unreached } from './reached.ts'
 import { findPostgres, findProgram, type Server, startPostgres, startRedis } from './servers.ts'
 
 declare module 'vitest' {
-  /** A value is empty if its program or server is missing. */
+  /** The values that tests read with `inject`. A value is empty if its program or server is missing. */
   interface ProvidedContext {
     postgresUrl: string
     redisUrl: string
@@ -34,7 +34,7 @@ declare module 'vitest' {
   }
 }
 
-/** Vitest calls this before the first test file, and the returned function after the last. */
+/** Vitest calls this function before the first test file, and the returned function after the last test file. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const leftProcesses = markProcesses()
   const {
@@ -112,7 +112,7 @@ async function dropDatabases(url: string, prefix: string): Promise<void> {
   }
 }
 
-/** Fails the run if a refusal or a guard decision was not reached. Used only for the whole suite. */
+/** Makes the run fail if no test reached a refusal or a guard decision. Used only if the whole suite runs. */
 function tellReached(file: string): void {
   const missing = unreached(file)
   rmSync(dirname(file), { recursive: true })

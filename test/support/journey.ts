@@ -1,4 +1,4 @@
-// A gateway with a route of each kind and one upstream, for most journey tests.
+// Starts a gateway with one upstream and a route of each kind. Most journey tests use it.
 import { beforeEach } from 'vitest'
 import type { startGateway } from './gateway.ts'
 import { gatewayBefore } from './gateway-before.ts'
@@ -6,7 +6,8 @@ import type { Setup } from './setups.ts'
 import { startUpstream } from './upstream.ts'
 
 /**
- * Returns an object that is filled in before the first test. Received requests are cleared before each test.
+ * Returns an object whose fields are set before the first test. The list of received requests is cleared before each
+ * test.
  * @param yamlOf returns the gateway.yaml for the URL of the upstream
  */
 export function journey(

@@ -6,9 +6,9 @@ import type { TestGateway } from './gateway.ts'
 export interface KeyLoad {
   /** An entry like `call 401 KID` for each response other than 200. */
   readonly refused: string[]
-  /** The keys of all issued tokens, in the order of their first use. */
+  /** The IDs of the keys that signed the tokens, in the order of their first use. */
   readonly kids: Set<string>
-  /** Resolves when all tokens of all users have this key. */
+  /** Resolves when this key has signed the current tokens of all users. */
   allHave(kid: string): Promise<void>
   /** Resolves when all current requests have ended. A replica that was removed before has no request left then. */
   settled(): Promise<void>

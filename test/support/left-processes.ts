@@ -29,11 +29,12 @@ function alive(mark: string): string[] {
     if (!/^\d+$/.test(pid)) return []
     try {
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
-      // A zombie has no command line. Vitest ends its own workers.
+      // A zombie has no command line and does not count. Workers of Vitest do not count either, because Vitest ends
+      // them.
       if (command === '' || command.includes('/vitest/dist/workers/')) return []
       return isMarked(pid, mark) ? [`${pid} ${command}`] : []
     } catch {
-      // The process ended in the meantime, or belongs to another user.
+      // The process has ended since the list was read, or belongs to another user.
       return []
     }
   })

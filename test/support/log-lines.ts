@@ -8,7 +8,7 @@ let number = 0
 
 function writeSome(): void {
   for (let some = 0; some < 500 && number < Number(count); some++, number++) {
-    // Most lines have 200 to 700 bytes. Every hundredth is as long as an error with its stack.
+    // Most lines have 200 to 700 bytes. Every hundredth line is as long as a line with the stack of an error.
     const length = number % 100 === 0 ? 3_500 : 100 + ((number * 37) % 500)
     logger.info({ name, number, fill: name.repeat(length) }, 'said')
   }

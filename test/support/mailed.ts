@@ -1,4 +1,4 @@
-// The mails to users, read from the table `mails`, and the codes that they contain.
+// Reads the mails to users, and the codes in these mails, from the table `mails`.
 
 import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
 import { type AccountCode, findLiveCode } from '../../src/accounts/codes/code-issue-store.ts'

@@ -14,7 +14,7 @@ export interface NameServer {
   readonly command: readonly string[]
   /** Sets the addresses of a name. Without addresses the name does not exist. */
   setAddresses(name: string, addresses: readonly string[]): Promise<void>
-  /** Stops sending DNS answers. */
+  /** Pauses the server, which then sends no DNS answers. */
   pause(): void
   resume(): void
   /** Responds with SERVFAIL for `ms` milliseconds. */
@@ -29,9 +29,9 @@ export function findNameServer(): string | undefined {
 }
 
 interface NameServerOptions {
-  /** Names whose queries get no response. */
+  /** Names for which the server sends no DNS answer. */
   readonly silent?: readonly string[]
-  /** Options of `resolv.conf`. */
+  /** The options line of `resolv.conf`. */
   readonly resolver?: string
 }
 
@@ -108,7 +108,7 @@ export async function startNameServer(
       await end()
       const failing = createSocket('udp4').bind(53, address)
       failing.on('message', (query, peer) => {
-        // A response with recursion available and RCODE 2 (RFC 1035 §4.1.1).
+        // These flags mark a response with recursion available and RCODE 2, which is SERVFAIL (RFC 1035 §4.1.1).
         query.writeUInt16BE(0x8182, 2)
         failing.send(query, peer.port, peer.address)
       })

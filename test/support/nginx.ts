@@ -7,7 +7,7 @@ import { canConnect, freePort, type Server, startServer } from './servers.ts'
 /**
  * Starts nginx with a guarded location and a catch-all location. Both forward the unchanged target to the same upstream
  * and set `X-Nginx-Location` to `guarded` or `public`. The settings keep header names that nginx drops by default.
- * @param bin from `findProgram` @param upstream a URL @param guarded a path prefix
+ * @param bin the path of nginx @param upstream the URL of the upstream @param guarded the path prefix to guard
  */
 export function startNginx(bin: string, upstream: string, guarded: string): Promise<Server> {
   const pass = (location: string) => `proxy_set_header X-Nginx-Location ${location};
@@ -32,7 +32,7 @@ export function startNginx(bin: string, upstream: string, guarded: string): Prom
   )
 }
 
-/** @param server returns the content of the `server` block for the port */
+/** @param server gets a port and returns the content of the `server` block */
 export async function startNginxServer(
   bin: string,
   scheme: 'http' | 'https',

@@ -1,4 +1,4 @@
-// The state, parent, children and resource usage of a process, from /proc (proc(5)).
+// Reads the state, parent, children and resource usage of a process from /proc (see proc(5)).
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** @returns `undefined` if the process has ended; the state is a letter, for example `T` (stopped) or `Z` (zombie) */
@@ -13,7 +13,7 @@ export function processStat(pid: number): { readonly state: string; readonly par
   }
 }
 
-/** Returns the direct children. */
+/** Returns the IDs of the direct child processes. */
 export function childrenOf(parent: number): number[] {
   return allProcesses().filter(pid => processStat(pid)?.parent === parent)
 }
@@ -58,7 +58,7 @@ export function peakMemory(pids: readonly number[]) {
   return kilobytes / 1024
 }
 
-/** Returns a process and all its descendants. */
+/** Returns the IDs of a process and of all its descendants. */
 export function processTree(pid: number): number[] {
   const children = readdirSync(`/proc/${pid}/task`).flatMap(thread =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),

@@ -24,9 +24,9 @@ export interface Running {
 }
 
 export interface RunningProgram extends Running {
-  /** The main process, which is the first of `pids`. */
+  /** The ID of the main process, which comes first in `pids`. */
   readonly pid: number
-  /** The exit status; null after a signal. */
+  /** Resolves with the exit status when the process ends, or with null after a signal. */
   readonly ended: Promise<number | null>
 }
 
@@ -44,8 +44,8 @@ export function temporaryFolder(): TemporaryFolder {
 /**
  * Starts a Node program whose standard output goes to a file, and waits until the program writes its address there.
  * `pids` then includes its workers.
- * @param program absolute path
- * @param env added to the environment of this process
+ * @param program the absolute path of the program
+ * @param env variables to add to the environment of this process
  * @param before a command that runs the program, for example `unshare`
  * @throws Error with the output of the program if it writes no address within 30 s
  */
@@ -74,7 +74,7 @@ export async function startProgram(
 
 /**
  * Starts a server of another product.
- * @param counts selects the processes whose CPU time counts
+ * @param counts returns whether the CPU time of a process counts; by default, all processes count
  */
 export async function startMeasured(
   plan: ServerPlan,

@@ -1,4 +1,4 @@
-// The real program in a separate process: `node dist/cli.js`.
+// Starts the real program, `node dist/cli.js`, in a separate process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ export interface Program {
   readonly admin: string
   /** The lines of standard output so far. */
   readonly lines: string[]
-  /** The exit code, or the signal that ended the process. */
+  /** Resolves with the exit status when the process ends, or with the signal that ended it. */
   readonly ended: Promise<number | string>
 }
 
@@ -60,7 +60,7 @@ function inherited() {
   return { PATH, TEST_RUN }
 }
 
-/** Runs a command to its end. */
+/** Runs a command of the program to its end. */
 export async function runProgram(words: string[], cwd: string, env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [cli, ...words], { cwd, env: { ...inherited(), ...env } })
   let stdout = ''

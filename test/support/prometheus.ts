@@ -1,11 +1,11 @@
-// A real Prometheus that scrapes the gateway of a test several times a second.
+// Starts a real Prometheus that scrapes the gateway of a test several times a second.
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { canConnect, freePort, type Server, startServer } from './servers.ts'
 
 export interface Prometheus extends Server {
-  /** Returns the current number of series of an expression. @throws Error with the message of Prometheus */
+  /** Returns how many series an expression has now. @throws Error with the message of Prometheus */
   count(expression: string): Promise<number>
 }
 

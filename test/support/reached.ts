@@ -11,7 +11,7 @@ const noted = new Set<string>()
 
 /**
  * From now on, records the error code of every refusal of a server in this process.
- * @param into a file; empty to record nothing
+ * @param into the path of the file; an empty path records nothing
  */
 export function noteReached(into: string): void {
   if (file === into) return
@@ -53,7 +53,7 @@ export function reachable(): string[] {
   return [...Object.keys(catalog).map(code => `refusal ${code}`), ...decisions]
 }
 
-/** @param from the file of `noteReached` */
+/** Returns everything that no test has reached. @param from the file that `noteReached` wrote */
 export function unreached(from: string): string[] {
   const reached = new Set(readFileSync(from, 'utf8').split('\n'))
   return reachable().filter(one => !reached.has(one))

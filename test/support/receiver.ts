@@ -15,7 +15,7 @@ export interface Receiver {
   close(): Promise<void>
 }
 
-/** @param host the address to listen at; by default all addresses @param port 0 for a free port */
+/** @param host the address to listen at; by default, all addresses @param port the port; 0 for a free port */
 export async function startReceiver(
   certificate: { cert: string; key: string },
   answer: RequestListener,

@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import type { Answer } from './client.ts'
 
-/** @param body the exact body; a string stands for its `error` */
+/** @param body the exact body; a string is the value of its field `error` */
 export function expectRefusal(answer: Answer, status: number, code: string, body: string | object): void {
   expect([answer.status, answer.body]).toEqual([status, typeof body === 'string' ? { error: body } : body])
   expect(answer.headers.get('x-peage-error')).toBe(code)

@@ -17,7 +17,7 @@ export async function scrape(admin: string): Promise<Scrape> {
   return readPage(await answer.text())
 }
 
-/** @throws Error if two lines belong to one series, which Prometheus would reject */
+/** @throws Error if two lines belong to the same series, because Prometheus would reject such a page */
 export function readPage(page: string): Scrape {
   const series = new Map<string, number>()
   const samples: { name: string; labels: Record<string, string>; value: number }[] = []

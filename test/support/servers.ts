@@ -51,8 +51,8 @@ export function findProgram(name: string): string | undefined {
 }
 
 /**
- * Starts a Postgres with trust authentication and the role and database `postgres`.
- * @param bin from `findPostgres`
+ * Starts a Postgres with trust authentication. The role and the database are named `postgres`.
+ * @param bin the result of `findPostgres`
  * @param options `socketFolder`: a folder for a Unix socket, writable for any user; `settings`: entries `name=value`;
  *   `folder`: an empty folder for the data; `stop` deletes this folder
  */
@@ -92,7 +92,7 @@ export async function startPostgres(
 
 export type RedisRole = 'server' | 'sentinel' | 'cluster'
 
-/** Starts a Redis without persistence. @param bin from `findProgram` @param more additional flags */
+/** Starts a Redis without persistence. @param bin the path of redis-server @param more additional flags */
 export async function startRedis(
   bin: string,
   as: RedisRole = 'server',
@@ -106,7 +106,7 @@ export async function startRedis(
   if (as === 'sentinel') writeFileSync(sentinelFile, '')
   const flags = {
     server: inMemory,
-    // The default port of the cluster bus (port + 10,000) may exceed 65,535.
+    // The port of the cluster bus is set, because the default (port + 10,000) may exceed 65,535.
     cluster: [
       ...inMemory,
       ...`--cluster-enabled yes --cluster-port ${await freePort()} --cluster-announce-ip 127.0.0.1`.split(
@@ -145,7 +145,7 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
     try {
       process.kill(pid, signal)
     } catch {
-      // The process ended in the meantime.
+      // The process has ended since the list was read.
     }
   }
   const tellAll = (signal: NodeJS.Signals) => {

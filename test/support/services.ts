@@ -1,4 +1,4 @@
-// The addresses of the run's Postgres and Redis. Suites are skipped if a server or program is missing.
+// Provides the Postgres and Redis of the run to test suites. A suite is skipped if a server or program is missing.
 import { Redis } from 'ioredis'
 import { describe, inject } from 'vitest'
 
@@ -8,7 +8,7 @@ export const isFullMatrix = process.env.TEST_FULL_MATRIX === '1'
 /** `storage.pool` of test gateways. It is small because a gateway opens all connections when it starts. */
 export const poolSize = 4
 
-/** A suite that needs the Postgres and Redis servers of the run. */
+/** Declares a suite that needs the Postgres and Redis servers of the run. */
 export function describeWithServices(title: string, suite: () => void): void {
   const missing = inject('postgresUrl') === '' ? 'Postgres (TEST_DATABASE_URL)' : 'Redis (TEST_REDIS_URL)'
   describeWhere(areServicesThere() ? 'there' : '', `no ${missing}`, title, suite)
@@ -18,37 +18,37 @@ export function areServicesThere(): boolean {
   return inject('postgresUrl') !== '' && inject('redisUrl') !== ''
 }
 
-/** A suite that stops and kills its own Postgres servers (see `startPostgres`). */
+/** Declares a suite that stops and kills its own Postgres servers (see `startPostgres`). */
 export function describeWithPostgresBinary(title: string, suite: () => void): void {
   describeWhere(inject('postgresBin'), 'no postgres binary', title, suite)
 }
 
-/** A suite that stops and kills its own Redis servers (see `startRedis`). */
+/** Declares a suite that stops and kills its own Redis servers (see `startRedis`). */
 export function describeWithRedisBinary(title: string, suite: () => void): void {
   describeWhere(inject('redisBin'), 'no redis-server binary', title, suite)
 }
 
-/** A suite with its own nginx behind the gateway (see `startNginx`). */
+/** Declares a suite that runs its own nginx behind the gateway (see `startNginx`). */
 export function describeWithNginx(title: string, suite: () => void): void {
   describeWhere(inject('nginxBin'), 'no nginx binary', title, suite)
 }
 
-/** A suite that checks metrics with promtool. */
+/** Declares a suite that checks metrics with promtool. */
 export function describeWithPromtool(title: string, suite: () => void): void {
   describeWhere(inject('promtoolBin'), 'no promtool binary', title, suite)
 }
 
-/** A suite that uses a browser (see `startBrowser`). */
+/** Declares a suite that uses a browser (see `startBrowser`). */
 export function describeWithChromium(title: string, suite: (bin: string) => void): void {
   describeWhere(inject('chromiumBin'), 'no chromium binary', title, () => suite(inject('chromiumBin')))
 }
 
-/** A suite whose programs use its own name server (see `startNameServer`). */
+/** Declares a suite that starts a name server for its programs (see `startNameServer`). */
 export function describeWithNameServer(title: string, suite: () => void): void {
   describeWhere(inject('nameServerBin'), 'no dnsmasq, or not root', title, suite)
 }
 
-/** The URL of the run's Postgres server. Tests create their own databases (see databases.ts). */
+/** Returns the URL of the run's Postgres server. Tests create their own databases on it (see databases.ts). */
 export function postgresUrl(): string {
   return inject('postgresUrl')
 }

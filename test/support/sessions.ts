@@ -1,12 +1,12 @@
-// Sessions for tests that do not log in.
+// Creates sessions and tokens for tests that do not log in.
 import { createHash, randomUUID } from 'node:crypto'
 import { importJWK, SignJWT } from 'jose'
 import type { TestGateway } from './gateway.ts'
 
-/** A session without an end. */
+/** A session that never ends. */
 export const endless = { id: '0f0e0d0c-0b0a-4908-8706-050403020100', endsAtMs: Number.POSITIVE_INFINITY }
 
-/** Returns a refresh token of a new session, for the store. */
+/** Returns the data of a refresh token with a new session, as the session store expects it. */
 export function storedToken(tokenHash: string, expiresAt: Date) {
   return { tokenHash, expiresAt, sessionId: randomUUID() }
 }

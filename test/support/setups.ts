@@ -9,19 +9,19 @@ import { areServicesThere, describeWithServices, emptyRedisUrl, isFullMatrix } f
 export interface Setup {
   /** Opens a migrated database for a test without a gateway. The test must close it. */
   openDatabase(): Promise<Database>
-  /** Opens the stores of a gateway. */
+  /** Opens new databases for a gateway. */
   open(): Promise<Stores>
-  /** Drops the stores. All their gateways must have stopped. */
+  /** Drops the databases. All gateways that use them must have stopped. */
   drop(stores: Stores): Promise<void>
 }
 
-/** Runs one suite on one set-up, or on both in a full matrix. `test/contracts` shows that both behave alike. */
+/** Runs a suite on one set-up; in a full matrix, on both. `test/contracts` checks that both set-ups behave the same. */
 export function describeOverSetups(title: string, suite: (setup: Setup) => void): void {
   if (isFullMatrix) describeOnBothSetups(title, suite)
   else describe(title, () => suite(eitherSetup()))
 }
 
-/** Runs one suite on both set-ups, even without a full matrix. */
+/** Runs a suite on both set-ups, even without a full matrix. */
 export function describeOnBothSetups(title: string, suite: (setup: Setup) => void): void {
   describe(`${title} (embedded)`, () => suite(alone))
   describeWithServices(`${title} (on Postgres and Redis)`, () => suite(services))

@@ -11,7 +11,7 @@ export interface ReceivedMail {
   readonly to: readonly string[]
   readonly secure: boolean
   readonly user: string | undefined
-  /** The ID of the connection. */
+  /** The ID of the connection on which the mail arrived. */
   readonly connection: string
   readonly raw: string
   readonly parsed: ParsedMail

@@ -181,7 +181,7 @@ function succeeds(done: Promise<unknown>): Promise<boolean> {
 
 /**
  * Starts a synchronous standby of a Postgres server. After its promotion, it replaces that server.
- * @param address a loopback address, at which the standby listens on the primary's port
+ * @param address the loopback address of the standby, which has the same port as the primary
  */
 export async function startStandby(
   primary: Server,

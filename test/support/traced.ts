@@ -27,13 +27,13 @@ export const password = 'correct horse battery'
 export const adminToken = 'a-token-for-operators-0123456789'
 
 interface Settings {
-  /** The gateway.yaml from `upstreams:` on. */
+  /** The part of gateway.yaml from `upstreams:` to the end. */
   routes: string
   stores?: Stores
   env?: Record<string, string>
 }
 
-/** @param collector receives the spans; without a collector, none is configured */
+/** @param collector the address of the collector; if it is absent, the gateway sends no traces */
 export async function startTraced(
   collector: Collector | undefined,
   { routes, stores = embedded, env = {} }: Settings,

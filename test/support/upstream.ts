@@ -15,7 +15,7 @@ export interface Received {
 export interface Upstream {
   readonly url: string
   readonly received: Received[]
-  /** Handles the requests in place of the echo. */
+  /** If set, handles the requests instead of the echo. */
   answer: RequestListener | undefined
   close(): Promise<void>
 }

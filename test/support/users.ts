@@ -1,4 +1,4 @@
-// Users in a database, for tests without registration.
+// Inserts users into a database, for tests that do not register users.
 import type { Queryable } from '../../src/storage/database.ts'
 
 interface Columns {

@@ -1,4 +1,4 @@
-// A WebSocket service and its clients, built with an independent library.
+// A WebSocket service and its clients. They use the library `ws`, which the gateway does not use.
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ClientOptions, WebSocket, WebSocketServer } from 'ws'
@@ -9,7 +9,7 @@ export interface WebSocketUpstream {
   /** The handshakes and the requests without an upgrade that it has received. */
   readonly handshakes: IncomingMessage[]
   readonly requests: IncomingMessage[]
-  /** The service's ends of the open connections. */
+  /** The open connections of the service. */
   readonly sockets: WebSocket[]
   /** The close codes of closed connections. */
   readonly closed: { code: number }[]
@@ -72,7 +72,7 @@ export interface WebSocketClient {
   readonly socket: WebSocket
   /** Returns the next unread message. */
   next(): Promise<string>
-  /** The close code and time (`performance.now()`). */
+  /** Resolves when the WebSocket is closed, with the close code and the time from `performance.now()`. */
   readonly closed: Promise<{ code: number; at: number }>
 }
 
@@ -114,7 +114,7 @@ export async function openWebSocket(url: string, asking: Asking = {}): Promise<W
   }
 }
 
-/** Header lines of a handshake, for raw connections. */
+/** Returns the header lines of a handshake, for raw connections. */
 export const handshake = [
   'Connection: Upgrade',
   'Upgrade: websocket',
@@ -122,5 +122,5 @@ export const handshake = [
   'Sec-WebSocket-Version: 13',
 ]
 
-/** `Sec-WebSocket-Accept` for this key (RFC 6455 §1.3). */
+/** Returns the value of `Sec-WebSocket-Accept` for a key (RFC 6455 §1.3). */
 export const accepted = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
