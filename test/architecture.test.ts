@@ -1,4 +1,4 @@
-// Architecture rules: the order of the rooms, one place per package, and the only places for SQL and French.
+// Tests the architecture rules: the order of the rooms, and which files may import each package or contain SQL or French.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +15,7 @@ interface Import {
   from: string
   /** A file under src/, or the name of a package. */
   to: string
-  /** Whether the import is dynamic, which loads it on demand. */
+  /** True for `import()`, which loads the module on demand. */
   isLate: boolean
 }
 
@@ -89,7 +89,7 @@ describe('the rooms', () => {
     expect(JSON.parse(readFileSync(join(root, 'biome.rooms.json'), 'utf8'))).toEqual(JSON.parse(roomRules()))
   })
 
-  it('docs/dev/architecture.md describes the duty of each room as the list does', () => {
+  it('docs/dev/architecture.md has the same description of each room as scripts/rooms.mjs', () => {
     const page = readFileSync(join(root, 'docs/dev/architecture.md'), 'utf8')
     for (const { name, duty } of floors.flat()) expect(page).toContain(`| \`${name}\` | ${duty} |`)
   })
@@ -107,7 +107,7 @@ describe('the rooms', () => {
     expect(twins).toEqual([])
   })
 
-  it('every import has a form that the linter checks', () => {
+  it('the source code has no form of import that the linter does not check', () => {
     const unseen =
       /\bimport\(['"][^'"]+['"]\)\.|\btypeof import\(|\bimport\(`|\bcreateRequire\b|[:=]\s*import\(/
     expect(files.filter(file => unseen.test(withoutComments(read(file))))).toEqual([])
@@ -128,7 +128,7 @@ describe('the source code', () => {
     expect(users.filter(from => !places.some(place => from.startsWith(place)))).toEqual([])
   })
 
-  it('no identifier contains a word that an industry term replaces', () => {
+  it('no identifier contains a word for which the project uses an industry term', () => {
     const words =
       /^(?:arrivals?|asked|doors?|faults?|held|kept|lasting|namesakes?|passages?|rivals?|sheets?|shelf|sound|standings?)$/i
     const code = (file: string) =>
@@ -138,7 +138,7 @@ describe('the source code', () => {
         .filter(word => words.test(word))
         .map(word => `${word} in ${file}`),
     )
-    // Users read these two words: one is a key of `keys list --json`, the other a log field.
+    // These two names must stay: `kept_in` is a key of `keys list --json`, and `fault` is a log field.
     expect(found.sort()).toEqual(['fault in http/tls-certificate.ts', 'kept in commands/keys/print-keys.ts'])
   })
 
@@ -149,7 +149,7 @@ describe('the source code', () => {
     expect(places.filter(file => !/-store\.ts$|^storage\//.test(file))).toEqual([])
   })
 
-  it('each store is created in one place outside commands/', () => {
+  it('outside commands/, each store is created in only one place', () => {
     const places = files
       .filter(file => !file.startsWith('commands/'))
       .flatMap(file =>

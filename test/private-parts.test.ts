@@ -1,4 +1,4 @@
-// Private parts of Node, V8 and packages are used in three files only, and docs/dev/private-parts.md lists them.
+// Tests that only three files use private parts of Node, V8 and packages, and that docs/dev/private-parts.md lists them.
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
@@ -11,7 +11,7 @@ const internals = [
   'upstream/undici-internals.ts',
 ]
 
-/** Patterns that reveal a private part. They apply to code without comments and strings. */
+/** Patterns that find the use of a private part. They are applied to the code without comments and strings. */
 const signs: Record<string, RegExp> = {
   'a member with an underscore': /[.?]_[a-zA-Z]|\{(?:[^{}=:]*[,\s])?_[a-z]\w*(?=[,\s}])[^{}=]*\} =/,
   'a symbol of another module': /getOwnPropertySymbols|Symbol\.for\(|\.symbols\b|Reflect\.ownKeys/,
@@ -26,7 +26,7 @@ const signs: Record<string, RegExp> = {
     /defineProperty\(\w+\.|assign\((?:socket|connection|pool)\b/,
   'an option that pg does not document': /query_timeout: \w*[tT]imeoutMs/,
 }
-/** Imports of a package's internal files, except the two that nodemailer documents. */
+/** Finds imports of a package's internal files, except the two files that nodemailer documents. */
 const deepImport =
   /(?:from|import\() ?'(?!nodemailer\/lib\/(?:mail-composer|smtp-connection))(?:@[^/']+\/)?[^/.:']+\/(?:lib|dist|src|build)\//
 
@@ -39,7 +39,7 @@ function codeOf(file: string): string {
 }
 
 function signsIn(file: string): string[] {
-  // The names of cluster messages are strings, so only their pattern needs the strings.
+  // The pattern for cluster messages needs the strings, because it searches for the names of messages.
   const code = codeOf(file)
   const withoutStrings = code.replace(/'(?:\\.|[^'\\\n])*'/g, "''")
   return Object.entries(signs)
@@ -47,7 +47,7 @@ function signsIn(file: string): string[] {
     .map(([name]) => `${name}: ${file}`)
 }
 
-it('private parts of Node, V8 and packages are used in three files only', () => {
+it('only three files use private parts of Node, V8 and packages', () => {
   expect(files.filter(file => !internals.includes(file)).flatMap(signsIn)).toEqual([])
   expect(files.filter(file => deepImport.test(codeOf(file)))).toEqual([])
 })

@@ -1,4 +1,4 @@
-// Plants violations: the linter reports each import against the order of the rooms, and each import cycle.
+// Writes files that break the rules of the rooms, and tests that the linter reports each of them.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -34,7 +34,7 @@ async function plant(file: string, text: string): Promise<void> {
   await writeFile(join(folder, file), text)
 }
 
-/** One file for each import that a room may not have, once for a value and once for a type. */
+/** For each import that a room may not have, one file imports a value and another file imports a type. */
 const planted: { file: string; text: string }[] = []
 for (const { floor, hidden } of rooms) {
   for (const { name } of floor) {
@@ -91,13 +91,13 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-it('the linter reports an import against the order in every room, for values and for types', () => {
+it('the linter reports every import of a value or a type that the order of the rooms forbids', () => {
   expect(planted.length).toBeGreaterThan(300)
   const missed = planted.filter(({ file }) => !found.get(file)?.has('lint/style/noRestrictedImports'))
   expect(missed).toEqual([])
 })
 
-it('the linter accepts an import along the order', () => {
+it('the linter accepts an import that the order of the rooms allows', () => {
   expect(found.get('src/usage/allowed.ts')?.has('lint/style/noRestrictedImports')).not.toBe(true)
 })
 

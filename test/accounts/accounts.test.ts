@@ -107,7 +107,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       }
     })
 
-    it('gives the failure of the first call to all calls that were waiting for it', async () => {
+    it('fails for all simultaneous calls with one email if the first call fails', async () => {
       const id = await room.register('shared@example.com')
       await room.users.update(id, { is_active: 0 })
       hashes.mockClear()
@@ -120,7 +120,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
 
     it('responds with 503 while the hashing queue is full, and works again afterwards', async () => {
       const busy = await openRoom(database, { hashing: { concurrency: 1, queue: 1, wait: 5_000 } })
-      // Opens the connections first. A registration that opens a connection would arrive after the first hash.
+      // Opens all connections now, so that every registration reaches the queue before the first hash ends.
       await Promise.all(Array.from({ length: 6 }, () => database.query('select pg_sleep(0.1)')))
       const outcomes = await Promise.all(
         Array.from({ length: 6 }, (_, i) =>
@@ -133,7 +133,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
   })
 
   describe('login', () => {
-    it('finds accounts of version 0.1 by the email as typed', async () => {
+    it('finds accounts of version 0.1, whose emails are not normalized', async () => {
       const rename = (id: number, email: string) =>
         database.query('update users set email = $2 where id = $1', [id, email])
       const [apart, together, hidden] = [
@@ -163,7 +163,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       await room.users.update(inactive, { is_active: 0 })
     })
 
-    it('returns a pair with the current plan for the right password', async () => {
+    it('returns two tokens and the current plan if the password is right', async () => {
       await room.users.update(id, { plan: 'premium' })
       const { userId, ...pair } = await room.accounts.login({ email: ' LOGIN@example.com ', password })
       expect(userId).toBe(id)
@@ -190,13 +190,13 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       ['an inactive account', 'gone@example.com', password],
       ['a password that is too long', 'login@example.com', 'a'.repeat(1025)],
       ['a lone surrogate', 'login@example.com', '\ud83d'],
-    ])('responds to %s with credentials_invalid after one comparison', async (_, email, given) => {
+    ])('responds to %s with credentials_invalid after one password comparison', async (_, email, given) => {
       expect(await login(email, given)).toBe('credentials_invalid')
       expect(verifications).toHaveBeenCalledTimes(1)
       expect(hashes).not.toHaveBeenCalled()
     })
 
-    it('stores one session, or none if it is refused', async () => {
+    it('stores one session if it succeeds, and none if it is refused', async () => {
       const before = (await room.activeSessions(id)).length
       await login('login@example.com', 'un autre mot de passe')
       expect(await room.activeSessions(id)).toHaveLength(before)
@@ -204,7 +204,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await room.activeSessions(id)).toHaveLength(before + 1)
     })
 
-    it('never sends the store an email that it cannot hold', async () => {
+    it('does not query the database for an email that Postgres cannot store', async () => {
       const seen: unknown[] = []
       const watched: Database = {
         ...database,
@@ -247,7 +247,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await database.query('select 1 from refresh_tokens where user_id = $1', [late])).toEqual([])
     })
 
-    it('opens an inactive session if the password was changed or all sessions were revoked meanwhile', async () => {
+    it('opens an inactive session if the password is changed or all sessions are revoked during the login', async () => {
       const changed = await room.register('changed@example.com')
       for (const happens of [
         () => room.store.revokeAll(changed),
@@ -261,8 +261,8 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
   })
 })
 
-describe('accounts whose store is down', () => {
-  it('get the refusal internal from register and a StorageError from login', async () => {
+describe('while the store is down', () => {
+  it('register is refused with internal, and login fails with a StorageError', async () => {
     const database = await lendDatabase()
     const room = await openRoom(database)
     await room.register('before@example.com')

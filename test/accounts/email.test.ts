@@ -19,7 +19,7 @@ describe('emails', () => {
     expect(normalizeEmail('\u1112\u1161\u11ab@example.com')).toBe('\ud55c@example.com')
   })
 
-  it('are composed only if the text is short enough to become an email', () => {
+  it('are composed only if the text is short enough for an email', () => {
     expect(normalizeEmail(`${'\u1f71'.repeat(254)}@`)).toBe(`${'\u03ac'.repeat(254)}@`)
     const long = `${'e\u0301'.repeat(5_000)}@example.com`
     expect(isStorableEmail(normalizeEmail(long))).toBe(false)
@@ -33,7 +33,7 @@ describe('emails', () => {
     ['a change of direction', '\u202e'],
     ['a tag', '\u{e0061}'],
     ['a word joiner', '\u2060'],
-  ])('with %s can be found but not stored', (_, character) => {
+  ])('with %s can be looked up but not stored', (_, character) => {
     const email = normalizeEmail(`a${character}da@example.com`)
     expect([isFindableEmail(email), isStorableEmail(email)]).toEqual([true, false])
   })
@@ -47,7 +47,7 @@ describe('emails', () => {
     )
   })
 
-  it('need only an @ to be valid', () => {
+  it('are valid if they contain an @', () => {
     for (const email of ['a@b', '@@', '@', 'a b@c.d', "a'--@b.c"]) expect(isStorableEmail(email)).toBe(true)
   })
 

@@ -16,7 +16,7 @@ describe('with common passwords refused', () => {
   )
 
   it.each(['00000000', '87654321', '987654321', '12341234', 'aaaaaaaa'])(
-    '%s is too common, although it is only a repetition or a sequence',
+    '%s is too common, because it repeats characters or is a sequence',
     async password => expect(await refuse(password)).toBe('password_too_common'),
   )
 
@@ -36,12 +36,12 @@ describe('with common passwords refused', () => {
     expect(await refuse(long, long)).toBe('password_too_long')
   })
 
-  it('a password is not compared with an unknown email', async () => {
+  it('a password is not compared with an empty email', async () => {
     expect(await refuse('anything else', '')).toBe('ok')
   })
 })
 
-it('common passwords and emails are accepted with the setting allow', async () => {
+it('with the setting allow, a common password and the own email are accepted', async () => {
   expect(await outcomeOf('allow', 'password', email)).toBe('ok')
   expect(await outcomeOf('allow', email, email)).toBe('ok')
 })

@@ -42,7 +42,7 @@ describe('passwords', () => {
     expect(await passwords.verify(hash, right)).toBe(true)
   })
 
-  it('are neither cut after 72 bytes nor converted to another normal form', async () => {
+  it('are not cut after 72 bytes, and their Unicode form is not changed', async () => {
     const long = await passwords.hash('a'.repeat(73))
     expect(await passwords.verify(long, 'a'.repeat(72))).toBe(false)
     expect(await passwords.verify(await passwords.hash('motdepass\u00e9'), 'motdepasse\u0301')).toBe(false)
@@ -54,7 +54,7 @@ describe('passwords', () => {
     ['a password that is too long', hash, 'a'.repeat(5000)],
     ['a lone surrogate', hash, '\ud83d'],
     ['a stored hash of another algorithm', '$2b$10$abcdefghijklmnopqrstuv', right],
-  ])('are refused after one comparison with the usual parameters: %s', async (_, stored, given) => {
+  ])('are compared once, with the usual parameters, and refused: %s', async (_, stored, given) => {
     expect(await passwords.verify(stored, given)).toBe(false)
     expect(verifications).toHaveBeenCalledTimes(1)
     expect(verifications.mock.calls[0]?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)

@@ -11,7 +11,7 @@ import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary, describeWithServices } from '../support/services.ts'
 import { openRoom, outcome, password, type Room } from './setup.ts'
 
-/** A database whose connection can be cut and restored. */
+/** Wraps a database, so that a test can make its queries fail for a while. */
 function cuttable(database: Database) {
   const state = { cut: false, statements: 0 }
   const cuttableDatabase: Database = {
@@ -100,7 +100,7 @@ describe('logouts while the store is down', () => {
     expect(await triesDuring(10_000)).toBe(10)
   })
 
-  it('block every refresh until they are stored, and then the token is inactive', async () => {
+  it('block every refresh until they are stored, and their tokens are inactive afterwards', async () => {
     const [token, other] = [await newToken(), await newToken()]
     state.cut = true
     await room.sessions.logout(token)
@@ -111,7 +111,7 @@ describe('logouts while the store is down', () => {
     expect(await outcome(room.sessions.refresh(other))).toBe('ok')
   })
 
-  it('do not change the error of a refresh without a valid token', async () => {
+  it('do not change the error code for a refresh with a missing or invalid token', async () => {
     const token = await newToken()
     state.cut = true
     await room.sessions.logout(token)
@@ -128,14 +128,14 @@ describe('logouts while the store is down', () => {
     expect(room.pendingRevocations.count).toBe(0)
   })
 
-  it('are queued for a token with an unknown key, because another replica may have created the key', async () => {
+  it('are queued for a token whose key is unknown, because another replica may have created the key', async () => {
     const header = Buffer.from(JSON.stringify({ alg: 'ES256', typ: 'rt+jwt', kid: 'elsewhere' }))
     const token = await newToken()
     state.cut = true
     const before = state.statements
     await room.sessions.logout(token.replace(/^[^.]+/, header.toString('base64url')))
     expect(room.pendingRevocations.count).toBe(1)
-    // The only statement is the revocation. The store is down, so it was not queried for the key.
+    // This statement is the revocation. The unknown key was not queried, because the store is down.
     expect(state.statements - before).toBe(1)
   })
 
@@ -161,7 +161,7 @@ describe('logouts while the store is down', () => {
     pending.close()
   })
 
-  it('mark their session as ending until the stored revocation is visible', async () => {
+  it('mark the session as ending until all requests see the stored revocation', async () => {
     let show = () => {}
     const visible = new Promise<void>(resolve => {
       show = resolve
@@ -187,7 +187,7 @@ describe('logouts while the store is down', () => {
   })
 })
 
-describeWithServices('logouts of a user whose row another program has locked', () => {
+describeWithServices('logouts of a user whose row is locked by another program', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let program: Client
   let room: Room
@@ -225,7 +225,7 @@ describeWithServices('logouts of a user whose row another program has locked', (
     })
     expect(await refresh(other.token)).toBe('ok')
     expect(await refresh(locked.token)).toBe('service_unavailable')
-    // This logout is queued as if it had failed while the store was down.
+    // Queues a logout, as if the store had been down during the logout.
     room.pendingRevocations.add(sha256Hex(third.token), true, 'of the third')
     await vi.waitFor(() => expect(room.pendingRevocations.count).toBe(1), { timeout: 4_000 })
     expect(await refresh(third.token)).toBe('refresh_token_inactive')
@@ -234,7 +234,7 @@ describeWithServices('logouts of a user whose row another program has locked', (
     expect(await refresh(locked.token)).toBe('refresh_token_inactive')
   })
 
-  it('block every refresh if the session of a queued token is not known', async () => {
+  it('block every refresh if one queued token belongs to an unknown session', async () => {
     const [locked, other] = [await newSession('untold'), await newSession('told')]
     await program.query('begin')
     await program.query('select from users where id = $1 for update', [locked.id])

@@ -1,4 +1,4 @@
-// Tests that a session stays ended, even if a rotation runs at the same time.
+// Tests that an ended session stays ended, even if one of its tokens is exchanged at the same time.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SignedIn } from '../../src/accounts/sessions.ts'
@@ -33,11 +33,11 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
 
   describe.each<[string, (id: number, token: string) => Promise<unknown>]>([
     ['ended by its id', (id, token) => room.store.end(id, String(claimsOf(token).sid))],
-    ['ended with all others', id => room.store.endOthers(id, undefined, new Date(room.clock.now()))],
+    ['ended with all other sessions', id => room.store.endOthers(id, undefined, new Date(room.clock.now()))],
     ['logged out', (_, token) => room.sessions.logout(token)],
     ['revoked with all sessions of its user', id => room.store.revokeAll(id)],
   ])('that is %s', (_, end) => {
-    it('has no working token in 100 runs, even if a token is exchanged at the same time', async () => {
+    it('has no valid token in 100 runs, even if a token is exchanged at the same time', async () => {
       const { id, email } = await newUser()
       for (let turn = 0; turn < 100; turn += 1) {
         const { refresh_token: token } = await login(email)
@@ -57,7 +57,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     )
     const [before] = await room.store.list(id, new Date(room.clock.now()))
     const [again] = await room.store.list(id, new Date(room.clock.now()))
-    // A UUID of version 8 (RFC 9562 §5.8).
+    // The id is a UUID of version 8 (RFC 9562 §5.8).
     expect(before?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect(again?.id).toBe(before?.id)
     await room.store.end(id, before?.id ?? '')
@@ -81,7 +81,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await room.store.list(id, new Date(room.clock.now()))).toEqual([])
   })
 
-  it('is revoked with all others if an exchanged token is used again after its record was pruned', async () => {
+  it('is revoked with all other sessions if an exchanged token is used again after its record was pruned', async () => {
     const { id, email } = await newUser()
     const [stolen, other] = [await login(email), await login(email)]
     const next = await room.sessions.refresh(stolen.refresh_token)
@@ -99,7 +99,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     1
   const prune = () => room.store.prune(new Date(room.clock.now()), 1_000)
 
-  it('does not end at a logout with an exchanged token that has no record', async () => {
+  it('does not end at a logout with an exchanged token whose record was pruned', async () => {
     const { email } = await newUser()
     const first = await login(email)
     const next = await room.sessions.refresh(first.refresh_token)
@@ -126,12 +126,12 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await isStored(first.refresh_token)).toBe(false)
   })
 
-  it('is not revoked by a token without a record that is less than a day old', async () => {
+  it('is revoked by a token without a record, but only if the token is at least a day old', async () => {
     const { id, email } = await newUser()
     const signedIn = await login(email)
     const session = { id: String(claimsOf(signedIn.refresh_token).sid), endsAtMs: Number.POSITIVE_INFINITY }
     const { token } = await room.tokens.issueRefresh(id, session)
-    // The claim `iat` has whole seconds, so the test stays a second away from the limit.
+    // The claim `iat` has whole seconds, so the test uses times one second before and after the limit.
     room.clock.advance(day - 1_000)
     expect(await outcome(room.sessions.refresh(token))).toBe('refresh_token_inactive')
     const next = await room.sessions.refresh(signedIn.refresh_token)
@@ -140,7 +140,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await outcome(room.sessions.refresh(next.refresh_token))).toBe('refresh_token_inactive')
   })
 
-  it('causes no revocation if it has ended and its token is used a day later', async () => {
+  it('does not cause a revocation of other sessions if its token is used a day after its logout', async () => {
     const { email } = await newUser()
     const [ended, other] = [await login(email), await login(email)]
     await room.sessions.logout(ended.refresh_token)

@@ -86,7 +86,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     }
   })
 
-  it('a refresh checks in order whether the token is missing, invalid or inactive', async () => {
+  it('a refresh is refused with a separate code for a missing, an invalid and an inactive token', async () => {
     const { id, pair } = await newSession(room)
     expect(await used(room, '')).toBe('refresh_token_missing')
     expect(await used(room, ' \t\n')).toBe('refresh_token_missing')
@@ -109,7 +109,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
         ]),
     ],
     [
-      'that is past its expires_at in the store',
+      'whose expires_at in the store has passed',
       (_, token) =>
         database.query('update refresh_tokens set expires_at = $1 where token_hash = $2', [
           new Date(room.clock.now()),
@@ -117,8 +117,8 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
         ]),
     ],
     ['that was logged out', (_, token) => room.sessions.logout(` ${token} `)],
-    ['that belongs to a user without active sessions', id => room.store.revokeAll(id)],
-  ])('a token %s is refused, and tokens of other users still work', async (_, end) => {
+    ['whose user has had all sessions revoked', id => room.store.revokeAll(id)],
+  ])('a token %s is refused, and tokens of other users stay valid', async (_, end) => {
     const { id, pair } = await newSession(room)
     const other = await newSession(room)
     await end(id, pair.refresh_token)
@@ -160,7 +160,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await used(room, pair.refresh_token)).toBe('ok')
   })
 
-  it('the list contains only active sessions', async () => {
+  it('the list of sessions contains only active sessions', async () => {
     const { id, pair } = await newSession(room)
     const next = await room.sessions.refresh(pair.refresh_token)
     expect(await room.activeSessions(id)).toEqual([
@@ -184,7 +184,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await room.store.revokeAll(9007199254740991)).toBe(false)
   })
 
-  it('no token of 20 rotating clients works after revokeAll, in 20 runs', async () => {
+  it('after revokeAll, no token of 20 rotating clients is valid, in 20 runs', async () => {
     for (let round = 0; round < 20; round += 1) await raceRevokeAll(room)
   })
 
@@ -198,7 +198,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
       [10_001, 'refresh_token_inactive'],
       [10_000, 'ok'],
     ])(
-      'the reuse of a token %i ms after its rotation leaves its successor with the outcome %s',
+      'if a token is reused %i ms after its rotation, the next use of its successor has the outcome %s',
       async (passedMs, successor) => {
         const { pair } = await newSession(strict)
         const next = await strict.sessions.refresh(pair.refresh_token)
@@ -208,7 +208,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
       },
     )
 
-    it('a token that was logged out or never stored does not revoke other sessions', async () => {
+    it('the reuse of a token that was logged out or never stored does not revoke other sessions', async () => {
       const { id, pair } = await newSession(strict)
       const email = (await strict.users.findById(id))?.email ?? ''
       const other = await strict.accounts.login({ email, password })
@@ -222,7 +222,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     })
   })
 
-  it('with reuse set to reject, the reuse of a token a minute later revokes no session', async () => {
+  it('with reuse set to reject, the reuse of a token one minute after its rotation revokes no session', async () => {
     const { pair } = await newSession(room)
     const next = await room.sessions.refresh(pair.refresh_token)
     room.clock.advance(60_000)
@@ -231,7 +231,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
   })
 })
 
-/** Twenty clients of one user rotate continuously. Each has rotated at least once before `revokeAll`. */
+/** Calls `revokeAll` while 20 clients of one user rotate continuously. Each client has then rotated at least once. */
 async function raceRevokeAll(room: Room): Promise<void> {
   count += 1
   const email = `race${count}@example.com`
@@ -277,7 +277,7 @@ describeWithServices('sessions changed by two connections', () => {
   })
   afterAll(() => database.close())
 
-  /** Rotates in a transaction that stays open while `meanwhile` runs. @returns the successor */
+  /** Exchanges a token in a transaction that stays open while `meanwhile` runs. @returns the new token */
   async function rotateSlowly(id: number, token: string, meanwhile: () => Promise<void>): Promise<string> {
     const successor = await room.tokens.issueRefresh(id, endless)
     await database.transaction(async tx => {
@@ -295,7 +295,7 @@ describeWithServices('sessions changed by two connections', () => {
   const storeWithin = (tx: Queryable) =>
     createSessionStore({ ...database, query: (sql, values) => tx.query(sql, values) })
 
-  it('revokeAll does not wait for a running rotation, and its successor does not work', async () => {
+  it('revokeAll does not wait for a running rotation, and the token from this rotation is invalid', async () => {
     const { id, pair } = await newSession(room)
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
       expect(await room.store.revokeAll(id)).toBe(true)
@@ -305,7 +305,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('a rotation that waited for revokeAll is refused', async () => {
+  it('a rotation that has to wait for revokeAll is refused', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string> | undefined
     await database.transaction(async tx => {
@@ -318,7 +318,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('uses of a token that waited for its first use are refused', async () => {
+  it('uses of a token that have to wait for the first use of this token are refused', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string[]> | undefined
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
@@ -330,13 +330,13 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await used(room, successor)).toBe('ok')
   })
 
-  it('two simultaneous uses of a token that is days old revoke nothing, with reuse set to revoke_all', async () => {
+  it('with reuse set to revoke_all, two simultaneous uses of a token that is days old revoke nothing', async () => {
     const strict = await openRoom(database, { reuse: 'revoke_all' })
     const { id, pair } = await newSession(strict)
     strict.clock.advance(2 * day)
     const refresh = () => strict.sessions.refresh(pair.refresh_token)
     let both: Promise<PromiseSettledResult<TokenPair>[]> | undefined
-    // Both have read the token as active before one of them exchanges it.
+    // The lock ensures that both uses have read the token as active before one of them exchanges it.
     await database.transaction(async tx => {
       await tx.query('select 1 from users where id = $1 for update', [id])
       both = Promise.allSettled([refresh(), refresh()])
@@ -347,7 +347,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await used(strict, won[0]?.refresh_token ?? '')).toBe('ok')
   })
 
-  it('a use of a token succeeds if the first use, for which it waited, is rolled back', async () => {
+  it('the second use of a token waits for the first use, and succeeds if the first use is rolled back', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string> | undefined
     const failing = rotateSlowly(id, pair.refresh_token, async () => {

@@ -5,7 +5,7 @@ import type { ReloadResult } from '../../src/observability/metrics/counters.ts'
 
 const up = { postgres: true, redis: true }
 
-/** @param workers the `stores` of each worker; `gone` for a worker that is not running */
+/** @param workers the stores that each worker reaches; `gone` for a worker that is not running */
 function health(
   workers: (WorkerHealth['stores'] | 'gone')[] | undefined,
   own = up,
@@ -27,7 +27,7 @@ function health(
   })
 }
 
-describe('the readiness', () => {
+describe('the readiness report', () => {
   it('contains no workers if the gateway is one process', async () => {
     expect(await health(undefined).readiness()).toEqual({
       status: 'ok',
@@ -37,7 +37,7 @@ describe('the readiness', () => {
   })
 
   it.each(['refused', 'incomplete'] as const)(
-    'contains the result of a reload that is %s, and stays ok',
+    'contains the result of the last reload and stays ok if this result is "%s"',
     async lastReload => {
       expect(await health(undefined, up, lastReload).readiness()).toEqual({
         status: 'ok',
@@ -48,7 +48,7 @@ describe('the readiness', () => {
     },
   )
 
-  it('is down after the stop begins, also for unguarded routes, and contains the listener', async () => {
+  it('is down with the check "listener" after the stop begins, also without an admin token', async () => {
     const one = health(undefined, up, 'success', true)
     expect(await one.readiness()).toEqual({
       status: 'down',
@@ -100,7 +100,7 @@ describe('the readiness', () => {
     expect(all).toMatchObject({ status: 'down', checks: { postgres: 'down' } })
   })
 
-  it('is only degraded if workers or the primary do not reach Redis', async () => {
+  it('is degraded, but not down, if workers or the primary do not reach Redis', async () => {
     const none = { ...up, redis: false }
     expect(await health([up, none]).readiness()).toMatchObject({
       status: 'degraded',

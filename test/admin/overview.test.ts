@@ -1,4 +1,4 @@
-// Tests the overview of the last 15 minutes in steps of 10 s, from the counters of all processes.
+// Tests the overview, which shows the counters of all processes for the last 15 minutes in steps of 10 s.
 import { expect, it } from 'vitest'
 import { createOverviewHistory } from '../../src/admin/overview.ts'
 import { createMetrics, type Metrics } from '../../src/observability/metrics/metrics.ts'
@@ -10,7 +10,7 @@ const count = ({ requests }: Metrics, status: number, durationMs = 2, times = 1)
   for (let i = 0; i < times; i += 1) requests.count({ route: 'r', method: 'GET', status, durationMs })
 }
 
-it('each step contains the counts of all processes, or null for steps before the start', async () => {
+it('each step contains the sum of all processes, and steps before the start are null', async () => {
   const workers = [newMetrics(), newMetrics()] as const
   const [one, other] = workers
   const history = createOverviewHistory({
@@ -45,7 +45,7 @@ it('each step contains the counts of all processes, or null for steps before the
   expect(series.p50_ms.at(-2)).toBeLessThan(2.5)
   expect(series.p99_ms.at(-2)).toBeGreaterThan(25)
 
-  // Skips a step, and then fills 15 minutes, so that older steps are dropped.
+  // Skips a step. Then takes samples for 15 minutes, so that all older steps are dropped.
   count(one, 200)
   clock.at += 20_000
   await history.sample()
@@ -58,7 +58,7 @@ it('each step contains the counts of all processes, or null for steps before the
   expect(history.series().requests).toEqual(Array.from({ length: 90 }, () => 1))
 })
 
-it('the history starts again if the clock was set back', async () => {
+it('the history starts again if the clock is set back', async () => {
   const metrics = newMetrics()
   const history = createOverviewHistory({ clock, gather: async () => [await metrics.gather('own')] })
   await history.sample()

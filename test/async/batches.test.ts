@@ -24,7 +24,7 @@ function recorded({ maxItems = 100, maxWaitMs = 1_000, areAlike = () => true }: 
   return { add, batches, sizes }
 }
 
-/** The last batch of the returned record had several calls. */
+/** Returns a record after a batch with several calls. The next call therefore waits for further calls. */
 async function recordedUnderLoad(rules?: Rules) {
   const record = recorded(rules)
   const answers = [0, 0, 0].map(record.add)
@@ -36,13 +36,13 @@ async function recordedUnderLoad(rules?: Rules) {
   return record
 }
 
-/** Waits two turns of the event loop, after which a scheduled batch has started. */
+/** Waits two turns of the event loop. A scheduled batch has then started. */
 const turn = async () => {
   for (let turns = 0; turns < 2; turns += 1) await new Promise(resolve => setImmediate(resolve))
 }
 
 describe('batches', () => {
-  it('a single call starts immediately, also after other single calls', async () => {
+  it('a single call starts a batch immediately, also after other single calls', async () => {
     const { add, batches, sizes } = recorded()
     for (const call of [0, 1, 2]) {
       const answer = add(call)
@@ -52,7 +52,7 @@ describe('batches', () => {
     }
   })
 
-  it('after a batch of several, a call waits for the end of its turn and joins the calls of that turn', async () => {
+  it('after a batch with several calls, all calls of one turn of the event loop share a batch', async () => {
     const { add, batches } = await recordedUnderLoad()
     const answers = [add(1)]
     await Promise.resolve()
@@ -106,7 +106,7 @@ describe('batches', () => {
     expect(batches.map(({ items }) => items)).toEqual([[1, 3], [2], [5]])
   })
 
-  it('an overdue batch does not block the next one, and its end starts no additional batch', async () => {
+  it('a batch that exceeds maxWaitMs does not block the next batch, and its end starts no additional batch', async () => {
     const { add, batches, sizes } = recorded({ maxWaitMs: 20 })
     const slow = add(1)
     await turn()

@@ -1,4 +1,4 @@
-// Tests that a key has one running task, and that waiting tasks can share its outcome.
+// Tests that at most one task of a key runs, and that waiting tasks of the key can share its outcome.
 import { describe, expect, it } from 'vitest'
 import { createCoalescingQueue } from '../../src/async/coalescing-queue.ts'
 
@@ -39,7 +39,7 @@ describe('the coalescing queue', () => {
     expect(await again).toBe('d')
   })
 
-  it('gives a result `gone` to the tasks that waited at the start of its run, but not to later tasks', async () => {
+  it('gives the result "gone" of a task to all tasks that waited when it started, but not to later tasks', async () => {
     const { begun, work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const first = queue.run('key', work('first'))

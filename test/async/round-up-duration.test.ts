@@ -1,9 +1,9 @@
-// Tests that work ends at a multiple of 100 ms after its start.
+// Tests that a call ends at a multiple of 100 ms after its start, so that its duration reveals little.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { roundUpDuration } from '../../src/async/round-up-duration.ts'
 
-/** Adds 2 ms, because timers may fire up to 2 ms early. */
+/** Returns the duration in milliseconds, plus 2 ms because timers may fire up to 2 ms early. */
 async function elapsed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now()
   await roundUpDuration(work).catch(() => {})

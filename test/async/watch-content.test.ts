@@ -1,8 +1,8 @@
-// Tests that a new content is reported only if two polls in a row find it.
+// Tests that new content is reported only if two polls in a row find the same content.
 import { expect, it } from 'vitest'
 import { watchContent } from '../../src/async/watch-content.ts'
 
-/** Counts the changes that a watch reports while its polls find these contents. */
+/** Returns the number of changes that a watch reports if its polls find these contents. */
 async function changesIn(contents: (string | undefined)[], inUse: string | undefined): Promise<number> {
   let changes = 0
   let stop = () => {}
@@ -27,14 +27,14 @@ async function changesIn(contents: (string | undefined)[], inUse: string | undef
 it.each([
   ['once, if two polls agree', ['new', 'new', 'new'], 'old', 1],
   ['never, if no two polls agree', ['new', 'newer', 'newest'], 'old', 0],
-  ['once, if a poll in between found nothing', ['new', undefined, 'new'], 'old', 1],
+  ['once, if a poll between two equal contents finds nothing', ['new', undefined, 'new'], 'old', 1],
   ['never, if polls find nothing', [undefined, undefined, undefined], 'old', 0],
   [
-    'once, if polls find nothing later and no content is in use',
+    'once, if a later poll finds nothing and no content is in use',
     ['a', 'a', undefined, 'a', 'a'],
     undefined,
     1,
   ],
-])('a new content is reported %s', async (_, contents, inUse, changes) => {
+])('new content is reported %s', async (_, contents, inUse, changes) => {
   expect(await changesIn(contents, inUse)).toBe(changes)
 })

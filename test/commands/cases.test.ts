@@ -17,7 +17,7 @@ routes: [{ name: checked, path: /checked, upstream: courses, plans: [premium, pr
 const config = write('plain.yaml', gateway)
 
 describe('peage test', () => {
-  it('passes matching cases, prints the routes and guards that no case reached, and exits with 0', async () => {
+  it('exits with 0 if all cases pass, and prints the routes and guards that no case reached', async () => {
     const file = write(
       'good.yaml',
       `${gateway}tests:
@@ -59,7 +59,7 @@ describe('peage test', () => {
     expect(JSON.parse(stdout).guards).toContainEqual({ guard: 'verified', outcome: 'pass' })
   })
 
-  it('prints the place, the expected and the actual result of each failed case, and exits with 1', async () => {
+  it('prints the place, the expected result and the actual result of each failed case, and exits with 1', async () => {
     const cases = write(
       'cases.yaml',
       `tests:
@@ -101,7 +101,7 @@ tests: [{ request: GET /x, expect: { upstream: "http://off/x" } }]
     })
   })
 
-  it('prints every case with its place and its differences with --json', async () => {
+  it('with --json, prints every case with its place and its differences', async () => {
     const file = write(
       'json.yaml',
       `${gateway}tests:
@@ -129,7 +129,7 @@ tests: [{ request: GET /x, expect: { upstream: "http://off/x" } }]
     })
   })
 
-  it('runs every case with unused daily limits and rate limits', async () => {
+  it('starts every case with all daily limits and rate limits unused', async () => {
     const one = '  - { request: GET /a, as: free, expect: { upstream: a } }\n'
     const file = write(
       'many.yaml',
@@ -166,7 +166,7 @@ tests:\n${one.repeat(50)}`,
     ['', '1:1  (file)  '],
     ['tests: []\nroutes: []', '2:1  routes  '],
     ['{}', '1:1  tests  '],
-  ])('refuses a file of cases with other content: %j', async (text, place) => {
+  ])('refuses a file that does not contain only test cases: %j', async (text, place) => {
     const { exit, stdout, stderr } = await peage(['test', '-c', config, write('odd.yaml', text)])
     expect({ exit, stdout }).toEqual({ exit: 2, stdout: '' })
     expect(stderr.split(place)).toEqual(['odd.yaml:', expect.stringMatching(/^.+\n$/)])

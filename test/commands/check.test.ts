@@ -59,7 +59,7 @@ describe('peage check', () => {
     expect(await peage(['start', '-c', file], env)).toEqual({ exit: 2, stdout: '', stderr: stdout })
   })
 
-  it('uses environment variables, and files relative to the current folder', async () => {
+  it('replaces environment variables, and reads included files relative to the current folder', async () => {
     write('issuer', 'from-a-file\n')
     const file = write('env.yaml', 'auth:\n  issuer: ${file:issuer}\nlimits:\n  free_daily: ${N}\n')
     expect(await peage(['check', '--config', file], { N: '3' })).toMatchObject({ exit: 0 })
@@ -106,7 +106,7 @@ describe('peage', () => {
     ['EPIPE', ['explain', 'GET', '/nothing', '-c', 'right.yaml'], 1, ''],
     ['ENOSPC', ['schema'], 1, 'error: ENOSPC\n'],
     ['ENOSPC', ['check', '-c', 'right.yaml'], 1, 'error: ENOSPC\n'],
-  ])('after the write error %s, the command %j exits with %i', async (code, words, exit, stderr) => {
+  ])('if standard output fails with %s, the command %j exits with %i', async (code, words, exit, stderr) => {
     writeFileSync(join(cwd, 'right.yaml'), committed)
     writeFileSync(join(cwd, 'wrong.yaml'), 'routes: 1\n')
     const stdout = new Writable({

@@ -1,4 +1,4 @@
-// Tests that Node caches the compiled code of the program next to it, if this version of Node can.
+// Tests that Node 22 and newer caches the compiled code of the program in the folder `dist/compile-cache`.
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

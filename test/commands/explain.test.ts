@@ -76,7 +76,7 @@ describe('peage explain --json', () => {
     })
   })
 
-  it('shows the refusing guard with status and code, and skips the guards after it', async () => {
+  it('shows the status and error code of the guard that refuses', async () => {
     const { exit, said } = await explain('GET', '/api/v1/courses/7', '--as', 'free', '--used-today', '2')
     expect(exit).toBe(0)
     expect(said).toMatchObject({ route: 'courses', status: 429, upstream: null })
@@ -114,7 +114,7 @@ describe('peage explain --json', () => {
     const { said } = await explain('GET', '/open', '--as', 'pro')
     expect(said.headers.request.set).toMatchObject({ 'x-a': 'b' })
     expect(said.headers.request.set).not.toHaveProperty('x-user-id')
-    // Upstreams must not receive tokens of the gateway, even on a route that reads no credentials.
+    // The gateway removes its own tokens from each request, even on a route that reads no credentials.
     expect(said.headers.request.remove).toEqual(
       expect.arrayContaining(['authorization', 'x-debug', 'x-user-id']),
     )
@@ -150,7 +150,7 @@ describe('peage explain --json', () => {
     expect(said).toMatchObject({ route: null, guards: [], status, upstream: null })
   })
 
-  it('shows the guards but no route for an endpoint of the gateway, and a status only if a guard refuses', async () => {
+  it('shows no route for an endpoint of the gateway, and a status only if a guard refuses', async () => {
     const nothing = { request: { set: {}, remove: [] }, response: { set: {}, remove: [] } }
     expect(await explain('POST', '/api/v1/auth/login')).toEqual({
       exit: 1,
@@ -170,7 +170,7 @@ describe('peage explain --json', () => {
 })
 
 describe('peage explain', () => {
-  it('prints the values of the JSON as text, with the other targets and the message of a refusal', async () => {
+  it('prints the values of the JSON as text, with the number of other targets and the message of a refusal', async () => {
     const { stdout } = await peage(['explain', 'GET', '/api/v1/courses/7', '--as', 'free'])
     expect(stdout.split('\n').slice(0, 11)).toEqual([
       'GET /api/v1/courses/7  at localhost, as free',
@@ -203,7 +203,7 @@ describe('peage explain', () => {
       'http://a/x (or the other target)',
     ],
     ['"http://a", "http://b", "http://c"', 'http://a/x (or one of 2 other targets)'],
-  ])('prints the target with the highest weight and the number of others: %s', async (targets, named) => {
+  ])('prints the target with the highest weight and the number of other targets: %s', async (targets, named) => {
     const file = write(
       'weights.yaml',
       `upstreams: { a: { targets: [${targets}] } }\nroutes: [{ path: /x, upstream: a, auth: none }]\n`,

@@ -14,7 +14,7 @@ mkdirSync(join(cwd, 'folder.jwk'))
 
 const data = join(cwd, 'data')
 
-/** Writes a configuration whose line 2 prevents a start. */
+/** Writes a configuration whose second line is `line`. This line must contain the only problem. */
 function write(line: string): string {
   const rest = `upstreams: { a: { targets: ["http://a"] } }\nroutes: [{ path: /, upstream: a }]`
   const storage = line.startsWith('storage') ? '' : `storage: { data_dir: ${JSON.stringify(data)} }\n`
@@ -22,7 +22,7 @@ function write(line: string): string {
   return 'gateway.yaml'
 }
 
-// `start` listens for SIGHUP until its process ends.
+// Removes the SIGHUP listeners of `start`, because `start` itself never removes them.
 const listening = process.listeners('SIGHUP')
 afterEach(() => {
   for (const listener of process.listeners('SIGHUP')) {
@@ -32,7 +32,7 @@ afterEach(() => {
 
 const missingKey = 'auth: { keys: [gone.jwk] }'
 
-describe('a configuration that a gateway cannot start with', () => {
+describe('a configuration that prevents the start of a gateway', () => {
   it.each([
     [missingKey, '2:16  auth.keys[0]  '],
     ['auth: { keys: [folder.jwk] }', '2:16  auth.keys[0]  '],
@@ -55,7 +55,7 @@ describe('a configuration that a gateway cannot start with', () => {
     },
   )
 
-  it('makes check and start print problems of tracing variables after problems of the file', async () => {
+  it('makes check and start print first the problems of the file, then problems of tracing variables', async () => {
     const file = write(missingKey)
     const env = { OTEL_TRACES_EXPORTER: 'zipkin' }
     const alone = await runIn(cwd, ['check', '-c', file])
@@ -65,7 +65,7 @@ describe('a configuration that a gateway cannot start with', () => {
     expect((await runIn(cwd, ['check', '-c', write('')], { env })).exit).toBe(2)
   })
 
-  it('does not prevent commands that do not read the files of a running gateway', async () => {
+  it('does not affect commands that do not read the files', async () => {
     const file = write(missingKey)
     expect((await runIn(cwd, ['explain', '-c', file, 'GET', '/'])).exit).toBe(0)
     expect((await runIn(cwd, ['users', 'list', '-c', file])).stderr).toMatch(/there is no database in/)

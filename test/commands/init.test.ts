@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { runProgram } from '../support/program.ts'
 import { committed, emptyFolder, runIn } from './peage.ts'
 
-/** Removes the line with the path of the schema. */
+/** Removes the first line, which contains the path of the schema. */
 const afterFirstLine = (text: string) => text.slice(text.indexOf('\n'))
 
 describe('peage init', () => {
@@ -27,7 +27,7 @@ describe('peage init', () => {
     expect((await runIn(folder, ['explain', 'GET', '/health'])).exit).toBe(0)
   })
 
-  it('writes to the given file, and prints the commands that check and start it', async () => {
+  it('writes to the given file, and prints the commands to check the file and start the gateway', async () => {
     const folder = emptyFolder()
     mkdirSync(join(folder, 'conf'))
     expect(await runIn(folder, ['init', 'conf/staging.yaml'])).toMatchObject({
@@ -80,7 +80,7 @@ describe('peage init', () => {
     expect(await said('file/gateway.yaml')).toBe(
       `error: cannot write file/gateway.yaml: ${join(folder, 'file')} is not a folder\n`,
     )
-    // Even root cannot write there.
+    // Even root cannot create a file in /proc/self.
     expect(await said('/proc/self/gateway.yaml')).toMatch(
       /^error: cannot write \/proc\/self\/gateway\.yaml: /,
     )

@@ -1,4 +1,4 @@
-// Tests `peage keys` with keys in files, and while another process has the embedded database open.
+// Tests `peage keys` if the keys are in files, or if another process has the embedded database open.
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -48,7 +48,7 @@ it('generate --out overwrites no file and no dangling link, and reports a file t
   )
 })
 
-it('list prints the files of auth.keys in order, and commands that change keys are refused with advice', async () => {
+it('list prints the files of auth.keys in order, and commands that change keys print the alternative', async () => {
   for (const name of ['a.json', 'b.json']) await keys('generate', '--out', name)
   const config = writeConfiguration(cwd, {
     name: 'files.yaml',
@@ -71,7 +71,7 @@ it('list prints the files of auth.keys in order, and commands that change keys a
   }
 })
 
-it('keys commands print the process to stop if it has the embedded database open', async () => {
+it('keys commands print which process to stop if this process has the embedded database open', async () => {
   const data = join(cwd, 'data')
   mkdirSync(join(data, 'postgres'), { recursive: true })
   chmodSync(data, 0o700)

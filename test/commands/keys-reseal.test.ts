@@ -28,7 +28,7 @@ describe('peage keys reseal', () => {
   const keys = (...words: string[]) => peage(cwd, ['keys', ...words], '', undefined, open)
   const reseal = (...words: string[]) => keys('reseal', ...words)
 
-  it('encrypts unencrypted keys and keys under the old secret, and prints their number', async () => {
+  it('encrypts keys that are unencrypted or use the old secret, and prints their number', async () => {
     configure("key_secret: ''")
     await keys('rotate')
     configure(`key_secret: ${one}`)
@@ -54,7 +54,7 @@ describe('peage keys reseal', () => {
     expect((await keys('list')).exit).toBe(1)
   })
 
-  it('exits with 1 and the ids of keys that neither secret opens, and prints no secret', async () => {
+  it('exits with 1 and prints the ids of the keys that neither secret decrypts, but no secret', async () => {
     configure(`key_secret: another-one-altogether-long-and-so-on, key_secret_old: ${one}`)
     const { exit, stdout, stderr } = await reseal()
     expect(exit).toBe(1)
@@ -112,7 +112,7 @@ describe('peage keys reseal', () => {
     expect([exit, JSON.parse(stdout).signing_keys]).toEqual([0, { resealed: 1, already: 1, unreadable: [] }])
   })
 
-  it('prints the process that has the embedded database open', async () => {
+  it('prints which process has the embedded database open', async () => {
     const data = join(cwd, 'data')
     const lock = await lockDataDir(data)
     const outcome = await peage(cwd, ['keys', 'reseal'])
@@ -179,7 +179,7 @@ webhooks: { allow_private_networks: true }
     return start()
   }
 
-  it('ends no session, and every delivery is signed with the secret of its webhook', async () => {
+  it('ends no session, and every delivery is still signed with the secret of its webhook', async () => {
     const account = { email: 'reseal@example.com', password: 'correct horse battery' }
     await configure(`key_secret: ${one}`)
     let a = await start()
@@ -219,7 +219,7 @@ webhooks: { allow_private_networks: true }
     ]) {
       await configure(auth)
       a = await restarted(a)
-      // The restarted replica encrypted this secret. The other replica must be able to sign with it too.
+      // The restarted replica encrypts this secret. The other replica must be able to decrypt it.
       secret = await registered()
       await expectBothWork()
       b = await restarted(b)

@@ -1,4 +1,4 @@
-// Tests `peage keys` with keys in the database: the output, and that changes are complete when a command ends.
+// Tests `peage keys` with keys in the database: the output, and that a change has taken effect when the command ends.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgresDatabase } from '../support/databases.ts'
 import { describeWithServices } from '../support/services.ts'
@@ -23,7 +23,7 @@ describe('peage keys', () => {
     writeConfiguration(cwd, { admin: 'auth: { key_secret: a long and random secret for tests }' })
   })
 
-  it('completes a rotation without printing or storing an unencrypted private key', async () => {
+  it('completes a rotation, and prints or stores no unencrypted private key', async () => {
     const printed: Printed[] = []
     const said = async (...words: string[]) => {
       const outcome = await keys(...words)
@@ -73,7 +73,7 @@ describe('peage keys', () => {
     expect(rows[0]?.private_jwk).toMatch(/^sealed\.v1\./)
   })
 
-  it('calculates spent_from from the lifetimes and the use of assertions in the configuration', async () => {
+  it('calculates spent_from from the token lifetimes in the configuration and from the use of assertions', async () => {
     const configure = (routing: string) =>
       writeConfiguration(cwd, {
         admin:
@@ -108,7 +108,7 @@ describeWithServices('peage keys rotate on Postgres', () => {
   afterAll(() => database?.close())
   const rotate = () => peage(cwd, ['keys', 'rotate', '--json'])
 
-  it('ends when the new key signs, which is 5 s after its publication to other replicas', async () => {
+  it('ends when the new key signs, 5 s after the key was stored', async () => {
     const first = json(await rotate()).kid
     const begun = performance.now()
     const { stdout, stderr } = await rotate()

@@ -1,4 +1,4 @@
-// Tests that files that are too large, too deep, endless or full of faults are reported, and in time.
+// Tests that `peage check` quickly refuses files that are too large, too deeply nested, endless or full of problems.
 import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -21,14 +21,14 @@ const withComment = (bytes: number) => {
 }
 
 describe('peage check', () => {
-  it('accepts a file of 4 MiB, and refuses a file of one more byte', async () => {
+  it('accepts a file of 4 MiB, and refuses a file that is one byte larger', async () => {
     expect(await check(write('full.yaml', withComment(4 * MiB)))).toMatchObject({ exit: 0 })
     expect(await check(write('fuller.yaml', withComment(4 * MiB + 1)))).toEqual(
       refused('fuller.yaml:1:1', '4 MiB'),
     )
   })
 
-  it('accepts an included file of 64 KiB, and refuses a file of one more byte', async () => {
+  it('accepts an included file of 64 KiB, and refuses an included file that is one byte larger', async () => {
     const file = write('named.yaml', 'auth: { issuer: "${file:named}" }\n')
     write('named', 'x'.repeat(64 * 1024))
     expect(await check(file)).toMatchObject({ exit: 0 })
@@ -69,7 +69,7 @@ describe('peage check', () => {
     expect(stdout).toMatch(/^deep\.yaml:2:\d+ {2}\(file\) {2}.+\n$/)
   })
 
-  it('prints the first 100 faults and the number of others', async () => {
+  it('prints the first 100 problems and the number of further problems', async () => {
     const faults = (count: number) => `routes:\n${'  - { path: x }\n'.repeat(count)}`
     const lines = async (count: number) =>
       (await check(write('faults.yaml', faults(count)))).stdout.trimEnd().split('\n')
@@ -97,30 +97,30 @@ const times = (count: number, line: (index: number) => string) =>
 describe('the CPU time of a check', () => {
   it.each<[string, number, (count: number) => string]>([
     [
-      'the routes',
+      'routes',
       8_000,
       count =>
         `${upstream}routes:\n${times(count, i => `- { path: /things-${i}/:id, upstream: a, auth: none }\n`)}`,
     ],
     [
-      'the hosts of one path',
+      'hosts of one path',
       8_000,
       count =>
         `${upstream}routes:\n${times(count, i => `- { path: /, upstream: a, auth: none, hosts: [h${i}.test] }\n`)}`,
     ],
     [
-      'the cases',
+      'test cases',
       8_000,
       count => `tests:\n${times(count, i => `- { request: GET /${i}, expect: { status: 404 } }\n`)}`,
     ],
     [
-      'the aliases',
+      'aliases',
       4_000,
       count =>
         `${upstream}routes:\n- { path: /x, upstream: &a a, auth: none }\n${times(count, i => `- { path: /${i}, upstream: *a }\n`)}`,
     ],
-  ])('grows linearly with %s', { timeout: 60_000 }, async (_, count, text) => {
-    // Four times the input takes 4 times as long if the check is linear, and 16 times if it compares all pairs.
+  ])('grows linearly with the number of %s', { timeout: 60_000 }, async (_, count, text) => {
+    // A linear check takes 4 times as long for 4 times the input. A check of all pairs would take 16 times as long.
     await cost(text(count / 4))
     const some = await cost(text(count / 4))
     expect((await cost(text(count))) / some).toBeLessThan(9)

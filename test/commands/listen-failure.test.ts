@@ -1,4 +1,4 @@
-// Tests that `start` reports an unavailable address with the key, the file and the variables, and exits with 1.
+// Tests that `start` exits with 1 if a listen address is not available, and prints the key, the file and the variables.
 
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -26,7 +26,7 @@ describe('an unavailable listen address', () => {
     return [code, stderr]
   }
 
-  it('is reported with the key and its variables if another program uses the port', async () => {
+  it('is reported with its key and the variables in its value if another program uses the port', async () => {
     expect(
       await starting('server: { listen: "${HOST:-0.0.0.0}:${PORT}" }', { HOST: '127.0.0.1', PORT: port }),
     ).toEqual([
@@ -35,7 +35,7 @@ describe('an unavailable listen address', () => {
     ])
   })
 
-  it('is reported with the key of the admin listener, without variables if the file has none', async () => {
+  it('is reported without variables if the value of admin.listen contains none', async () => {
     expect(
       await starting(`server: { listen: "127.0.0.1:0" }\nadmin: { listen: "localhost:${port}" }`),
     ).toEqual([

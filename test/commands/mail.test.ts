@@ -49,7 +49,7 @@ it('peage mail test sends a mail and prints the server that accepted it', async 
 })
 
 it.each(['smtps', 'smtp'])(
-  'peage mail test over %s uses TLS and logs in, with the authority of NODE_EXTRA_CA_CERTS',
+  'peage mail test over %s uses TLS, trusts the certificates of NODE_EXTRA_CA_CERTS, and logs in',
   async scheme => {
     const { port, mails } = await mailServer({
       secure: scheme === 'smtps',
@@ -67,7 +67,7 @@ it.each(['smtps', 'smtp'])(
 )
 
 describe('a failed peage mail test', () => {
-  it('reports a name that is not found, and an address where nothing listens', async () => {
+  it('reports a host name that does not exist, and an address at which no server listens', async () => {
     expect(await test('smtp://relay.invalid?tls=off')).toMatchObject({
       exit: 1,
       stderr: expect.stringContaining('error: the name relay.invalid was not found (E'),
@@ -79,7 +79,7 @@ describe('a failed peage mail test', () => {
     )
   })
 
-  it('reports an untrusted certificate, and a server without implicit TLS', async () => {
+  it('reports an untrusted certificate, and a server that does not support TLS from the start', async () => {
     const implicit = await mailServer({ secure: true })
     expect((await test(`smtps://localhost:${implicit.port}`)).stderr).toContain(
       `the certificate of localhost:${implicit.port} is not valid for localhost, or this machine does not trust it`,

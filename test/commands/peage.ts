@@ -1,4 +1,4 @@
-// Runs the command line as a function on real files in a temporary folder.
+// Runs the command line in the process of the test, with real files in a temporary folder.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,14 +15,14 @@ export interface Printed {
 
 export interface Bench {
   peage(words: readonly string[], env?: Record<string, string>): Promise<Printed>
-  /** @returns the name of the file */
+  /** Writes a file in the temporary folder. @returns the name of the file */
   write(name: string, text: string | Uint8Array): string
 }
 
-/** The configuration in the repository. */
+/** The text of the repository's `gateway.yaml`. */
 export const committed = readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8')
 
-/** Call it at the top level or in a `describe`, because it registers an `afterAll`. */
+/** Creates a temporary folder. Call at the top level or in a `describe`, because `afterAll` removes the folder. */
 export function commandLine(): Bench {
   const cwd = emptyFolder()
   return {
@@ -44,9 +44,9 @@ export function emptyFolder(): string {
 interface Around {
   env?: Record<string, string> | undefined
   stdin?: Io['stdin']
-  /** Receives standard output instead of the returned text. */
+  /** If set, receives standard output. The returned `stdout` is then empty. */
   stdout?: Writable
-  /** Receives the whole standard error so far. */
+  /** Called after each write to standard error, with everything written so far. */
   onError?: ((soFar: string) => void) | undefined
   openFolder?: Io['openFolder']
 }
@@ -67,7 +67,7 @@ export async function runIn(cwd: string, words: readonly string[], around: Aroun
   return { exit, ...printed }
 }
 
-/** Returns the JSON that a command printed. Fails the test if the command failed. */
+/** Returns the JSON that a successful command printed. Fails the test if the command failed. */
 export function json({ exit, stdout, stderr }: Printed) {
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
   return JSON.parse(stdout)

@@ -1,4 +1,4 @@
-// Tests the messages about a configured database that cannot be used.
+// Tests the messages of `start` and `migrate` if the configured database cannot be used.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { Client } from 'pg'
@@ -17,7 +17,7 @@ describeWithPostgresBinary('a database', () => {
     postgres = await startPostgres(inject('postgresBin'))
     const client = new Client(postgres.url)
     await client.connect()
-    // Postgres 15 and newer do not grant this right.
+    // Before Postgres 15, every role has the right to create tables in the schema `public`.
     await client.query('create role guest login; revoke create on schema public from public')
     for (const encoding of ['LATIN1', 'SQL_ASCII']) {
       await client.query(
@@ -119,7 +119,7 @@ describeWithPostgresBinary('a database', () => {
   ]
 
   it.each(cases)(
-    'that is $is makes start and migrate exit with 1 and print the reason and advice, but no password',
+    'that is $is makes start and migrate exit with 1, and print the reason and advice but no password',
     async ({ user, at, reason, advice }) => {
       writeConfiguration(cwd, { postgres: `postgres://${user}:s3cret@${at()}` })
       const place = at().replace(/\?.*/, '')

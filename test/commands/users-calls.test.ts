@@ -50,7 +50,7 @@ describe('peage users', () => {
   describe('with a migrated data folder', () => {
     beforeAll(async () => expect(await peage(cwd, ['migrate'])).toMatchObject({ exit: 0 }))
 
-    it('stores changes in the folder, where the next command finds them', async () => {
+    it('stores changes, which the next command finds', async () => {
       const create = ['users', 'create', 'stays@example.com', '--password-stdin', '--json']
       const created = json(await peage(cwd, create, password))
       expect(json(await peage(cwd, ['users', 'list', '--json']))).toEqual({ users: [created] })
@@ -60,7 +60,7 @@ describe('peage users', () => {
       expect(await peage(cwd, ['keys', 'list'])).toEqual({ exit: 0, stdout: 'no keys\n', stderr: '' })
     })
 
-    it('list exits with 0 if its reader closes the pipe, and with 1 after another write error', async () => {
+    it('list exits with 0 if the reader of its output closes the pipe, and with 1 after another write error', async () => {
       for (const [code, expected] of [
         ['EPIPE', 0],
         ['ENOSPC', 1],

@@ -1,4 +1,4 @@
-// Runs suites of `peage users` on the database, and through the admin listener of a running gateway.
+// Runs test suites of `peage users` directly on a database, and through the admin listener of a running gateway.
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -20,7 +20,7 @@ export interface Gateway {
   backing: Storage
 }
 
-/** Starts a gateway in this process, which locks the folder. So every command finds the folder locked. */
+/** Starts a gateway in this process. The gateway locks the data folder, so commands cannot open it. */
 export async function startOn(cwd: string, admin: string): Promise<Gateway> {
   const file = writeConfiguration(cwd, {
     name: 'running.yaml',
@@ -42,7 +42,7 @@ export async function startOn(cwd: string, admin: string): Promise<Gateway> {
   return { server, backing: backing as unknown as Storage }
 }
 
-/** A place where commands find the folder locked and call the running gateway. */
+/** Returns a place in which commands call a running gateway, because the gateway has locked the data folder. */
 export function gatewayPlace(): Place & { readonly cwd: string; gateway(): Gateway } {
   const cwd = folder()
   let gateway: Gateway
@@ -63,11 +63,11 @@ export function gatewayPlace(): Place & { readonly cwd: string; gateway(): Gatew
 }
 
 interface Door extends Place {
-  /** Creates a user with the password `password` and a number of sessions. */
+  /** Creates a user with the password `password` and the given number of sessions. */
   newUser(more?: { sessions?: number }): Promise<{ id: number; email: string }>
 }
 
-/** Runs one suite on the database and through a gateway. */
+/** Runs one suite several times: directly on each kind of database, and through a gateway. */
 export function describeOverDoors(title: string, suite: (door: Door) => void): void {
   describeOverPlaces(title, place => suite(doorOf(place)))
   describe(`${title} (through a running gateway)`, () => suite(doorOf(gatewayPlace())))
@@ -75,7 +75,7 @@ export function describeOverDoors(title: string, suite: (door: Door) => void): v
 
 export const password = 'un mot de passe'
 export const passwords = createPasswords({ concurrency: 1, queue: 0, wait: 0 })
-/** Hashed once, because hashing is slow. */
+/** All users share this hash, because hashing is slow. */
 const passwordHash = await passwords.hash(password)
 
 function doorOf(place: Place): Door {

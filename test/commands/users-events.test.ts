@@ -26,7 +26,7 @@ describeWithServices('peage users', () => {
     expect([words, exit, stderr]).toEqual([words, 0, ''])
   }
 
-  it('stores the events and mails of changes in order, but not with a configuration without events', async () => {
+  it('stores the events and mails of changes in order, but no events if the configuration has none', async () => {
     const email = 'ada@example.com'
     await users(['create', email, '--password-stdin'], 'un mot de passe')
     await users(['set-plan', email, 'pro'])
@@ -54,7 +54,7 @@ describeWithServices('peage users', () => {
         { type: 'user.deleted', data },
       ])
       expect(rows.map(({ due_at }) => due_at !== null)).toEqual([true, ...Array(5).fill(false)])
-      // The user is deleted, and the mail about the deletion is still pending.
+      // The mails are still pending, although their user is deleted.
       const mails = await database.query('select kind, address, status from mails order by id')
       expect(mails).toEqual([
         { kind: 'password_changed', address: email, status: 'pending' },

@@ -1,4 +1,4 @@
-// Tests the listener and token that `peage users` uses while a gateway has the embedded database, and its errors.
+// Tests which listener and token `peage users` uses while a gateway has locked the embedded database, and its errors.
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -117,7 +117,7 @@ describe('peage users on the folder of a running gateway', () => {
       )
     })
 
-    it('connects to the IPv6 loopback address if the file listens on [::]', async () => {
+    it('connects to the IPv6 loopback address if admin.listen is [::]', async () => {
       expect(await said(`admin: { listen: '[::]:1', token: ${token} }`)).toMatch(
         /^The gateway does not respond at http:\/\/\[::1\]:1 \(/,
       )
@@ -132,9 +132,9 @@ describe('peage users on the folder of a running gateway', () => {
 
     it.each([
       ['a page', 200, 'hello'],
-      ['JSON of another kind', 200, '{"hello":"world"}'],
+      ['JSON that the admin API does not send', 200, '{"hello":"world"}'],
       ['an error', 404, '{"error":"not found"}'],
-    ])('reports that another server listens there if the response is %s', async (_what, status, body) => {
+    ])('reports that another program listens at the address if the response is %s', async (_what, status, body) => {
       other = createServer((_request, response) => response.writeHead(status).end(body))
       const address = await listen(other)
       expect(await said(`admin: { listen: '${new URL(address).host}', token: ${token} }`)).toBe(

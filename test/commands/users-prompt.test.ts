@@ -1,4 +1,4 @@
-// Tests the prompts of `peage users` on a terminal: passwords twice without echo, and confirmation of a deletion.
+// Tests the prompts of `peage users` on a terminal: for a password, twice and without echo, and before a deletion.
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -7,7 +7,7 @@ import { createUserStore } from '../../src/users/user-store.ts'
 import type { Printed } from './peage.ts'
 import { eitherPlace } from './users-setup.ts'
 
-/** Creates the input of a terminal, and records the changes of raw mode. */
+/** Creates a standard input that behaves like a terminal, and records the changes of its raw mode. */
 function terminal() {
   const modes: boolean[] = []
   const stdin = Object.assign(new PassThrough(), {
@@ -18,7 +18,7 @@ function terminal() {
 }
 
 interface Asked extends Printed {
-  /** The changes of raw mode, in order. Raw mode has no echo. */
+  /** The changes of raw mode, in order. In raw mode, the terminal does not show what is typed. */
   modes: boolean[]
 }
 
@@ -26,7 +26,7 @@ describe('peage users on a terminal', () => {
   const { users, inside } = eitherPlace()
   const ada = 'ada@example.com'
 
-  /** Types each text after its question was printed. One text may answer several questions. */
+  /** Runs a command and types each text when its question is printed. One text may contain several answers. */
   async function ask(words: string[], answers: [question: string, typed: string][]): Promise<Asked> {
     const { stdin, modes } = terminal()
     const left = [...answers]
@@ -110,7 +110,7 @@ describe('peage users on a terminal', () => {
       exit: 1,
       stdout: '',
       stderr: `${question}error: nothing was deleted\n`,
-      // The terminal echoes this answer itself.
+      // Raw mode is not used for this answer, so the terminal shows it.
       modes: [],
     })
     expect(await users(['show', ada])).toMatchObject({ exit: 0 })

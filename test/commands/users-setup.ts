@@ -1,4 +1,4 @@
-// Runs `peage users` and `peage keys` on real files, with the embedded database and with Postgres.
+// Runs `peage users` and `peage keys` with real files, on the embedded database and on Postgres.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -33,8 +33,8 @@ export function folder(): string {
 }
 
 /**
- * Returns an `openFolder` that gives commands one database, which stays open for the whole suite. Opening a real data
- * folder takes half a second of CPU each time, so only a few tests do it, for example users-calls.test.ts.
+ * Returns an `openFolder` that always returns the same database, which stays open for the whole suite. To open a real
+ * data folder takes half a second of CPU, so only a few tests open one, for example users-calls.test.ts.
  */
 export function lentFolder(cwd: string): NonNullable<Io['openFolder']> {
   let database: EmbeddedDatabase
@@ -49,7 +49,7 @@ export function lentFolder(cwd: string): NonNullable<Io['openFolder']> {
 const oneRoute = `upstreams: { a: { targets: ["http://127.0.0.1:9000"] } }
 routes: [{ name: one, path: /one, upstream: a, free_daily: true }]`
 
-/** @param postgres empty for the embedded database in `data/`; @param routing used only by `peage explain` */
+/** @param postgres an address, or empty for the embedded database @param routing upstreams and routes, which only `peage explain` uses */
 export function writeConfiguration(
   cwd: string,
   { name = 'gateway.yaml', postgres = '', admin = '', routing = oneRoute } = {},
@@ -67,18 +67,18 @@ export interface Place {
   ): Promise<Printed>
   /** Runs any command in the folder of the configuration. */
   run(words: readonly string[]): Promise<Printed>
-  /** The operator in the audit log. */
+  /** The operator that the audit log shows for the commands. */
   operator: string
-  /** Gives `work` the database while no command has it open, or the database of the gateway. */
+  /** Calls `work` with the database of the gateway or, without a gateway, with a database that no command has open. */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 
-/** Runs one suite on a migrated database of each set-up. */
+/** Runs one suite on the embedded database and on Postgres, both migrated. */
 export function describeOverPlaces(title: string, suite: (place: Place) => void): void {
   describeOverSetups(title, setup => suite(setup === services ? postgresPlace() : embeddedPlace()))
 }
 
-/** Returns one of the places, for tests that need only one. */
+/** Returns a place with Postgres if Postgres is available, otherwise with the embedded database. */
 export function eitherPlace(): Place {
   return areServicesThere() ? postgresPlace() : embeddedPlace()
 }

@@ -41,7 +41,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     ])
   })
 
-  it('list prints the users of all pages in the order of their ids, and filters by plan and email', async () => {
+  it('list prints all pages of users in the order of their ids, and filters by plan and email', async () => {
     await inside(database =>
       database.query(
         `insert into users (email, password_hash, plan)
@@ -122,7 +122,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect((await users(['export', '9007199254740991'])).exit).toBe(1)
   })
 
-  it('explain --user uses the plan, the uses of today, the verification and the status of the user', async () => {
+  it('explain --user uses the plan, the daily usage, the email verification and the status of the user', async () => {
     const { id } = await newUser()
     const explain = async (who = String(id)) =>
       (await run(['explain', 'GET', '/one', '--user', who])).stdout.replace(/retry-after: \d+/, '')
@@ -146,7 +146,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     )
   })
 
-  it('explain --user fails if the user does not exist, and refuses other options about the caller', async () => {
+  it('explain --user fails if the user does not exist, and cannot be combined with other options about the caller', async () => {
     expect(await run(['explain', 'GET', '/one', '--user', '9007199254740991'])).toEqual({
       exit: 1,
       stdout: '',
@@ -168,7 +168,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     const email = 'eve@example.com\u202e\u200b\u3164\u115f\u{e0041}'
     const refused = await users(['create', email, '--password-stdin'], password)
     expect([refused.exit, refused.stderr]).toEqual([2, expect.stringContaining('invisible character')])
-    // Version 0.1 stored such emails.
+    // Accounts of version 0.1 may have emails with invisible characters.
     await users(['create', 'eve@example.com', '--password-stdin'], password)
     await inside(database =>
       database.query('update users set email = $2 where email = $1', ['eve@example.com', email]),
@@ -183,7 +183,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect(json(await users(['show', String(id), '--json'])).email).toBe(email)
   })
 
-  it('the audit log has each change and export of a user with its operator, without email and password', async () => {
+  it('the audit log contains each change and export of a user and its operator, but no email or password', async () => {
     const { id } = json(
       await users(['create', 'audited@example.com', '--password-stdin', '--json'], password),
     )

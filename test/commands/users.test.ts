@@ -7,7 +7,7 @@ import { describeOverDoors, password, passwords } from './users-doors.ts'
 
 const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
-/** Whether the password matches the stored hash of the user. */
+/** Returns whether the password matches the stored hash of the user. */
 async function opens(database: Database, email: string, password: string): Promise<boolean> {
   const credentials = await createUserStore(database).findPasswordRecord(email)
   return passwords.verify(credentials?.password_hash, password)
@@ -43,7 +43,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(await subscribed()).toEqual([{ plan: 'pro' }])
   })
 
-  it('create refuses an email in use before it checks the password, and prints the user', async () => {
+  it('create refuses an email that is in use, prints its user, and does not check the password', async () => {
     const { id, email } = await newUser()
     expect(await users(['create', email.toUpperCase(), '--password-stdin'], 'x')).toEqual({
       exit: 1,
@@ -113,7 +113,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
       "daily_usage = 3, last_usage_date = '2030-01-02'",
     ],
   ])(
-    'the command %s %j changes only its value, by id and by email, and prints the change',
+    'the command %s %j accepts an id or an email, changes one property of the user, and prints the change',
     async (name, more, said, changed, before) => {
       const { id, email } = await newUser()
       const prepare = () =>
@@ -128,7 +128,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     },
   )
 
-  it('set-password replaces the password, revokes every session, and prints both changes', async () => {
+  it('set-password replaces the password and revokes every session, and prints that it did so', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     const before = json(await users(['sessions', email, '--json']))
     expect(before.sessions).toHaveLength(2)

@@ -1,4 +1,4 @@
-// Tests with a model that shared resources are closed once, and never while a snapshot uses them.
+// Compares the pool with a model: a shared resource is closed once, and never while a snapshot uses it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -10,13 +10,13 @@ import {
 import type { SigningKeys } from '../../src/identity/keys/signing-keys.ts'
 
 const seed = 20_261_122
-/** Two resources of one kind, and one resource of another kind. */
+/** The names of two resources of one kind and one resource of another kind. */
 const names = ['keys a', 'keys b', 'passwords a'] as const
 type Name = (typeof names)[number]
-/** Closes immediately. The others close after `endClosing`. */
+/** The resource that closes immediately. Each other resource has closed when `endClosing` is called. */
 const immediate: Name = 'passwords a'
 
-/** A created resource, with the numbers of its calls. */
+/** A created resource, and how often `quiesce` and `close` were called. */
 interface Part {
   readonly name: Name
   readonly value: unknown
@@ -26,17 +26,17 @@ interface Part {
   endClosing: () => void
 }
 
-/** Behaves like a snapshot: it takes parts, is retired, and releases them after its last request. */
+/** Behaves like a snapshot: takes resources, is retired, and releases its resources after the last request. */
 interface Holder {
   readonly scope: ResourceScope
   readonly parts: Map<Name, Part>
   state: 'active' | 'retired' | 'gone'
-  /** The parts that its release began to close and that are not closed yet. */
+  /** The resources that `release` has to wait for, because they are still closing. */
   readonly waitsFor: Set<Part>
   isReleased: boolean
 }
 
-/** Waits until every promise has settled that can settle without a further step. */
+/** Waits until all promises have settled that do not depend on a later step. */
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
 const newPasswords = () => createPasswords({ concurrency: 1, queue: 0, wait: 0 })
@@ -129,7 +129,7 @@ function stage() {
       else if (chosen === undefined || chosen.state === 'gone') return
       else if (each.do === 'take' && chosen.state === 'active') take(chosen, each.name)
       else if (each.do === 'retire') {
-        // A second call has no effect.
+        // May be called twice. The second call must have no effect.
         chosen.scope.quiesce()
         chosen.state = 'retired'
       } else if (each.do === 'release') release(chosen)

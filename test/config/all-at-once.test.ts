@@ -1,4 +1,4 @@
-// Tests that all errors of a file are reported at once, and that no error hides another.
+// Tests that all problems of a file are reported at once, and that no problem hides another.
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -6,10 +6,10 @@ import { stringify } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
 import { first, second } from '../support/certificates.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: what is broken below has no type
+// biome-ignore lint/suspicious/noExplicitAny: the mistakes write values of wrong types
 type Written = any
 
-/** A configuration without errors. */
+/** Returns a configuration without problems. */
 function validConfig(): Written {
   return {
     server: {
@@ -58,7 +58,7 @@ const files: Record<string, string> = {
   text: 'no key',
 }
 
-/** The place of each mistake, and a function that makes the value there invalid. */
+/** The key of each mistake, and a function that writes an invalid value to this key. */
 const mistakes: [at: string, spoil: (config: Written) => void][] = [
   ['server.listen', c => (c.server.listen = 'x')],
   ['server.lisen', c => (c.server.lisen = 'x')],
@@ -136,17 +136,17 @@ function spoiled(...which: readonly number[]): string[] {
 
 const alone = mistakes.map((_, index) => spoiled(index))
 
-describe('a file', () => {
+describe('a configuration file', () => {
   it('without mistakes has no problem', () => expect(linesOf(validConfig())).toEqual([]))
 
   it.each(mistakes.map(([at], index) => [at, index] as const))(
-    'with a mistake at %s has only this problem (%i)',
+    'with only a mistake at %s has only one problem (%i)',
     (at, index) => {
       expect(alone[index]).toEqual([expect.stringContaining(`${at}  `)])
     },
   )
 
-  it('with a mistake at every place has all problems, and none hides another', () => {
+  it('with a mistake at every key has the problems of all mistakes', () => {
     const places = [...new Set(mistakes.map(([at]) => at))]
     for (const variant of [0, 1, 2]) {
       const which = places.map(place => {
@@ -157,7 +157,7 @@ describe('a file', () => {
     }
   })
 
-  it('with any few mistakes has exactly their problems', () => {
+  it('with 2 to 6 random mistakes has exactly the problems of these mistakes', () => {
     const selector = (index: number) => mistakes[index]?.[0]
     const few = fc.uniqueArray(fc.nat(mistakes.length - 1), { selector, minLength: 2, maxLength: 6 })
     fc.assert(

@@ -1,4 +1,4 @@
-// Tests what a running gateway reads from a changed configuration file.
+// Tests how a running gateway reloads a changed configuration file.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -15,7 +15,7 @@ it.each([
   ['auto', 1, '', 1],
   [1, 4, 'concurrency: 1', 1],
 ])(
-  'the hashing default depends on the running workers (%s), not on the saved number (%s): { %s } gives %i',
+  'with %s running workers, a reload of a file with workers: %s and hashing: { %s } sets hashing.concurrency to %i',
   async (before, after, hashing, hashes) => {
     const save = (workers: number | string, written: string) =>
       writeFileSync(
@@ -27,7 +27,7 @@ auth: { hashing: { ${written} } }
       )
     const source = { file: 'gateway.yaml', folder, env: {}, cores: 4 }
     const file = createConfigFile(source, {
-      // Loads without a thread, because a thread needs the compiled program.
+      // Loads the file in this process, because the worker thread needs the compiled program.
       loadInWorker: async running => {
         const { read, digest } = loadSource(running)
         return { ...read, digest }
@@ -45,7 +45,7 @@ auth: { hashing: { ${written} } }
   },
 )
 
-it('an old content that is saved again is a change if the content in between could not be read', async () => {
+it('a file that gets its old content back is reported as changed if the content in between could not be read', async () => {
   const save = (text: string) => writeFileSync(join(folder, 'gateway.yaml'), text)
   const unread = { problems: [], digest: undefined }
   const file = createConfigFile(
@@ -64,7 +64,7 @@ it('an old content that is saved again is a change if the content in between cou
   })
   save('server: { }\n')
   await expect.poll(() => changes).toBe(1)
-  // The change is reported only once.
+  // Waits for several polls, which must not report the same change again.
   await new Promise(resolve => setTimeout(resolve, 200))
   expect(changes).toBe(1)
   save('server: {}\n')

@@ -11,7 +11,7 @@ import { emptyFolder } from '../commands/peage.ts'
 const folder = emptyFolder()
 const digest = (text: string) => digestOf([Buffer.from(text)])
 
-// The poll reads the file at each of the first polls, and later only at every fiftieth poll.
+// The first polls after a change always read the file. Later, only every fiftieth poll reads an unchanged file.
 describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls without a change', polls => {
   const path = join(folder, `file-${polls}`)
 
@@ -19,7 +19,7 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls 
     writeFileSync(path, 'one')
     const poll = createDigestPoll(path)
     for (let count = 0; count < polls; count += 1) expect(await poll()).toBe(digest('one'))
-    // The file system's clock has steps. Two versions within one step have the same time.
+    // Timestamps of a file system may be coarse. Without this pause, both versions could have the same timestamp.
     await sleep(30)
     return poll
   }
@@ -49,11 +49,11 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls 
   })
 })
 
-/** A regular file whose reads fail with EIO. */
+/** A regular file that cannot be read: every read fails with EIO. */
 const failingFile = '/proc/self/mem'
 
-describe('a file that the machine cannot read', () => {
-  it('gives a poll nothing to compare, and the next poll finds the content again', async () => {
+describe('a file that cannot be read because of a system error', () => {
+  it('makes the poll return undefined, and the next poll reads the new content', async () => {
     const path = join(folder, 'failing')
     writeFileSync(path, 'one')
     const poll = createDigestPoll(path)
@@ -69,13 +69,13 @@ describe('a file that the machine cannot read', () => {
   it.each([
     ['the configuration', failingFile],
     ['a file that it includes', 'naming.yaml'],
-  ])('makes a reload report the failure if it is %s', (_, file) => {
+  ])('makes a reload report the system error if the file is %s', (_, file) => {
     writeFileSync(join(folder, 'naming.yaml'), `admin: { token: '\${file:${failingFile}}' }\n`)
     const { failure } = loadSource({ file, folder, env: {} })
     expect(machineFailure(failure)).toBe('EIO')
   })
 
-  it('is not reported as a failure if it is only missing', () => {
+  it('is different from a missing file, which is not reported as a system error', () => {
     expect(loadSource({ file: 'missing.yaml', folder, env: {} }).failure).toBeUndefined()
   })
 })

@@ -1,4 +1,4 @@
-// Certificates and keys for the configurations in the golden files.
+// The certificate and key files that the configurations in the golden files refer to.
 import { generateKeyPairSync } from 'node:crypto'
 import { first, second } from '../support/certificates.ts'
 

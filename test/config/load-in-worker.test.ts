@@ -1,4 +1,4 @@
-// Tests the result, the limits and the failures of the worker thread that reads the configuration for a reload.
+// Tests the worker thread that reads the configuration for a reload: its result, its time limit and its failures.
 import { execFileSync } from 'node:child_process'
 import { open, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ const routing = `upstreams: { echo: { targets: ['http://127.0.0.1:9'] } }
 routes: [{ path: /a/:id, upstream: echo, name: '\${NAME}' }]
 `
 
-it('the thread returns the same result as a read in this process, without the test cases', async () => {
+it('the thread returns the same result as a read in this process, except the test cases', async () => {
   save(`${routing}tests: [{ request: GET /a/1, expect: { status: 401 } }]\n`)
   const { read, digest } = loadSource(source)
   if ('problems' in read) throw new Error(read.problems.map(({ message }) => message).join())
@@ -44,13 +44,13 @@ it('the thread returns the same result as a read in this process, without the te
   expect(config.routes[0]?.name).toBe('from-the-environment')
 })
 
-it('the thread returns the problems of an invalid file, with its digest', async () => {
+it('the thread returns the problems and the digest of an invalid file', async () => {
   save(routing.replace('upstream: echo', 'upstream: eccho'))
   const { read, digest } = loadSource(source)
   expect(await loadInWorker()(source)).toEqual({ ...structuredClone(read), digest })
 })
 
-it('a configuration that takes longer than the limit is refused, without a digest', async () => {
+it('a configuration that takes longer than the time limit is refused, and its digest is undefined', async () => {
   execFileSync('mkfifo', [join(folder, 'pipe')])
   save(`${routing}auth: { issuer: '\${file:${join(folder, 'pipe')}}' }\n`)
   const read = await loadInWorker(500)(source)
@@ -62,7 +62,7 @@ it('a configuration that takes longer than the limit is refused, without a diges
   })
 })
 
-it('a thread that ends with an error refuses the configuration', async () => {
+it('the configuration is refused if the thread ends with an error', async () => {
   const missing = createLoadInWorker({ program: pathToFileURL(join(folder, 'missing.mjs')) })
   expect(await missing(source)).toMatchObject({
     digest: undefined,
@@ -70,7 +70,7 @@ it('a thread that ends with an error refuses the configuration', async () => {
   })
 })
 
-it('the error of a machine that could not read a file is thrown with its code', async () => {
+it('a system error in the thread is thrown with its code', async () => {
   writeFileSync(
     join(folder, 'no-descriptors.mjs'),
     "throw Object.assign(new Error('too many open files'), { code: 'EMFILE' })",
@@ -79,7 +79,7 @@ it('the error of a machine that could not read a file is thrown with its code', 
   await expect(failing(source)).rejects.toMatchObject({ code: 'EMFILE' })
 })
 
-it('a thread that waits for the system is abandoned after the limit', async () => {
+it('a thread that is blocked in a system call is abandoned after the time limit', async () => {
   const pipe = join(folder, 'no-writer')
   execFileSync('mkfifo', [pipe])
   writeFileSync(
@@ -92,7 +92,7 @@ it('a thread that waits for the system is abandoned after the limit', async () =
       problems: [{ message: 'configuration took longer than 0.5 s to read' }],
     })
   } finally {
-    // A writer unblocks the thread, so that it ends.
+    // A writer of the pipe unblocks the thread, so that the thread ends.
     await new Promise(resolve => open(pipe, 'w', resolve))
   }
 }, 5_000)

@@ -1,4 +1,4 @@
-// Tests that loading any file with any environment returns a configuration, or problems inside the file.
+// Tests that any file with any environment results in a configuration, or in problems with places inside the file.
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -33,7 +33,7 @@ function expectSound(text: string, env: Record<string, string> = {}): void {
   expect(unique.size).toBe(loaded.problems.length)
 }
 
-/** Returns every key in the schema. */
+/** Returns the names of all keys in the schema. */
 function knownKeys(part: unknown): string[] {
   if (typeof part !== 'object' || part === null) return []
   const { properties = {} } = part as { properties?: object }
@@ -72,7 +72,7 @@ describe('loading', () => {
       fc.property(document, value => expectSound(stringify(value))),
       {
         numRuns: runs(500),
-        // Found by longer runs.
+        // Longer runs of this test found these documents.
         examples: [
           [{ upstreams: [null] }],
           [{ upstreams: [{ targets: [[]] }] }],
@@ -83,7 +83,7 @@ describe('loading', () => {
     )
   })
 
-  it('handles the sample with pieces changed or cut, and with lines removed or reordered', () => {
+  it('handles the sample after pieces were replaced or deleted, or lines were deleted or reordered', () => {
     const pieces = [
       ' ',
       '\n',
@@ -131,7 +131,7 @@ describe('the environment', () => {
     fc.string({ unit: 'grapheme' }),
   )
 
-  it('can change only the texts that contain its variables', () => {
+  it('changes only the values that contain its variables', () => {
     const text = sample.replace('  key_secret', '  issuer: x${A}\n  audience: "x${A}"\n  key_secret')
     const reference = configOf(text, { A: 'y' })
     fc.assert(

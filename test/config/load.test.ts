@@ -53,7 +53,7 @@ const DEFAULTS = {
 }
 
 describe('defaults', () => {
-  it('have these values, and admin is off by default', () => {
+  it('have the listed values, and admin is off', () => {
     expect(configOf('routes: []')).toEqual(DEFAULTS)
     expect(configOf('routes: []')).not.toHaveProperty('admin')
   })
@@ -72,14 +72,14 @@ describe('defaults', () => {
     expect(configOf('mail:\n  smtp:\n  from:\nevents:\n  url:\n  secret:\n')).toEqual(DEFAULTS)
   })
 
-  it('do not change if the result of a previous load was changed', () => {
+  it('do not change if a program modifies a loaded configuration', () => {
     const first = configOf('routes: []')
     first.server.trusted_proxies.push('10.0.0.1')
     first.auth.rate_limits.register = null
     expect(configOf('routes: []')).toEqual(DEFAULTS)
   })
 
-  it('apply to admin if the section exists', () => {
+  it('apply to admin if the file contains an empty section admin', () => {
     expect(configOf('admin: {}').admin).toEqual({
       listen: { host: '127.0.0.1', port: 8081 },
       token: '',
@@ -122,7 +122,7 @@ describe('defaults', () => {
   })
 })
 
-it('every value is decoded', () => {
+it('every value is converted to its type and unit', () => {
   const config = configOf(`
 server:
   listen: "[::1]:0"
@@ -204,7 +204,7 @@ routes:
   ])
 })
 
-it.each(['0', '0s', '"0"', '0d'])('%s sets no limit for the age of a connection or a session', none => {
+it.each(['0', '0s', '"0"', '0d'])('the value %s means no limit for the age of a connection or a session', none => {
   const { auth, upstreams } = configOf(
     `auth: { session_max: ${none} }\nupstreams: { a: { targets: ["http://a"], connection_age: ${none} } }`,
   )
@@ -246,7 +246,7 @@ it.each([
   expect(linesOf(text)).toEqual([])
 })
 
-it('check prints at most 100 warnings and the number of others', () => {
+it('check prints at most 100 warnings and the number of further warnings', () => {
   const upstreams = Array.from({ length: 130 }, (_, index) => `  u${index}: { targets: ["http://a"] }`)
   const loaded = load(`upstreams:\n${upstreams.join('\n')}`)
   expect('config' in loaded && warningLinesOf(loaded.warnings)).toHaveLength(101)

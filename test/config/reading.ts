@@ -1,4 +1,4 @@
-// Loads a configuration from text, without a file.
+// Loads a configuration from a text instead of a file.
 
 import { formatDiagnostic, type LocatedDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -28,7 +28,7 @@ function problemsIn(
   return 'problems' in loaded ? loaded.problems : []
 }
 
-/** Returns the problems as `check` prints them, without the file name. */
+/** Returns the problems as `check` prints them, but without the file name. */
 export function linesOf(text: string, env: Env = {}, files: Record<string, string> = {}): string[] {
   return problemsIn(text, env, files).map(problem => formatDiagnostic(problem).replace('gateway.yaml:', ''))
 }

@@ -12,11 +12,11 @@ const sample = committed('gateway.yaml')
 describe('gateway.schema.json', () => {
   const validate = new Ajv2020().compile(jsonSchema())
 
-  it('is what peage schema prints', () => {
+  it('is the same as the output of peage schema', () => {
     expect(committed('gateway.schema.json')).toBe(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
   })
 
-  it('uses only standard keywords, and accepts the sample with its ${…}', () => {
+  it('uses only standard keywords, and accepts variables like ${…}', () => {
     expect(validate(parse(sample))).toBe(true)
     expect(
       validate({
@@ -32,7 +32,7 @@ describe('gateway.schema.json', () => {
     expect(validate(parse(text))).toBe(true)
   })
 
-  it('accepts each key without a value that check accepts', () => {
+  it('accepts an empty value for each key that may be empty', () => {
     expect(
       validate({
         storage: { postgres: null, redis: null },
@@ -52,7 +52,7 @@ describe('gateway.schema.json', () => {
     { routes: [{ path: '/x' }] },
   ])('refuses %j', document => expect(validate(document)).toBe(false))
 
-  it('has the default of each optional key with a fixed default', () => {
+  it('contains a default for each optional key whose default is fixed', () => {
     const defaults: Record<string, unknown> = {}
     const look = (part: unknown): void => {
       if (typeof part !== 'object' || part === null) return
@@ -73,7 +73,7 @@ describe('gateway.schema.json', () => {
     expect(targets).toEqual([{ url: 'http://a', weight: 100 }])
   })
 
-  it('explains every key', () => {
+  it('has a description for every key', () => {
     const silent: string[] = []
     const look = (part: unknown, path: string): void => {
       if (typeof part !== 'object' || part === null) return
@@ -91,7 +91,7 @@ describe('gateway.schema.json', () => {
   })
 })
 
-describe('the sample', () => {
+describe('the sample gateway.yaml', () => {
   it('is valid without environment variables, and uses the embedded database and one upstream', () => {
     const config = configOf(sample)
     expect(config.server.listen).toEqual({ host: '0.0.0.0', port: 8080 })

@@ -1,4 +1,4 @@
-// Tests the values that result from each section of a valid file.
+// Tests which values a valid file results in, section by section.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const route = (keys: string) =>
     .routes[0]
 
 describe('upstreams', () => {
-  it('an upstream has its targets, its health check and its circuit breaker', () => {
+  it('an upstream has targets, a health check and a circuit breaker, with defaults', () => {
     expect(
       upstream(
         'targets: ["http://a", "http://b:81"], health: { path: "/health?deep=1" }, retries: 0, circuit_breaker: {}',
@@ -34,7 +34,7 @@ describe('upstreams', () => {
     })
   })
 
-  it('an upstream has weights, DNS lookups, a connection age and a split', () => {
+  it('an upstream has weights, DNS lookups, a connection age and split_by', () => {
     expect(
       upstream(
         'targets: [{ url: "http://a", weight: 0 }, { url: "HTTP://B/" }], resolve: { every: 1s, family: 6 }, connection_age: 0, split_by: user',
@@ -81,11 +81,11 @@ routes: [{ path: /x, upstream: a, headers: { request: { set: { x-key: "\${KEY}" 
     ['100/1m', { limit: 100, windowMs: 60_000 }],
     ['0', null],
     ['"0"', null],
-  ])('a route has the rate limit %s', (text, limit) =>
+  ])('the rate limit %s of a route is parsed as %j', (text, limit) =>
     expect(route(`rate_limit: ${text}`)?.rate_limit).toEqual(limit),
   )
 
-  it('CORS has a default for each key except origins', () => {
+  it('cors has a default for each key except origins', () => {
     expect(configOf('server: { cors: { origins: ["https://a"], credentials: true } }').server.cors).toEqual({
       origins: ['https://a'],
       credentials: true,
@@ -113,7 +113,7 @@ describe('server.workers', () => {
     ['auto', 4, 1],
     ['1024', 1_024, 1],
   ])(
-    'workers: %s starts %i processes on four cores, and each process computes %i hashes at once',
+    'workers: %s means %i processes on four cores, and at most %i simultaneous hashes in each process',
     (workers, count, hashes) => {
       expect(config(workers).server.workers).toBe(count)
       expect(config(workers).auth.hashing.concurrency).toBe(hashes)
@@ -121,7 +121,7 @@ describe('server.workers', () => {
   )
 })
 
-it('each token of an operator has a name, and the name "token" is free if admin.token is empty', () => {
+it('each admin token has a name, and admin.tokens may use the name "token" if admin.token is empty', () => {
   const [one, other] = ['a-token-of-the-first-operator', 'a-token-of-the-other-operator']
   expect(
     configOf(`admin: { token: ${one}, tokens: { billing: ${other}, off: '', also-off: '' } }`).admin,
@@ -173,11 +173,11 @@ describe('events', () => {
   })
 
   it.each(['http://10.0.0.7', 'HTTP://billing:8080/a?b=c', 'https://[::1]/', 'http://localhost/x'])(
-    'events may go to a private network, unencrypted, with any port, path and query: %s',
+    'the url of events may be on a private network, unencrypted, with any port, path and query: %s',
     url => expect(events(url)?.url).toBe(url),
   )
 
-  it.each([24, 32, 64])('events may have a secret of %i bytes', bytes =>
+  it.each([24, 32, 64])('the secret of events may have %i bytes', bytes =>
     expect(events('https://a', of(bytes))?.secret).toBe(of(bytes)),
   )
 })
@@ -239,7 +239,7 @@ describe('mail', () => {
     ['', 'mail.b.fr'],
     ['product: ""', 'mail.b.fr'],
     ['product: " Chez nous "', 'Chez nous'],
-  ])('the product is the host of the sender if it is not set: { %s }', (keys, product) =>
+  ])('the product in { %s } is %j, by default the host of the sender', (keys, product) =>
     expect(mail(keys)?.product).toBe(product),
   )
 

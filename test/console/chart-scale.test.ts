@@ -1,4 +1,4 @@
-// Tests the axis of a chart, and the values that are drawn as points because no line connects them.
+// Tests the labels on the axis of a chart, and which values are drawn as points because they have no neighbor.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { axisOf, pointsAlone } from '../../console/parts/chart-scale.ts'
@@ -13,7 +13,7 @@ it.each([
   expect(axisOf(high)).toEqual(labels)
 })
 
-it('the axis covers the highest value, and the same axis results from its end', () => {
+it('the axis includes the highest value, and stays the same if the highest value is the last label', () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1e12, noNaN: true }), high => {
       const labels = axisOf(high)

@@ -46,15 +46,15 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await upstream?.close()
   })
 
-  /** The errors and warnings in the pages of a test. */
+  /** The errors and warnings that the browser reports in the pages of a test. */
   const complaints: string[][] = []
   afterEach(async () => {
-    // Open pages refresh their data every few seconds, which slows down the tests that follow.
+    // Closes all pages. Open pages refresh their data every few seconds, and would slow down later tests.
     await Promise.all(browser.contexts().map(context => context.close()))
     expect(complaints.splice(0).flat()).toEqual([])
   })
 
-  /** @param statuses the error statuses that the test expects */
+  /** @param statuses the error status codes of responses that the test expects */
   async function openConsole(options: BrowserContextOptions = {}, statuses: number[] = []): Promise<Page> {
     const opened = await openPage(browser, options, statuses)
     complaints.push(opened.complaints)
@@ -74,7 +74,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     return page
   }
 
-  /** Opens the page with this id after `#`. Resolves when its data is shown. */
+  /** Opens the page whose address has this id after `#`. Resolves when the page shows its data. */
   async function open(page: Page, id: string): Promise<void> {
     await page.goto(`${gateway.admin}/console#${id}`)
     await page.locator(`nav a[aria-current=page][href="#${id.split('/')[0]}"]`).waitFor()
@@ -82,7 +82,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
   }
 
-  /** Confirms a dialog. Its button has the name of the action. */
+  /** Confirms a dialog with the button that has the name of the action. */
   async function confirm(page: Page, action: string): Promise<void> {
     await page.locator('dialog').getByRole('button', { name: action, exact: true }).click()
   }
@@ -108,7 +108,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ['en', 1280, 'light'],
     ['fr', 360, 'dark'],
   ] as const)(
-    'is accessible in %s, %i px wide and %s, and each element with focus is visible and outlined',
+    'is accessible in %s, %i px wide, in the color scheme %s, and the focused element is visible and outlined',
     async (locale, width, colorScheme) => {
       await newUserWithAll()
       const page = await signIn(undefined, { locale, colorScheme, viewport: { width, height: 900 } })
@@ -133,7 +133,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ['en', 360, 'dark'],
     ['fr', 1280, 'light'],
   ] as const)(
-    'can be used with only the keyboard, from sign-in to sign-out, in %s, %i px wide and %s',
+    'can be used with only the keyboard in %s, %i px wide, in the color scheme %s',
     async (locale, width, colorScheme) => {
       const user = await newUserWithAll()
       const page = await openConsole({ locale, colorScheme, viewport: { width, height: 900 } })
@@ -188,7 +188,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
         { plan: 'premium' },
       ])
       expect(await hasFocus(page, changePlan)).toBe(true)
-      // An action whose button disappears together with the session that it ended.
+      // Ends a session. The button of the action disappears together with the session.
       await press('.sessions button', 'Enter')
       await press('dialog button[type=submit]', 'Enter')
       await page.locator('.sessions li').nth(1).waitFor({ state: 'detached' })
@@ -213,7 +213,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('shows in two clicks why a user is refused, with the uses of today, the sessions and the key', async () => {
+  it('shows after two clicks why a user is refused, and the daily usage, sessions and API key of the user', async () => {
     const user = await newUser(gateway, 'free')
     await giveKey(gateway, user, 'peage_key_of_two_clicks')
     await gateway.sql(
@@ -279,7 +279,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ['reader', 'readers-012345678901', all, ['Explain'], [], []],
     ['billing', 'billing-01234567890123', ['users'], ['Change plan'], [], []],
   ] as const)(
-    'shows the role %s only pages and buttons that it may use',
+    'shows the role %s only the pages and buttons that the role may use',
     async (_, end, seen, ofUser, ofUsers, ofDelivery) => {
       const user = await newUserWithAll()
       const page = await signIn(`a-token-for-${end}`)
@@ -291,7 +291,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
         await page.locator('nav a').evaluateAll(links => links.map(link => link.getAttribute('href'))),
       ).toEqual(seen.map(id => `#${id}`))
       for (const id of seen) await open(page, id)
-      // The address of a page that the role may not see leads to a page that it may see.
+      // If the role may not see the page at an address, the console shows another page.
       if (seen.length === 1) {
         await page.goto(`${gateway.admin}/console#configuration`)
         await page.locator('nav a[aria-current=page][href="#users"]').waitFor()
@@ -315,7 +315,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       }
       await open(page, `users/${user.id}`)
       expect(await buttons()).toEqual(ofUser)
-      // A new password ends the sessions, so the actions on sessions come first.
+      // The actions on sessions are tested first, because a new password ends all sessions.
       const inTurn = [
         ...ofUser.filter(name => ofAccess.includes(name)),
         ...ofUser.filter(name => !ofAccess.includes(name)),
@@ -357,7 +357,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       expect(paint).toBeLessThanOrEqual(shown)
       return shown
     }
-    // Other work of the machine may delay some of the three loads.
+    // The fastest of three loads counts, because other programs may slow down the machine.
     const times = [await shownAfter(), await shownAfter(), await shownAfter()]
     expect(Math.min(...times)).toBeLessThan(1_000)
   })
@@ -381,7 +381,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await page.context().cookies()).toEqual([])
   })
 
-  it('stays open with an error if the sign-out fails, and a successful sign-out also ends other tabs', async () => {
+  it('stays signed in and shows an error if the sign-out fails, and signs out all tabs if it succeeds', async () => {
     const page = await signIn()
     const other = await page.context().newPage()
     await other.goto(`${gateway.admin}/console#users`)
@@ -396,11 +396,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await other.getByRole('heading', { name: 'Sign in' }).waitFor({ timeout: 5_000 })
     expect(await other.locator('main.sign-in').count()).toBe(1)
-    // The failed sign-out caused an expected complaint.
+    // The browser reported the failed sign-out, as expected.
     complaints.length = 0
   })
 
-  it('shows that the database is not available if the sign-in fails for this reason', async () => {
+  it('shows that the database is not available if a sign-in fails because of the database', async () => {
     const page = await openConsole({}, [503])
     await gateway.sql('alter table admin_audit rename to admin_audit_away')
     try {
@@ -454,7 +454,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       'Un autre utilisateur a cette adresse e-mail.',
       'Le mot de passe est trop court : au moins 8 caractères.',
     ],
-  ])('explains an error in the language of the console: %s', async (locale, action, taken, short) => {
+  ])('shows errors in the language of the console: %s', async (locale, action, taken, short) => {
     const user = await newUser(gateway, 'free')
     const page = await signIn(gateway.adminToken, { locale }, [400, 409])
     await open(page, 'users')
@@ -468,7 +468,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await dialog.getByRole('alert').getByText(`${short} (400 password_too_short)`).waitFor()
   })
 
-  it('shows on the overview the warnings of /readyz, and the units and the time zone of the charts', async () => {
+  it('shows the warnings of /readyz and the units and time zone of the charts on the overview', async () => {
     const page = await signIn(undefined, { timezoneId: 'Europe/Paris' })
     await open(page, 'overview')
     const ready = (await (await fetch(`${gateway.admin}/readyz`)).json()) as { warnings: string[] }
@@ -492,7 +492,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await open(page, 'routes')
       await open(page, 'overview')
       await page.unroute('**/admin/v1/overview')
-      // Counts the pixels in the color of the first line, after the frame that draws the data.
+      // Waits until the data is drawn, and then counts the pixels that have the color of the first line.
       return page.evaluate<number>(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
         const canvas = document.querySelector('figure canvas')
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
@@ -506,7 +506,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await drawn(null)).toBe(0)
   })
 
-  it('shows that a page does not exist, but only for unknown addresses', async () => {
+  it('shows that a page does not exist if the address is unknown, and only then', async () => {
     const page = await signIn()
     for (const id of ['nowhere', 'overview/1', 'users/x', 'users/1/2', '/']) {
       await page.goto(`${gateway.admin}/console#${id}`)
@@ -546,7 +546,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await count()).toEqual([])
   })
 
-  it('shows in the audit the operator, channel and user of a change, with the old and new values', async () => {
+  it('shows the operator, channel, user, old values and new values of a change in the audit log', async () => {
     const user = await newUser(gateway, 'free')
     await patch(user.id, { plan: 'pro', is_active: 0, email_verified: true })
     await patch(user.id, { plan: 'premium', email: `new${user.email}` }, { 'x-peage-channel': 'cli' })
@@ -603,7 +603,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   })
 
   it.each(['en', 'fr'])(
-    'fits the width of the window, with a low header on a phone and badges of one line: %s',
+    'fits the width of the window, has a low header on a phone, and does not break badges: %s',
     async locale => {
       await newUserWithAll()
       await gateway.reload()
@@ -628,7 +628,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('shows an empty value of the configuration as not set', async () => {
+  it('shows "not set" for an empty value of the configuration', async () => {
     const page = await signIn()
     await page.route('**/admin/v1/configuration', async route => {
       const json = (await (await route.fetch()).json()) as { values: { path: string; value: unknown }[] }

@@ -1,4 +1,4 @@
-// Tests how the `User-Agent` of a login is turned into the device of a session.
+// Tests which browser and system the console derives from the `User-Agent` of a login.
 import { expect, it } from 'vitest'
 import { deviceOf } from '../../console/api/device.ts'
 
@@ -37,12 +37,12 @@ it.each([
   ['curl/8.5.0', 'curl', undefined],
   ['My Courses App/2.1 (Android 14)', 'My Courses App', 'Android'],
   ['node', 'node', undefined],
-])('the User-Agent %s has the browser %s and the system %s', (userAgent, browser, system) => {
+])('from the User-Agent %s, the console derives the browser %s and the system %s', (userAgent, browser, system) => {
   expect(deviceOf(userAgent)).toEqual({ browser, system })
 })
 
 it.each([null, '', '   ', 'Mozilla/5.0', '(unknown)', '<img src=x>'])(
-  'the User-Agent %j has no device',
+  'from the User-Agent %j, the console derives no device',
   userAgent => {
     expect(deviceOf(userAgent)).toBeUndefined()
   },

@@ -1,4 +1,4 @@
-// Tests on both databases which codes are valid, which tries count, and which concurrent use succeeds.
+// Tests on both databases which codes are valid, how tries are counted, and which of several simultaneous uses succeeds.
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
@@ -58,7 +58,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
   const tryCode = () => codes.countTry({ email: user.email }, 'reset', now)
   const spend = (code: AccountCode, at = now) => database.transaction(tx => spendCode(tx, code, at))
 
-  it('belong to a user, an email and a session epoch, and are valid for one purpose until they expire', async () => {
+  it('are valid for one user, email, session epoch and purpose until they expire', async () => {
     const code = await made()
     expect(code).toMatchObject({
       user_id: user.id,
@@ -74,7 +74,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.countTry({ email: user.email }, 'reset', after(30 * minute))).toBeUndefined()
   })
 
-  it('are not created for an unknown, inactive or different user, or for a different session epoch', async () => {
+  it('are not created if the user is unknown, inactive or not the expected user, or if the session epoch differs', async () => {
     expect(await make({ email: 'nobody@example.com' })).toBeUndefined()
     expect(await make({ userId: user.id + 1 })).toBeUndefined()
     expect(await make({ sessionEpoch: 1 })).toBeUndefined()
@@ -83,7 +83,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await make()).toBeUndefined()
   })
 
-  it('replace the previous code of the same purpose, with its counted tries', async () => {
+  it('replace the previous code of the same purpose, and start with no counted tries', async () => {
     const [verify, first] = [await made({ purpose: 'verify' }), await made()]
     for (let i = 0; i < 5; i += 1) await tryCode()
     const second = await made()
@@ -121,7 +121,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toBeUndefined()
   })
 
-  it('for an email change become invalid after a request for a taken email, and other codes stay valid', async () => {
+  it('for an email change become invalid when a taken email is requested, and other codes stay valid', async () => {
     const taken = `taken.${user.email}`
     await createUserStore(database).create(taken, 'no hash')
     const [change, verify] = [
@@ -142,7 +142,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toMatchObject({ id: user.id })
   })
 
-  it('allow at most five wrong tries, even if right tries are not counted', async () => {
+  it('allow at most five wrong tries, even after tries that were right and do not count', async () => {
     const code = await made()
     await codes.uncountTry(code.id)
     await tryCode()
@@ -151,7 +151,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(tried.filter(one => one !== undefined)).toHaveLength(5)
   })
 
-  it('can be redeemed by exactly one of 60 simultaneous uses, which receives the user', async () => {
+  it('can be redeemed by exactly one of 60 simultaneous uses, and this use returns the user', async () => {
     const code = await made()
     const spent = await Promise.all(Array.from({ length: 60 }, () => spend(code)))
     expect(spent.filter(one => one !== undefined)).toMatchObject([{ id: user.id, email: user.email }])
@@ -169,7 +169,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toBeDefined()
   })
 
-  it('cannot be redeemed after the sessions were ended, even by a concurrent transaction', async () => {
+  it('cannot be redeemed after all sessions end, even if both happen at the same time', async () => {
     for (let round = 0; round < 20; round += 1) {
       const code = await made()
       const [spent] = await Promise.all([spend(code), database.transaction(tx => endSessions(tx, user.id))])
@@ -188,10 +188,10 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await database.query("select from account_codes where email like 'dead%'")).toEqual([])
   })
 
-  it('are deleted after they expire, in batches of at most the limit', async () => {
+  it('are deleted after they expire, at most as many at once as the limit', async () => {
     await database.query('delete from account_codes')
     await made()
-    // For a table of one row, the planner may run a subquery for each row. The limit must apply to the whole batch.
+    // The statistics now show one row. Postgres may then run a subquery for each row, but the limit must still apply once.
     await database.query('analyze account_codes')
     await made({ purpose: 'verify' })
     const kept = await made({ purpose: 'email', newEmail: 'next@example.com', ttlMs: 60 * minute })
@@ -201,7 +201,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.findLive(kept.id, now)).toEqual(kept)
   })
 
-  it('are derived from one shared key in the database without key_secret', async () => {
+  it('are derived from a key in the database, which all replicas share, if key_secret is not set', async () => {
     const code = await made()
     const replicas = Array.from({ length: 5 }, () =>
       createCodeDerivation(createCodeKeys(database, undefined)),
@@ -212,7 +212,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await database.query('select from account_code_key')).toHaveLength(1)
   })
 
-  it('are not derived from the key in the database with key_secret, and are not stored', async () => {
+  it('are derived from key_secret instead of the database key if key_secret is set, and are not stored', async () => {
     const code = await made()
     const stored = await createCodeDerivation(createCodeKeys(database, undefined)).codeOf(code)
     const sealer = await createSealer('a secret of sixteen')

@@ -1,4 +1,4 @@
-// Tests on both databases that changes of users, keys and sessions are notified, whichever program makes them.
+// Tests on both databases that changes of users, keys and sessions are reported, even if another program makes them.
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -87,12 +87,12 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       ['no date', 'last_usage_date = null'],
       ['an earlier day', "last_usage_date = date '2096-02-27'"],
       ['more on an earlier day', "daily_usage = 9, last_usage_date = date '2096-02-27'"],
-    ])('reports usage that decreases: %s', async (_, assignments) => {
+    ])('reports that the usage has decreased: %s', async (_, assignments) => {
       await set("daily_usage = 2, last_usage_date = date '2096-02-28'")()
       expect(await heardOf(set(assignments))).toEqual([`user ${id}`])
     })
 
-    it('does not report counted uses, whether first, later or after midnight', async () => {
+    it('does not report uses that are counted, also not the first use of a day', async () => {
       const usage = createUsageStore(database)
       const uses = async () => {
         expect(await usage.count([id, id, id, id], '2096-02-28', 3)).toEqual([
@@ -120,7 +120,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(() => addUser(database))).toEqual([])
     })
 
-    it('reports a deletion, and the keys that are deleted with the user', async () => {
+    it('reports the deletion of the user, and of the API keys that are deleted with the user', async () => {
       await insertKey(`revoked ${id}`.replace(' ', ''), 1)
       await insertKey(`live${id}`)
       const changes = await heardOf(() => database.query('delete from users where id = $1', [id]))
@@ -158,14 +158,14 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       ).toEqual([`key ${hash}`])
     })
 
-    it('reports both keys if one replaces the other', async () => {
+    it('reports both keys if a new key replaces the old key', async () => {
       const store = createApiTokenStore(database, createUserQueue())
       await store.replace(id, `first${id}`, new Date())
       const changes = await heardOf(() => store.replace(id, `second${id}`, new Date()))
       expect(changes.sort()).toEqual([`key first${id}`, `key second${id}`])
     })
 
-    it('reports both hashes if a hash is overwritten, and a key that is moved to another user', async () => {
+    it('reports the old and the new hash if the hash is changed, and a key that gets another user', async () => {
       await insertKey(`old${id}`)
       const changes = await heardOf(onKey(`token_hash = 'new${id}'`, `old${id}`))
       expect(changes.sort()).toEqual([`key new${id}`, `key old${id}`])
@@ -173,7 +173,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(onKey(`user_id = ${other}`, `new${id}`))).toEqual([`key new${id}`])
     })
 
-    it('does not report its use', async () => {
+    it('does not report that the key was used', async () => {
       await insertKey(`used${id}`)
       const store = createApiTokenStore(database, createUserQueue())
       const keyId = (await store.findActive(`used${id}`))?.apiTokenId ?? 0
@@ -194,11 +194,11 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       await store.create(id, 0, token, signIn())
       return { hash: token.tokenHash, sid: token.sessionId, change: `session ${id} ${token.sessionId}` }
     }
-    /** Writes the record as another program may write it. */
+    /** Changes the record directly, as another program may do. */
     const write = (assignments: string, hash: string) => () =>
       database.query(`update refresh_tokens set ${assignments} where token_hash = $1`, [hash])
 
-    it('reports its end once, for each way to end it', async () => {
+    it('reports its end exactly once, whatever ends the session', async () => {
       const [one, two, three, kept] = [await login(), await login(), await login(), await login()]
       expect(await heardOf(() => store.revoke([one.hash]))).toEqual([one.change])
       expect(await heardOf(() => store.revoke([one.hash]))).toEqual([])
@@ -212,7 +212,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(() => store.revokeAll(id))).toEqual([four.change, `user ${id}`])
     })
 
-    it('reports its end with the id that rotations keep, and does not report a rotation', async () => {
+    it('reports its end with the same session id after a rotation, and does not report the rotation', async () => {
       const { hash, sid, change } = await login()
       const successor = { ...storedToken(randomUUID(), new Date(Date.now() + hour)), sessionId: sid }
       const rotating = () => store.rotate({ userId: id, tokenHash: hash }, successor, new Date())
@@ -236,7 +236,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(write('revoked = 0', hash))).toEqual([change])
     })
 
-    it('does not report changes of a record without a session id, as version 0.1 stored it', async () => {
+    it('does not report changes of a record of version 0.1, which has no session id', async () => {
       const { hash } = await login()
       await write('session_id = null, session_created_at = null', hash)()
       const insert =
@@ -248,7 +248,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(write('revoked = 1', other.hash))).toEqual([])
     })
 
-    it('reports an active record that is deleted, but not a record that is pruned', async () => {
+    it('reports the deletion of an active record, but not of an expired or exchanged record', async () => {
       const [live, old, over] = [await login(), await login(), await login()]
       const remove = (hash: string) => () =>
         database.query('delete from refresh_tokens where token_hash = $1', [hash])
@@ -260,7 +260,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     })
   })
 
-  it('reports a signing key that is stored, scheduled or deleted, but not a key that is encrypted', async () => {
+  it('reports that a signing key is stored, scheduled or deleted, but not that it is encrypted', async () => {
     const store = createKeyStore(database)
     const told = ['signing_keys']
     expect(await heardOf(() => store.add('one', '{}'))).toEqual(told)
@@ -273,7 +273,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     expect(await heardOf(() => store.remove('two', signsFrom))).toEqual(told)
   })
 
-  it('has reported a change when catchUp resolves, also for many changes at once', async () => {
+  it('has reported each change when catchUp resolves, also after many simultaneous changes', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => addUser(database)))
     heard.length = 0
     await Promise.all(
@@ -285,7 +285,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     )
   })
 
-  it('is fresh within a second of its start until it is closed, without reporting a state', async () => {
+  it('is fresh from at most a second after its start until it is closed, and reports no state change', async () => {
     const another = startFeed()
     const told = states.length
     expect(another.isFresh()).toBe(false)
@@ -296,7 +296,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     expect(states.slice(told)).toEqual([])
   })
 
-  it('reports a gap if a table is emptied', async () => {
+  it('reports that changes may be missing if a table is emptied', async () => {
     for (const table of ['api_tokens', 'refresh_tokens', 'users cascade', 'signing_keys']) {
       const before = gaps
       expect(await heardOf(() => database.query(`truncate ${table}`))).toEqual([])

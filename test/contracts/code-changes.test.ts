@@ -1,4 +1,4 @@
-// Tests on both databases that a code is redeemed in the same transaction as its change, and when passwords are hashed.
+// Tests on both databases that a code and its change are stored in one transaction, and when passwords are hashed.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAccountCodes } from '../../src/accounts/codes/account-codes.ts'
@@ -35,7 +35,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
   let database: Database
   let changes: CodeRedemptionStore
   let user: { id: number; email: string }
-  /** The recorded changes, committed or not. */
+  /** All changes that were recorded, also in transactions that failed. */
   let recorded: UserChange[]
   let forgotten: number[]
   let failure: Error | undefined
@@ -81,7 +81,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
   const verify = () => database.query('update users set email_verified_at = now() where id = $1', [user.id])
   const types = () => recorded.map(({ type }) => type)
 
-  it('for a reset records the change of the password, and the verification of an unverified email', async () => {
+  it('for a password reset records the new password, and the verification if the email was not verified', async () => {
     const changed = await changes.resetPassword(await make(), 'another hash', new Date())
     expect(await record()).toEqual({
       email: user.email,
@@ -97,7 +97,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect(forgotten).toEqual([user.id])
   })
 
-  it('for a verification records the verification of an unverified email', async () => {
+  it('for an email verification records the verification only if the email was not verified', async () => {
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
     expect(types()).toEqual(['user.email_verified'])
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
@@ -105,7 +105,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect(await record()).toMatchObject({ verified: true, epoch: 0 })
   })
 
-  it('for an email change records the change with the previous email, and no verification', async () => {
+  it('for an email change records only the change, with the previous email', async () => {
     const newEmail = `next.${user.email}`
     await verify()
     const changed = await changes.changeEmail(await make({ purpose: 'email', newEmail }), 'none', new Date())
@@ -113,7 +113,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect(await record()).toMatchObject({ email: newEmail, verified: true, epoch: 1 })
   })
 
-  it('for an email change ends all sessions except the session that confirmed it', async () => {
+  it('for an email change ends all sessions except the session that confirmed the change', async () => {
     const sessions = createSessionStore(database)
     const tokens = [1, 2, 3].map(n => storedToken(`${user.email} ${n}`, new Date(Date.now() + 60_000)))
     for (const token of tokens) await sessions.create(user.id, 0, token, signIn())
@@ -123,7 +123,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect((await sessions.list(user.id, new Date())).map(({ id }) => id)).toEqual([current.sessionId])
   })
 
-  it('for a taken email changes nothing, and the code stays valid', async () => {
+  it('for an email change to a taken email changes nothing, and the code stays valid', async () => {
     const other = await newUser()
     const code = await make({ purpose: 'email', newEmail: other.email })
     expect(await changes.changeEmail(code, 'none', new Date())).toBe('email_taken')
@@ -133,7 +133,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
   })
 
   it.each(['reset', 'verify', 'email'] as const)(
-    'for the purpose %s changes nothing if it fails at the end',
+    'for the purpose %s changes nothing if the last step fails',
     async purpose => {
       failure = new Error('a crash')
       const code = await make({ purpose, ...(purpose === 'email' ? { newEmail: `x.${user.email}` } : {}) })
@@ -211,7 +211,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
       expect(hashed).toHaveLength(1)
     })
 
-    it('that is refused as too common does not affect another simultaneous use of the token', async () => {
+    it('that is too common does not prevent another simultaneous use of the same token', async () => {
       const { token } = await mailed()
       const reset = service()
       const [first, ...others] = await Promise.allSettled([
@@ -224,7 +224,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
       expect(hashed).toEqual(['quite another one'])
     })
 
-    it('that cannot be hashed now uses up neither the code nor the token nor a try', async () => {
+    it('that cannot be hashed leaves the code and the token valid, and counts no try', async () => {
       const { code, token, owner } = await mailed()
       const reset = service()
       isQueueFull = true

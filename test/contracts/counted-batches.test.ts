@@ -1,4 +1,4 @@
-// Tests that uses counted in batches have the same results as uses counted one by one.
+// Tests that uses have the same results whether they are counted in a batch or one by one.
 
 import fc from 'fast-check'
 import { Client } from 'pg'
@@ -14,7 +14,7 @@ import { describeOnBothSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 const TODAY = '2096-02-28'
-/** Returns a function that counts a use. It resolves to the uses of the day, or undefined if the use was refused. */
+/** Returns a function that counts a use. It resolves to the user's uses on this day, or to undefined after a refusal. */
 function counterOf(database: Database, dailyLimit: number, day = TODAY) {
   const clock = { now: () => Date.parse(`${day}T12:00:00Z`) }
   const store = createUsageStore(database)
@@ -61,7 +61,7 @@ describeOnBothSetups('uses counted in a batch', ({ openDatabase: open }) => {
     )
   })
 
-  it('are each counted for their own day, even at midnight', async () => {
+  it('are counted for the day on which each use was made, even if the batch spans midnight', async () => {
     const clock = { time: Date.parse(`${TODAY}T23:59:59.999Z`), now: () => clock.time }
     const store = createUsageStore(database)
     const { use } = createDailyCounter({ store, clock, dailyLimit: 1, onFallback: () => {} })
@@ -89,7 +89,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
     await database.close()
   })
 
-  it('need at most a quarter of the statements with 48 concurrent clients', async () => {
+  it('of 48 concurrent clients need at most one statement for four uses', async () => {
     const query = vi.fn(database.query)
     const use = counterOf({ ...database, query: query as Database['query'] }, 1_000)
     const ids = await Promise.all(Array.from({ length: 24 }, () => addUser(database)))
@@ -102,7 +102,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
       expect(await createUsageStore(database).read(id)).toMatchObject({ daily_usage: 100 })
   })
 
-  it('use a generic plan instead of a new plan for each batch, with many users', async () => {
+  it('use the same query plan for all batches, even if the table has many users', async () => {
     const replica = openPostgres({ url: database.url, maxConnections: 1, onError: () => {} })
     try {
       await database.query(`insert into users (email, password_hash) select 'many' || n || '@example.com', 'x'
@@ -110,7 +110,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
       await database.query('analyze users')
       const store = createUsageStore(replica)
       const ids = [await addUser(database), await addUser(database)] as const
-      // Postgres considers a generic plan from the sixth execution on.
+      // Postgres makes a new plan for each of the first five executions, and may then use a generic plan.
       for (let batch = 0; batch < 20; batch += 1) await store.count(ids, TODAY, 1_000)
       const planned = await replica.query(
         `select custom_plans::int, generic_plans::int from pg_prepared_statements where statement like '%unnest%'`,
@@ -122,7 +122,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
   })
 
   it.each([1, 20])(
-    'are exactly the limit, with distinct numbers, for 10,000 attempts on three replicas (users: %d)',
+    'reach exactly the limit, each with a different count, in 10,000 attempts on three replicas (users: %d)',
     async count => {
       const limit = 50
       const replicas = [1, 2, 3].map(() =>
@@ -148,7 +148,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
     },
   )
 
-  it('are delayed by a locked row only for the user of the row', async () => {
+  it('wait for a locked row only if they are uses of the locked user', async () => {
     const use = counterOf(database, 1)
     const [locked, free] = [await addUser(database), await addUser(database)]
     await other.query('begin')
@@ -164,7 +164,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
     expect(await Promise.all(waiting)).toEqual([1, undefined])
   })
 
-  it('fail together with their batch, and the next batch works', async () => {
+  it('all fail if their batch fails, and uses in the next batch succeed', async () => {
     const use = counterOf(database, 5)
     const [first, second] = [await addUser(database), await addUser(database)]
     await other.query('begin')

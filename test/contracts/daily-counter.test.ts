@@ -1,4 +1,4 @@
-// Tests that the daily counter allows exactly the limit, on both databases, with and without Redis.
+// Tests on both databases, with and without Redis, that the daily counter allows exactly as many uses as the limit.
 
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
@@ -27,7 +27,7 @@ interface World {
   record(userId: number): Promise<UsageRecord | undefined>
 }
 
-/** The fallback reason of a use for which Redis was not queried. */
+/** Matches the reason for a fallback without a query to Redis. */
 const notAsked = expect.objectContaining({ message: expect.stringMatching(/^redis is down/) })
 
 function createWorld(database: Database, keyValue: ScriptRunner | undefined): World {
@@ -51,9 +51,9 @@ function createWorld(database: Database, keyValue: ScriptRunner | undefined): Wo
   }
 }
 
-/** Tests the properties that apply with and without Redis. */
+/** Adds the tests that are the same with and without Redis. */
 function countsRight(world: () => World): void {
-  it('counts the first use of the day, stores it, and refuses the second', async () => {
+  it('with a limit of one, counts and stores the first use of the day, and refuses the second use', async () => {
     const { counter, user, record } = world()
     const id = await user()
     expect(await counter().use(id)).toEqual({ counted: true, used: 1 })
@@ -74,7 +74,7 @@ function countsRight(world: () => World): void {
     expect((await counter().use(id)).counted).toBe(false)
   })
 
-  it('refuses a use and keeps the record if another replica is past midnight', async () => {
+  it('refuses a use and keeps the record if another replica, which is past midnight, has counted a use', async () => {
     const { counter, user, record } = world()
     const tomorrow = { daily_usage: 1, last_usage_date: '2096-02-29' }
     const id = await user(tomorrow)
@@ -94,7 +94,7 @@ function countsRight(world: () => World): void {
     },
   )
 
-  it('counts up to a limit of 3, but not to 4', async () => {
+  it('with a limit of three, counts three uses and refuses further uses', async () => {
     const { counter, user, record } = world()
     const id = await user()
     const uses = []
@@ -116,7 +116,7 @@ function countsRight(world: () => World): void {
     expect(await record(id)).toEqual({ daily_usage: 5, last_usage_date: TODAY })
   })
 
-  it('allows a use again after an administrator reset the usage', async () => {
+  it('allows a use again after an administrator has reset the usage', async () => {
     const { counter, user, database } = world()
     const id = await user()
     await counter().use(id)
@@ -199,14 +199,14 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
 
     countsRight(() => world)
 
-    it('never falls back while Redis is up', async () => {
+    it('never counts without Redis while Redis is up', async () => {
       const id = await world.user()
       await world.counter().use(id)
       await world.counter().use(id)
       expect(world.fallbacks).toEqual([])
     })
 
-    it('runs no conditional update for a user without remaining uses', async () => {
+    it('does not update the record of a user without remaining uses', async () => {
       const id = await world.user()
       await world.counter().use(id)
       const count = vi.fn()
@@ -222,7 +222,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(count).not.toHaveBeenCalled()
     })
 
-    it('shares the read of a record among many simultaneous refusals', async () => {
+    it('reads the record only a few times for many simultaneous refusals', async () => {
       const id = await world.user()
       await world.counter().use(id)
       const query = vi.fn(world.database.query)
@@ -238,7 +238,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(query.mock.calls.length).toBeLessThan(10)
     })
 
-    it('lets its hint in Redis expire a day after the end of the day', async () => {
+    it('sets an expiry for the count in Redis, 24 hours after the end of the day', async () => {
       const id = await world.user()
       await world.counter().use(id)
       expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)
@@ -248,7 +248,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)
     })
 
-    it('refuses a second use after Redis was emptied, and stores the count in Redis again', async () => {
+    it('still refuses a use above the limit after Redis was emptied, and stores the count in Redis again', async () => {
       const id = await world.user()
       await world.counter().use(id)
       await raw.flushall()
@@ -260,7 +260,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await raw.get(keyOf(spent))).toBe('4')
     })
 
-    it('refuses a fourth use of three after Redis was restored from an older copy', async () => {
+    it('with a limit of three, refuses the fourth use after Redis was restored from an older copy', async () => {
       const id = await world.user()
       await world.counter(3).use(id)
       const copy = await raw.dumpBuffer(keyOf(id))
@@ -273,7 +273,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await world.record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
     })
 
-    it('allows a first use if Redis is ahead of the record, and corrects Redis', async () => {
+    it('allows a first use if the count in Redis is higher than in the record, and corrects Redis', async () => {
       const id = await world.user()
       await raw.set(keyOf(id), 99)
       expect(await world.counter(2).use(id)).toEqual({ counted: true, used: 1 })
@@ -282,7 +282,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect((await world.counter(2).use(id)).counted).toBe(false)
     })
 
-    it('allows exactly one of many simultaneous uses if Redis is ahead of the record', async () => {
+    it('allows exactly one of many simultaneous first uses if the count in Redis is higher than in the record', async () => {
       const id = await world.user()
       await raw.set(keyOf(id), 99)
       const replicas = [world.counter(), world.counter()]
@@ -291,7 +291,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await world.record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
     })
 
-    it('decides by the record if the value in Redis is invalid', async () => {
+    it('uses the count of the record if the value in Redis is invalid', async () => {
       const id = await world.user()
       await raw.rpush(keyOf(id), 'not a number')
       expect((await world.counter().use(id)).counted).toBe(true)
@@ -299,7 +299,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(world.fallbacks).toHaveLength(2)
     })
 
-    it('refuses a second use and allows a first use after Redis was killed, and after it is back without data', async () => {
+    it('refuses second uses and allows first uses while Redis is down, and after Redis returns without data', async () => {
       const [spent, fresh, later] = [await world.user(), await world.user(), await world.user()]
       await world.counter().use(spent)
       await server.kill()
@@ -313,7 +313,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect((await world.counter().use(later)).counted).toBe(true)
     })
 
-    it('decides while Redis hangs, and waits for Redis only at the first use', async () => {
+    it('still counts while Redis hangs, and waits for Redis only at the first use', async () => {
       const [spent, fresh] = [await world.user(), await world.user()]
       await world.counter().use(spent)
       server.pause()
@@ -326,10 +326,10 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       server.resume()
       expect(first).toBeLessThan(400)
       expect(fallbacksOfFirst).not.toContainEqual(notAsked)
-      // Redis is known to be down, so it is not queried.
+      // The gateway now considers Redis to be down, so these uses did not query Redis.
       expect(world.fallbacks).toEqual([notAsked, notAsked])
       await vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 10_000)
-      // The resumed server may only now apply the commands that were sent while it was paused.
+      // Redis may apply commands that were sent while it was paused. They must not change the result.
       expect((await world.counter().use(fresh)).counted).toBe(false)
       expect((await world.counter().use(spent)).counted).toBe(false)
     })
@@ -337,7 +337,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
 })
 
 describe('the daily counter while Postgres is down', () => {
-  it('throws at every use, so that no use is allowed', async () => {
+  it('throws an error at every use, and allows none', async () => {
     const away = openPostgres({ url: 'postgres://127.0.0.1:1/none', maxConnections: 1, onError: () => {} })
     const clock = { now: () => NOON }
     const full = { reserve: async () => ['full' as const], set: async () => {} }
@@ -352,7 +352,7 @@ describe('the daily counter while Postgres is down', () => {
 })
 
 describe('the daily counter during a read of the record', () => {
-  it('does not share the read with uses that arrive after a change of the record', async () => {
+  it('starts a new read for uses that arrive after a change of the record', async () => {
     const reads: ((record: UsageRecord) => void)[] = []
     const counter = createDailyCounter({
       store: {

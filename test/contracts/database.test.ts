@@ -56,7 +56,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
   })
 
   describe('a failed statement', () => {
-    it('has the SQLSTATE 23505 if a unique key exists, and another SQLSTATE for other constraints', async () => {
+    it('has the SQLSTATE 23505 if it violates a unique key, and a different SQLSTATE for other constraints', async () => {
       await database.query("insert into things (id, name) values (1, 'one')")
       const error = await failureOf(database.query("insert into things (id, name) values (2, 'one')"))
       expect(error).toBeInstanceOf(StorageError)
@@ -72,7 +72,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       ['42P01', 'select $1::text from nowhere', ['secret-value']],
       ['57014', "do $$ begin raise exception using errcode = '57014'; end $$", []],
     ])(
-      'has an error with the SQLSTATE %s and without any value of the statement',
+      'has an error with the SQLSTATE %s, and the error contains no value of the statement',
       async (code, sql, values) => {
         const error = await failureOf(database.query(sql, values))
         expect(error).toBeInstanceOf(StorageError)
@@ -117,7 +117,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       expect(await database.query('select id from things where id = 40')).toEqual([])
     })
 
-    it('rejects if the work ignored an error of a statement', async () => {
+    it('rejects if a statement failed and the work ignored the error', async () => {
       const work = database.transaction(async tx => {
         await tx.query('insert into things (id) values (50)')
         await tx.query('select * from nowhere').catch(() => {})
@@ -137,7 +137,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       expect(await database.query('select * from late')).toEqual([])
     })
 
-    it('returns its connection if it fails', async () => {
+    it('returns its connection to the pool if it fails', async () => {
       for (let round = 0; round < 25; round += 1) {
         await failureOf(database.transaction(tx => tx.query('select * from nowhere')))
       }
@@ -146,7 +146,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
   })
 
   describe('concurrent calls', () => {
-    it('let a conditional update succeed exactly up to its limit', async () => {
+    it('of a conditional update succeed exactly as often as the condition allows', async () => {
       await database.query('insert into things (id) values (60)')
       const passes = await Promise.all(
         Array.from({ length: 40 }, () =>
@@ -172,7 +172,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
     })
   })
 
-  it('can be closed more than once, and then fails with a StorageError', async () => {
+  it('can be closed more than once, and queries fail with a StorageError afterwards', async () => {
     const other = await open()
     await other.close()
     await other.close()

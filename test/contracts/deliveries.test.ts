@@ -1,4 +1,4 @@
-// Tests the delivery store on both databases: alerts, leases, results, webhooks, secrets and the log.
+// Tests the stores of alerts, deliveries and webhooks on both databases.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -40,7 +40,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   }
 
   describe('an alert', () => {
-    it('to one user creates one delivery, which is due immediately and has the stored body', async () => {
+    it('to one user creates one delivery, which is due immediately', async () => {
       const id = await stored.receiving('https://one.test:8443/hook')
       await stored.receiving('https://other.test/')
       expect(await stored.alert(id, 'done', { a: 'é' })).toBe(1)
@@ -76,10 +76,10 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect((await claim()).map(({ user_id }) => user_id).sort()).toEqual(wanted.sort())
     })
 
-    it.each(['without webhook', 'inactive', 'not pro'])(
+    it.each(['without a webhook', 'inactive', 'not pro'])(
       'to a user who is %s creates no delivery and stores nothing',
       async how => {
-        const id = await (how === 'without webhook' ? stored.user() : stored.receiving('https://a.test/'))
+        const id = await (how === 'without a webhook' ? stored.user() : stored.receiving('https://a.test/'))
         if (how === 'inactive') await createUserStore(database).update(id, { is_active: 0 })
         if (how === 'not pro') await createUserStore(database).update(id, { plan: 'premium' })
         expect(await stored.alert(id)).toBe(0)
@@ -88,13 +88,13 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it('to an unknown user has the outcome user_unknown', async () => {
+    it('to an unknown user is refused with user_unknown', async () => {
       expect(await stored.alert(9007199254740991)).toBe('user_unknown')
       expect(await stored.alert(0)).toBe('user_unknown')
       expect(await stored.alert()).toBe(0)
     })
 
-    it('to all users is one statement for any number of users', async () => {
+    it('to all users needs only one statement, whatever the number of users', async () => {
       await database.query(
         `insert into users (email, password_hash, plan) select 'all' || n || '@example.com', 'x', 'pro' from generate_series(1, 1000) n`,
       )
@@ -124,7 +124,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 
   describe('a lease', () => {
-    it('takes the deliveries that have been due longest, and none that is not due', async () => {
+    it('takes the deliveries that have been due for the longest time, and no delivery that is not due', async () => {
       const ids: number[] = []
       for (const at of [3_000, 1_000, 2_000, 9_000]) {
         time = start + at
@@ -144,7 +144,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     it('gives each of 200 deliveries to only one of four concurrent stores', async () => {
       for (let i = 0; i < 200; i += 1) await stored.receiving(`https://r${i}.test/`)
       await stored.alert()
-      // Four stores behave like four replicas.
+      // Each store behaves like the store of a replica.
       const stores = Array.from({ length: 4 }, () => createDeliveryStore(database))
       const taken: LeasedDelivery[] = []
       await Promise.all(
@@ -173,7 +173,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(second.id).toBe(first.id)
     })
 
-    it('takes at most the limit of a receiver, minus its running deliveries', async () => {
+    it('takes only as many deliveries to a receiver as its limit and its running deliveries allow', async () => {
       for (let i = 0; i < 10; i += 1) await stored.receiving('https://same.test:444/')
       const other = await stored.receiving('https://same.test/')
       await stored.alert()
@@ -188,7 +188,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await claim({ busyReceivers: new Map([['other.test:443', 0]]) })).toHaveLength(4)
     })
 
-    it('takes other receivers at the second call at the latest, even if one receiver has many older deliveries', async () => {
+    it('includes the second receiver after at most two calls, even if the first receiver has many older deliveries', async () => {
       const many = await stored.receiving('https://many.test/')
       for (let i = 0; i < 200; i += 1) await stored.alert(many)
       time += 1_000
@@ -198,7 +198,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(taken.map(({ user_id }) => user_id)).toEqual([many, many, many, many, late])
     })
 
-    it('finds the delivery of a receiver, even if many other receivers wait for their next attempt', async () => {
+    it('finds a due delivery within three calls, even if 1,200 receivers wait for their next attempt', async () => {
       await database.query(
         `with made as (
            insert into users (email, password_hash, plan)
@@ -219,7 +219,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(taken).user_id).toBe(late)
     })
 
-    it('applies the limit of the receiver of the current webhook', async () => {
+    it('applies the limit of the receiver to which the current webhook of the user belongs', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert(id)
       await stored.webhook(id, 'https://new.test/')
@@ -228,7 +228,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(taken).receiver).toBe('new.test:443')
     })
 
-    it('of class normal skips slow receivers, and a lease of class slow takes only slow receivers', async () => {
+    it('in class normal skips slow receivers, and a lease in class slow takes only slow receivers', async () => {
       const [slow, quick] = [
         await stored.receiving('https://slow.test/'),
         await stored.receiving('https://quick.test/'),
@@ -244,7 +244,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
 
     it.each(['normal', 'slow'] as const)(
-      'of class %s respects its limit and the limit of each receiver',
+      'in class %s respects the limit of the lease and the limit of each receiver',
       async slotClass => {
         for (const name of ['a', 'b', 'c']) {
           for (let i = 0; i < 6; i += 1) await stored.receiving(`https://${name}.test/`)
@@ -258,7 +258,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it.each(['not pro', 'inactive', 'without webhook'])(
+    it.each(['not pro', 'inactive', 'without a webhook'])(
       'drops the deliveries of a user who is now %s',
       async how => {
         const ids = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
@@ -267,8 +267,8 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
         const users = createUserStore(database)
         if (how === 'not pro') await users.update(id, { plan: 'free' })
         if (how === 'inactive') await users.update(id, { is_active: 0 })
-        // Bypasses the store, to leave the state that a race with a registration can leave.
-        if (how === 'without webhook') await database.query('delete from webhooks where user_id = $1', [id])
+        // Deletes only the webhook. A simultaneous registration can cause the same state.
+        if (how === 'without a webhook') await database.query('delete from webhooks where user_id = $1', [id])
         expect(only(await claim()).user_id).toBe(other)
         expect(await stored.rows(id)).toMatchObject([
           { status: 'dropped', attempts: 0, finished_at: new Date(time) },
@@ -276,7 +276,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it('of class slow also drops deliveries', async () => {
+    it('in class slow drops the deliveries of a user who is no longer pro, like a lease in class normal', async () => {
       const id = await stored.receiving('https://slow.test/')
       await stored.alert()
       await createUserStore(database).update(id, { plan: 'free' })
@@ -303,7 +303,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await claim()).toEqual([])
     })
 
-    it('can be a retry, which is not due before its time', async () => {
+    it('can be a retry, which is due only at its time', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       await stored.deliveries.recordAttempt(only(await claim()), retried(5_000), new Date(time))
@@ -316,7 +316,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(await claim()).attempts).toBe(2)
     })
 
-    it('is ignored if the lease has expired and the delivery was leased again', async () => {
+    it('is ignored if the delivery was leased again after its lease had expired', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       const late = only(await claim())
@@ -332,7 +332,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await stored.rows(id)).toMatchObject([{ status: 'delivered', attempts: 2 }])
     })
 
-    it('can be a release, and the delivery is then due without a counted attempt', async () => {
+    it('can be a release: the delivery is due again, and the attempt does not count', async () => {
       await stored.receiving('https://a.test/')
       await stored.alert()
       const taken = only(await claim())
@@ -343,7 +343,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 
   describe('a webhook', () => {
-    it('that is removed drops pending and leased deliveries, and keeps the log of finished deliveries', async () => {
+    it('that is removed drops its pending and leased deliveries, and keeps its finished deliveries in the log', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id)
       await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time))
@@ -362,7 +362,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       await stored.webhooks.remove(id, new Date(time))
     })
 
-    it('of a user who was deleted while an alert to all users was stored leaves no deliveries', async () => {
+    it('has no deliveries left if its user was deleted while an alert to all users was stored', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       const [row] = await stored.rows(id)
@@ -376,7 +376,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await stored.rows(id)).toEqual([])
     })
 
-    it('that was registered after a delivery was leased is not removed by the 410 of the delivery', async () => {
+    it('is not removed by a 410 response to a delivery that was leased before the webhook was registered', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert()
       const taken = only(await claim())
@@ -392,7 +392,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect((await stored.rows(id)).map(({ status }) => status)).toEqual(['failed', 'failed', 'dropped'])
     })
 
-    it('is removed in the same transaction that stores the 410 of a delivery', async () => {
+    it('is removed in the same transaction that stores the 410 response to a delivery', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id)
       const taken = only(await claim())
@@ -408,7 +408,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await database.query('select 1 from webhooks where user_id = $1', [id])).toEqual([])
     })
 
-    it('that replaces another webhook receives the pending deliveries', async () => {
+    it('that replaces another webhook takes over its pending deliveries', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert()
       await stored.deliveries.recordAttempt(only(await claim()), retried(5_000), new Date(time))
@@ -430,7 +430,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await database.query('select url from webhooks')).toEqual([{ url: 'https://a.test/' }])
     })
 
-    it('is deleted together with its user, and so are the deliveries', async () => {
+    it('is deleted together with its user and its deliveries', async () => {
       const [id, other] = [
         await stored.receiving('https://a.test/'),
         await stored.receiving('https://b.test/'),
@@ -446,7 +446,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     const url = 'https://a.test/hook'
     const day = 86_400_000
 
-    /** Returns the secrets that sign a new delivery. */
+    /** Returns the two secrets that sign a new delivery: the current secret, and the replaced secret or null. */
     async function signing(id: number): Promise<(string | null)[]> {
       await stored.alert(id)
       const one = only(await claim())
@@ -470,7 +470,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_2', null])
     })
 
-    it('no longer signs if the URL changes, even if the old URL is registered again', async () => {
+    it('no longer signs after the URL has changed, even if the old URL is registered again', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -492,7 +492,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_3', 'whsec_2'])
     })
 
-    it.each(['removed by its user', 'removed by a 410'])(
+    it.each(['removed by its user', 'removed by a 410 response'])(
       'is deleted with a webhook that is %s',
       async how => {
         const id = await stored.user()
@@ -507,7 +507,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it('differs from the current secret after 20 simultaneous registrations', async () => {
+    it('is one of the other secrets, not the current secret, after 20 simultaneous registrations', async () => {
       const id = await stored.user()
       const secrets = Array.from({ length: 20 }, (_, i) => `whsec_${i}`)
       await Promise.all(secrets.map(each => stored.webhook(id, url, each)))
@@ -518,12 +518,12 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(before).not.toBe(current)
     })
 
-    it('does not sign after a registration by the previous release, which does not clear it', async () => {
+    it('does not sign after a registration by the previous release, which does not delete the replaced secret', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
       time += 1
-      // The previous release's statement.
+      // This is the statement with which the previous release registers a webhook.
       await database.query(
         `insert into webhooks (user_id, url, receiver, secret, created_at)
          select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1
@@ -537,7 +537,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_4', 'whsec_3'])
     })
 
-    it('is deleted in batches after 24 hours, and not earlier', async () => {
+    it('is deleted 24 hours after it was replaced, in batches', async () => {
       const ids: number[] = []
       for (let i = 0; i < 3; i += 1) {
         const id = await stored.user()
@@ -561,8 +561,8 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
   })
 
-  describe('the log', () => {
-    it('lists the newest deliveries first, with filters by user and status, and with a cursor', async () => {
+  describe('the log of deliveries', () => {
+    it('lists the newest deliveries first, and supports a cursor and filters by user and status', async () => {
       const [a, b] = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
       await stored.alert(a, 'first')
       await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time + 9))
@@ -595,7 +595,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(newest).toMatchObject({ status: 'pending', next_attempt_at: new Date(time), finished_at: null })
     })
 
-    it('is pruned of finished deliveries in batches, and pending deliveries do not block this', async () => {
+    it('loses old finished deliveries in batches, even if older deliveries are still pending', async () => {
       const pending = await stored.receiving('https://a.test/')
       await stored.alert(pending)
       const [leased] = await claim()
@@ -607,7 +607,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect((await stored.rows()).map(({ id }) => id)).toEqual([leased?.id])
     })
 
-    it('is pruned of alerts, except alerts that still have a delivery', async () => {
+    it('loses old alerts, except alerts that still have a delivery', async () => {
       const hour = 3_600_000
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id, 'ended')
@@ -632,7 +632,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
 })
 
 describeWithServices('a backlog of 100,000 deliveries', () => {
-  it('is leased as quickly as a few deliveries, in both classes, even before table statistics exist', async () => {
+  it('does not make leases slow in either class, even before table statistics exist', async () => {
     const database = await postgresDatabase()
     try {
       const insert = (sql: string) => database.transaction(tx => tx.query(sql), { timeoutMs: 20_000 })

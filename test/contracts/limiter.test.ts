@@ -1,4 +1,4 @@
-// Tests that rate limits in memory and in Redis are exact under concurrency, and are enforced while Redis is down.
+// Tests that rate limits in memory and in Redis are exact for simultaneous uses, and still apply while Redis is down.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Redis } from 'ioredis'
@@ -31,7 +31,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     return `192.0.2.${keys}`
   }
 
-  it('allows uses up to the limit and then refuses, with the remaining uses and the time until the reset', async () => {
+  it('allows uses up to the limit, and returns the remaining uses and the time until the reset', async () => {
     const limiter = create({ limit: 2, windowMs: MINUTE })
     const key = newKey()
     const answers = [await limiter.consume(key), await limiter.consume(key), await limiter.consume(key)]
@@ -72,7 +72,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('does not count refused uses, so that a refund of an allowed use is enough', async () => {
+  it('does not count refused uses, so after the refund of one allowed use, one use is allowed', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
     await limiter.consume(key)
@@ -81,7 +81,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(true)
   })
 
-  it('allows no additional use if more uses are refunded than were allowed', async () => {
+  it('allows no additional use if more uses are refunded than were counted', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
     await limiter.refund(key)
@@ -102,7 +102,7 @@ describe('the limiter in memory', () => {
   const clock = { time: 1_000_000, now: () => clock.time }
   limits(limit => createRateLimiter('test', limit, { clock }))
 
-  it('stores nothing about refunded uses, so that they do not displace other counts', () => {
+  it('stores nothing for keys whose uses were all refunded, so these keys do not displace other keys', () => {
     const limiter = createMemoryRateLimiter({ limit: 1, windowMs: MINUTE }, clock, 2)
     limiter.consume('one who guessed')
     for (let turn = 0; turn < 10; turn += 1) {
@@ -112,7 +112,7 @@ describe('the limiter in memory', () => {
     expect(limiter.consume('one who guessed').allowed).toBe(false)
   })
 
-  it('does not store long keys in full', async () => {
+  it('does not store the full text of long keys', async () => {
     const limiter = createRateLimiter('test', { limit: 1, windowMs: MINUTE }, { clock })
     const before = heapUsed()
     for (let turn = 0; turn < 1_000; turn += 1) {
@@ -200,7 +200,7 @@ describeWithServices('the limiter in Redis', () => {
     expect(keys.length).toBeGreaterThan(5)
     for (const key of keys) {
       expect(key).toMatch(/^peage:limit:.{1,100}$/)
-      // -1 means a key without an expiry. -2 means a key that has expired meanwhile.
+      // -1 means that the key has no expiry. -2 means that the key has expired since the list was read.
       expect(await raw.pttl(key)).not.toBe(-1)
     }
   })
@@ -231,7 +231,7 @@ describeWithRedisBinary('the limiter while Redis is down', () => {
     await server.stop()
   })
 
-  it('still enforces limits after Redis is killed', async () => {
+  it('still applies limits after Redis is killed', async () => {
     const limiter = createRateLimiter('killed', { limit: 3, windowMs: MINUTE }, { clock, scriptRunner })
     await limiter.consume('key')
     await server.kill()
@@ -242,7 +242,7 @@ describeWithRedisBinary('the limiter while Redis is down', () => {
     expect((await limiter.consume('key')).allowed).toBe(false)
   })
 
-  it('still enforces limits while Redis hangs, and waits for Redis only once', async () => {
+  it('still applies limits while Redis hangs, and waits for Redis only once', async () => {
     const limiter = createRateLimiter('hanging', { limit: 3, windowMs: MINUTE }, { clock, scriptRunner })
     await limiter.consume('key')
     server.pause()
@@ -252,7 +252,7 @@ describeWithRedisBinary('the limiter while Redis is down', () => {
     for (let turn = 0; turn < 20; turn += 1) answers.push(await limiter.consume('key'))
     const rest = performance.now() - started - first
     server.resume()
-    // Redis has counted one use and would allow only two more.
+    // The process counts on its own while Redis hangs, and allows three uses. Redis would have allowed two.
     expect(answers.filter(({ allowed }) => allowed)).toHaveLength(3)
     expect(first).toBeLessThan(300)
     expect(rest).toBeLessThan(100)

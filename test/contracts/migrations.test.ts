@@ -1,4 +1,4 @@
-// Tests that migrations are applied once and in order, even if several replicas start at the same time.
+// Tests that each migration is applied once and in order, even if several replicas start at the same time.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -52,7 +52,7 @@ describeWithServices('migrations (Postgres)', () => {
     return database
   }
 
-  /** Changes a setting for new connections to the database. */
+  /** Changes a setting of the database. It applies to new connections. */
   async function setForAll(client: Client, setting: string): Promise<void> {
     await client.query(`alter database ${new URL(url).pathname.slice(1)} set ${setting}`)
   }
@@ -76,7 +76,7 @@ describeWithServices('migrations (Postgres)', () => {
     expect(await migrating).toEqual(files)
   })
 
-  it('do not wait for the lock if nothing is pending', async () => {
+  it('do not wait for the lock if all files are applied', async () => {
     await replica().migrate()
     const other = new Client({ connectionString: url })
     await other.connect()
@@ -85,7 +85,7 @@ describeWithServices('migrations (Postgres)', () => {
     await other.end()
   })
 
-  it('fail if the files were applied in another order', async () => {
+  it('fail if a later file was applied, but an earlier file was not', async () => {
     await replica().migrate()
     await replica().query("update peage_migrations set name = '0_other' where name = '2_webhooks'")
     await expect(replica().migrate()).rejects.toThrow(
@@ -93,7 +93,7 @@ describeWithServices('migrations (Postgres)', () => {
     )
   })
 
-  it('keep the order of applied files, even if sessions in different time zones applied them', async () => {
+  it('recognize the applied files, even if sessions in different time zones applied them', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     for (const name of ['1_a', '2_b']) await writeFile(join(dir, `${name}.sql`), '-- Up Migration\nselect 1;')
     const client = new Client({ connectionString: url })
@@ -174,7 +174,7 @@ describeWithServices('migrations (Postgres)', () => {
     await program.end()
   })
 
-  it('apply nothing of a file that fails, and keep the files before it', async () => {
+  it('apply no statement of a file that fails, and keep the files that were applied before', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_good.sql'), '-- Up Migration\ncreate table good (id int);')
     await writeFile(
@@ -195,7 +195,7 @@ describeWithServices('migrations (Postgres)', () => {
     expect(tables.map(({ table_name }) => table_name).sort()).toEqual(['good', 'peage_migrations'])
   })
 
-  it('do not block reads and writes while they wait for a table, and then apply the file', async () => {
+  it('block no reads and writes while they wait for a lock on a table, and apply the file afterwards', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_table.sql'), '-- Up Migration\ncreate table busy (id int);')
     const [client, backup, writer] = [1, 2, 3].map(() => new Client({ connectionString: url })) as [

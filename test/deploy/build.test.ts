@@ -1,4 +1,4 @@
-// A build while programs run from `dist`, for example `npm pack` during `npm test`.
+// Tests that a build does not disturb programs that run from `dist`, for example `npm pack` during `npm test`.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
@@ -11,7 +11,7 @@ const at = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.
 it.each([
   ['scripts/build-program.mjs', 'dist/worker.js'],
   ['scripts/build-console.mjs', 'dist/console/manifest.json'],
-])('%s replaces %s, which is never missing or incomplete during the build', async (script, name) => {
+])('%s replaces %s, and the file is never missing or incomplete during the build', async (script, name) => {
   const before = { content: readFileSync(at(name), 'utf8'), inode: statSync(at(name)).ino }
   const build = spawn(process.execPath, [at(script)], { cwd: at('.'), stdio: 'ignore' })
   const ended = once(build, 'exit')

@@ -1,4 +1,4 @@
-// compose.yaml and deploy/compose: upstreams only behind the gateway, health checks before traffic, secrets from files.
+// Tests compose.yaml and deploy/compose: networks, published ports, health checks and secrets.
 import { describe, expect, it } from 'vitest'
 import { configOf, type Manifest, read, seconds, secretsIn, yamlOf } from './read.ts'
 
@@ -14,7 +14,7 @@ describe.each(files)('%s', file => {
   const { services, networks, secrets: declared = {} } = yamlOf(file)
   const upstream = services.upstream ?? services.courses
 
-  it('connects the upstream only to the gateway, on an internal network without published ports', () => {
+  it('connects the upstream only to the gateway, on an internal network, and publishes no port of the upstream', () => {
     expect(upstream.ports).toBeUndefined()
     expect(upstream.networks.map((name: string) => networks[name])).toEqual([{ internal: true }])
     const members = Object.values<Manifest>(services).filter(one =>
@@ -23,7 +23,7 @@ describe.each(files)('%s', file => {
     expect(members).toHaveLength(2)
   })
 
-  it('publishes only the client port, on loopback', () => {
+  it('publishes only the port for clients, on the loopback interface', () => {
     const published = Object.values<Manifest>(services).flatMap(one => one.ports ?? [])
     expect(published).toEqual(['127.0.0.1:8080:8080'])
   })
@@ -57,7 +57,7 @@ describe('deploy/compose', () => {
     expect(read('deploy/compose/compose.yaml')).not.toMatch(/PASSWORD:|SECRET:|TOKEN:/)
   })
 
-  it('mounts the folder of gateway.yaml and runs in it, so that the gateway sees a replaced file', () => {
+  it('mounts the folder of gateway.yaml instead of the file, so that the gateway sees a replaced file', () => {
     const { gateway } = yamlOf('deploy/compose/compose.yaml').services
     expect(gateway.volumes).toEqual(['./config:/etc/peage:ro'])
     expect(gateway.working_dir).toBe('/etc/peage')

@@ -1,4 +1,4 @@
-// Checks of the Dockerfile that need no build. `npm run image:replay` runs its steps.
+// Checks the Dockerfile without a build. `npm run image:replay` runs the steps of the Dockerfile.
 import { describe, expect, it } from 'vitest'
 import { readDockerfile } from '../../deploy/image/dockerfile.ts'
 import { read } from './read.ts'
@@ -8,7 +8,7 @@ const image = stages.at(-1)?.instructions ?? []
 const words = (name: string) => image.filter(one => one.name === name).map(one => one.words)
 
 describe('the Dockerfile', () => {
-  it('starts every stage from one image, with an exact version', () => {
+  it('starts every stage from the same image, with an exact version', () => {
     expect(new Set(stages.map(({ from }) => from)).size).toBe(1)
     expect(stages[0]?.from).toMatch(/^node:\d+\.\d+\.\d+-bookworm-slim$/)
   })
@@ -56,7 +56,7 @@ describe('the Dockerfile', () => {
     expect(words('HEALTHCHECK').join()).toMatch(/^CMD \["node", "-e", /)
   })
 
-  it('copies exactly the paths that .dockerignore admits', () => {
+  it('copies exactly the paths that .dockerignore does not exclude', () => {
     const [all, ...through] = read('.dockerignore')
       .split('\n')
       .filter(line => !/^(#|$)/.test(line))

@@ -1,4 +1,4 @@
-// deploy/kubernetes: numbers and names that must match, and the gateway.yaml of the ConfigMap.
+// Tests deploy/kubernetes: numbers and names that must match, and the gateway.yaml in the ConfigMap.
 import { describe, expect, it } from 'vitest'
 import { configOf, documentsOf, type Manifest, secretsIn, yamlOf } from './read.ts'
 
@@ -28,7 +28,7 @@ describe('deploy/kubernetes', () => {
     expect(config.upstreams).toHaveProperty('courses')
   })
 
-  it('mounts its secrets as files that gateway.yaml names, and has none in its environment', () => {
+  it('mounts its secrets as files that gateway.yaml refers to, and has no secrets in its environment', () => {
     const mount = container.volumeMounts.find((one: Manifest) => one.name === 'secrets')
     expect(Object.keys(secrets).every(path => path.startsWith(`${mount.mountPath}/`))).toBe(true)
     expect(pod.spec.volumes.find((one: Manifest) => one.name === 'secrets').secret.secretName).toBe('peage')
@@ -36,11 +36,11 @@ describe('deploy/kubernetes', () => {
     expect(manifests.filter(({ kind }) => kind === 'Secret')).toEqual([])
   })
 
-  it('mounts folders, because a subPath mount does not follow changes of the ConfigMap', () => {
+  it('mounts folders without subPath, because a subPath mount does not follow changes of the ConfigMap', () => {
     expect(container.volumeMounts.filter((one: Manifest) => one.subPath !== undefined)).toEqual([])
   })
 
-  it('uses a headless Service for the upstream, so that its name resolves to every pod', () => {
+  it('uses a headless Service for the upstream, so that the name of the Service resolves to every pod', () => {
     const { spec, metadata } = of('Service', 'courses')
     const [{ url } = { url: '' }] = config.upstreams.courses?.targets ?? []
     expect(new URL(url).hostname).toBe(`${metadata.name}.${kustomization.namespace}.svc`)
@@ -50,7 +50,7 @@ describe('deploy/kubernetes', () => {
     expect(config.upstreams.courses?.resolve).toMatchObject({ family: 'auto' })
   })
 
-  it('gives a pod more time to stop than preStop and the drain need together', () => {
+  it('gives a pod more time to stop than preStop and drain_timeout together', () => {
     const [program, pause] = container.lifecycle.preStop.exec.command
     expect(program).toBe('sleep')
     const drain = config.server.drain_timeout / 1_000
@@ -66,7 +66,7 @@ describe('deploy/kubernetes', () => {
     expect(container.readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'admin' })
   })
 
-  it('waits longer for /readyz than the gateway needs when a store hangs', () => {
+  it('waits longer for /readyz than the gateway needs to respond while a store hangs', () => {
     expect(container.readinessProbe.timeoutSeconds).toBeGreaterThan(2)
   })
 
@@ -93,7 +93,7 @@ describe('deploy/kubernetes', () => {
     })
   })
 
-  it('sets a V8 heap limit below the memory limit of the pod', () => {
+  it('sets a limit for the V8 heap that is below the memory limit of the pod', () => {
     const heap = container.env.find((one: Manifest) => one.name === 'NODE_OPTIONS').value
     expect(Number(/=(\d+)$/.exec(heap)?.[1])).toBeLessThanOrEqual(0.8 * 1024)
     expect(container.resources.limits.memory).toBe('1Gi')
@@ -110,7 +110,7 @@ describe('deploy/kubernetes', () => {
     expect(selectors).toEqual(selectors.map(() => labels))
   })
 
-  it('admits only the gateway to upstreams and only Prometheus to the admin port', () => {
+  it('allows only the gateway to connect to upstreams, and only Prometheus to connect to the admin port', () => {
     expect(of('NetworkPolicy', 'nobody-by-default').spec).toEqual({
       podSelector: {},
       policyTypes: ['Ingress'],

@@ -1,4 +1,4 @@
-// The script `npm start` makes the gateway return the memory of password hashes to the system.
+// Tests that a gateway started with `npm start` returns the memory of password hashes to the system.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ async function residentMemory(pid: number): Promise<number> {
   return Number(kibibytes) * 1024
 }
 
-it('npm start makes the gateway return the memory of its password hashes', async () => {
+it('a gateway started with npm start returns the memory of its password hashes to the system', async () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } }
   const command = 'node dist/cli.js start'
   expect(scripts.start.endsWith(command)).toBe(true)
@@ -47,7 +47,7 @@ auth: { rate_limits: { login_failures: 0, login_failures_per_address: 0 }, hashi
     const before = await residentMemory(gateway.child.pid as number)
     await hash(6)
     const growth = (await residentMemory(gateway.child.pid as number)) - before
-    // Without the script's settings, each of the four threads would keep 19 MiB.
+    // Without the environment variables of `npm start`, each of the four threads would keep 19 MiB.
     expect(growth).toBeLessThan(40 * mebibyte)
   } finally {
     gateway.child.kill('SIGTERM')

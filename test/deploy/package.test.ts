@@ -1,4 +1,4 @@
-// The versions that the npm package pins. `npm run package:try` packs it, installs it in an empty folder and runs it.
+// Tests which versions the npm package pins. `npm run package:try` packs, installs and runs the package.
 import { describe, expect, it } from 'vitest'
 import { type Lock, pinned, tooNew } from '../../deploy/package/pinned.mjs'
 import { read } from './read.ts'
@@ -6,7 +6,7 @@ import { read } from './read.ts'
 const lock: Lock = JSON.parse(read('package-lock.json'))
 
 describe('the npm package', () => {
-  it('pins every production dependency by version and digest, and no development dependency', () => {
+  it('pins the version and digest of every production dependency, and contains no development dependency', () => {
     const { '': root, ...packages } = pinned(lock).packages
     expect(root?.devDependencies).toBeUndefined()
     expect(Object.keys(packages)).toContain('node_modules/fastify')
@@ -22,7 +22,7 @@ describe('the npm package', () => {
     }
   })
 
-  it('contains only packages that run on the lowest supported version of Node', () => {
+  it('contains only packages that support the lowest version of Node that Péage supports', () => {
     expect(tooNew(pinned(lock))).toEqual([])
     const cookie = { version: '2.0.2', engines: { node: '>=22' } }
     expect(

@@ -1,4 +1,4 @@
-// deploy/postgres: sessions work as before after the refresh tokens are partitioned.
+// Tests that sessions work as before after deploy/postgres/partition-refresh-tokens.sql has partitioned the table.
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -8,7 +8,7 @@ import { pathOf } from './read.ts'
 
 const hourMs = day / 24
 
-describeOverSetups('refresh tokens in partitions', ({ openDatabase: open }) => {
+describeOverSetups('partitioned refresh tokens', ({ openDatabase: open }) => {
   let database: Database
   let room: Room
   let before: string
@@ -33,19 +33,19 @@ describeOverSetups('refresh tokens in partitions', ({ openDatabase: open }) => {
         where tgrelid = 'refresh_tokens'::regclass and not tgisinternal order by tgname`,
     )
 
-  it('keep the triggers that notify the replicas', async () => {
+  it('have the same triggers as before the change', async () => {
     expect(triggersBefore).toHaveLength(3)
     expect(await triggers()).toEqual(triggersBefore)
   })
 
-  it('include the tokens from before the change, and each is exchanged once', async () => {
+  it('include the tokens issued before the change, and each token can be exchanged only once', async () => {
     const { refresh_token: after } = await room.sessions.refresh(before)
     expect(await outcome(room.sessions.refresh(before))).toBe('refresh_token_inactive')
     const uses = await Promise.all([1, 2, 3, 4].map(() => outcome(room.sessions.refresh(after))))
     expect(uses.toSorted()).toEqual(['ok', ...Array(3).fill('refresh_token_inactive')])
   })
 
-  it('are pruned to one day of exchanges and the live token of a session', async () => {
+  it('are pruned, except the active token of a session and tokens exchanged within the last day', async () => {
     const id = await room.register('daily@example.com')
     let { refresh_token: token } = await room.accounts.login({ email: 'daily@example.com', password })
     const rows = async () => {
@@ -63,7 +63,7 @@ describeOverSetups('refresh tokens in partitions', ({ openDatabase: open }) => {
     expect(await rows()).toBe(25)
   })
 
-  it('end at logout and when all sessions of a user end, and are pruned after they expire', async () => {
+  it('become inactive at a logout and at the end of all sessions, and are pruned after they expire', async () => {
     const ids = await Promise.all([1, 2, 3, 4, 5].map(nth => room.register(`user${nth}@example.com`)))
     const pairs = await Promise.all(
       ids.map((_, at) => room.accounts.login({ email: `user${at + 1}@example.com`, password })),

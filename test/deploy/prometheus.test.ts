@@ -1,4 +1,4 @@
-// deploy/prometheus and deploy/grafana: each rule fires on its problem, and a running gateway has data for each query.
+// Tests deploy/prometheus and deploy/grafana: alerts fire for their problems, and a gateway has data for all queries.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -23,7 +23,7 @@ const queries: [title: string, expression: string][] = panels.flatMap(({ title, 
   targets.map(({ expr }: Manifest) => [title, expr]),
 )
 
-/** Replaces the variables of a query as Grafana does. */
+/** Replaces the variables in a query, as Grafana does. */
 function filledIn(expression: string): string {
   return expression
     .replaceAll('$job', 'peage')
@@ -32,7 +32,7 @@ function filledIn(expression: string): string {
 }
 
 describe('every alert rule', () => {
-  it('has a severity and a runbook that exists', () => {
+  it('has a severity and a link to a section that exists', () => {
     expect(rules.length).toBeGreaterThan(15)
     for (const { alert, labels, annotations } of rules) {
       expect([alert, labels.severity]).toEqual([alert, expect.stringMatching(/^(page|ticket)$/)])
@@ -43,7 +43,7 @@ describe('every alert rule', () => {
     }
   })
 
-  it('is tested on its problem and on a healthy gateway', () => {
+  it('has a test with its problem and a test with a healthy gateway', () => {
     const names = rules.map(({ alert }) => alert)
     const [well, ...tests] = yamlOf('deploy/prometheus/alerts.test.yml').tests
     expect(well.alert_rule_test.map((one: Manifest) => one.alertname)).toEqual(names)
@@ -99,7 +99,7 @@ describeWithPromtool('promtool', () => {
         .toBeGreaterThan(0)
     })
 
-    // A comparison returns nothing on a healthy gateway, so the test queries its left side.
+    // Alert expressions are comparisons, which return nothing for a healthy gateway. So the test queries the left side.
     const compared = rules.flatMap(({ alert, expr }) =>
       (expr as string).split(/ and /).map(part => [alert as string, part.split(/ (?:==|>) /)[0] as string]),
     )

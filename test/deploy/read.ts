@@ -1,4 +1,4 @@
-// Readers for the files of deploy/ and for similar files.
+// Reads the files of deploy/ and similar files.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
@@ -22,15 +22,15 @@ export function yamlOf(path: string): Manifest {
   return parseYaml(read(path))
 }
 
-/** Returns every YAML document of a file. */
+/** Returns all YAML documents of a file. */
 export function documentsOf(path: string): Manifest[] {
   return parseAllDocuments(read(path)).map(document => document.toJS())
 }
 
 /**
- * Loads a whole gateway.yaml as `peage check` does.
- * @param secrets contents of the files that `${file:…}` may name, by path
- * @throws an error that lists the problems
+ * Loads a complete gateway.yaml as `peage check` does.
+ * @param secrets maps the path of each file that `${file:…}` may include to its content
+ * @throws an error with all problems if the configuration is invalid
  */
 export function configOf(path: string, secrets: Readonly<Record<string, string>>): Config {
   const loaded = loadConfig({
@@ -46,7 +46,7 @@ export function configOf(path: string, secrets: Readonly<Record<string, string>>
   return loaded.config
 }
 
-/** Returns secrets with these names in a folder, each with a value that its key accepts. */
+/** Maps the path of each secret in the folder to a value that is valid for this secret. */
 export function secretsIn(folder: string, names: readonly string[]): Record<string, string> {
   const values: Record<string, string> = {
     database_url: 'postgres://peage:x@postgres:5432/peage',
@@ -57,7 +57,7 @@ export function secretsIn(folder: string, names: readonly string[]): Record<stri
   )
 }
 
-/** Converts a duration like `30s`, `5min` or `2m` to seconds. */
+/** Converts a duration, for example `30s`, `5min` or `2m`, to seconds. */
 export function seconds(text: string): number {
   const [, number, unit = ''] = /^(\d+)(s|min|m)$/.exec(text) ?? []
   return Number(number) * (unit === 's' ? 1 : 60)

@@ -1,4 +1,4 @@
-// deploy/systemd: the unit matches its gateway.yaml and the program, and systemd-analyze accepts it.
+// Tests that the unit in deploy/systemd matches its gateway.yaml and the program, and that systemd-analyze accepts it.
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { isProgram, searchPath } from '../support/servers.ts'
@@ -19,7 +19,7 @@ const config = configOf(
 )
 
 describe('deploy/systemd', () => {
-  it('loads every credential that its gateway.yaml names', () => {
+  it('loads every credential that its gateway.yaml uses', () => {
     expect(config.storage.postgres).not.toBe('')
     const named = [...read('deploy/systemd/gateway.yaml').matchAll(/peage\.service\/(\w+)/g)].map(
       ([, name]) => name,
@@ -49,7 +49,7 @@ describe('deploy/systemd', () => {
     expect(all('MemoryDenyWriteExecute')).toEqual(['no'])
   })
 
-  it('keeps the embedded database in its state folder', () => {
+  it('has its state folder as data_dir of the embedded database', () => {
     expect(config.storage.data_dir).toBe(`/var/lib/${all('StateDirectory')}`)
   })
 
@@ -61,7 +61,7 @@ describe('deploy/systemd', () => {
 
   it.skipIf(analyze === undefined)('passes systemd-analyze verify and systemd-analyze security', () => {
     const verified = spawnSync(String(analyze), ['verify', pathOf(unit)], { encoding: 'utf8' })
-    // The other lines may report programs that this machine has in another place.
+    // Only lines about this unit count. Other lines may report units of this machine.
     expect(verified.stderr.split('\n').filter(line => /peage\.service/.test(line))).toEqual([])
     const secure = spawnSync(String(analyze), ['security', '--offline=yes', '--threshold=20', pathOf(unit)])
     expect(secure.status).toBe(0)

@@ -1,9 +1,9 @@
-// docs/dev/asvs.md: every requirement of its chapters has a row, the totals match the rows, and named files exist.
+// Tests docs/dev/asvs.md: every requirement of its chapters has a row, the totals match the rows, and all files exist.
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { plain, rowsStarting } from './read-tables.ts'
 
-/** Chapter of ASVS 5.0.0 → number of its requirements of level 1 and of level 2. */
+/** For each chapter of ASVS 5.0.0, the number of its requirements at level 1 and at level 2. */
 const chapters: Record<string, readonly [number, number]> = {
   2: [4, 7],
   4: [2, 8],
@@ -44,7 +44,7 @@ it.each([
   expect(figures).toEqual(counts.map(row => row.map(String)))
 })
 
-it('every row names the key to set, if there is one, and only files that exist', () => {
+it('every row contains only files that exist, and the key that the operator must set, if any', () => {
   for (const [number, , , , now, why = ''] of rows) {
     if (now === 'met, set') expect(why, number).toMatch(/`[a-zA-Z.?]/)
     const files = [...why.matchAll(/`[^`]+`/g)]

@@ -1,4 +1,4 @@
-// The report of a recording: medians, quartiles, rows that miss the fixed rate and rounds that do not count.
+// Tests the report of a benchmark recording: medians, quartiles, missed rates and rounds that do not count.
 import { describe, expect, it } from 'vitest'
 import type { Measured } from '../../bench/load.ts'
 import type { Recording } from '../../bench/recording.ts'
@@ -7,12 +7,12 @@ import { base, kinds, ours, rowName } from '../../bench/row-names.ts'
 
 const bearer = rowName(ours, kinds.bearer)
 
-/** Returns a measurement of one second. `cpu` and `p99` are in milliseconds. */
+/** Returns a measurement that took one second. `cpu` and `p99` are in milliseconds. */
 function measured(requests: number, cpu: number, p99 = 1): Measured {
   return { requests, seconds: 1, cpu: cpu / 1_000, memory: 100, p50: 0.5, p99 }
 }
 
-/** @param pacedRequests completed requests of the bearer row, of 3,000 sent @param counts whether each round counts */
+/** @param pacedRequests how many of 3,000 requests the bearer row completed @param counts for each round, whether it counts */
 function recording(
   bearerCpu: readonly number[],
   pacedRequests: number,
@@ -42,7 +42,7 @@ const verdict = (report: ReturnType<typeof reportOf>, cost: string) =>
   report.bars.find(bar => bar.cost === cost && bar.row === bearer && bar.against === base)?.verdict
 
 describe('the report of a recording', () => {
-  it('divides CPU per request within each round and gives the median and the quartiles', () => {
+  it('divides the CPU per request of two rows in each round, and shows the median and the quartiles', () => {
     const [, row] = reportOf(recording([50, 60, 70, 80, 90], 3_000, [])).rows
     expect(row?.full.cpuPerThousand).toBeCloseTo(0.07)
     const { median = 0, lowerQuartile = 0, upperQuartile = 0, pairs } = row?.full.ratio ?? {}
@@ -54,7 +54,7 @@ describe('the report of a recording', () => {
     expect(pairs).toBe(5)
   })
 
-  it('leaves out the rounds that do not count', () => {
+  it('ignores rounds that do not count', () => {
     const [, row] = reportOf(recording([50, 900, 50], 3_000, [true, false, true])).rows
     expect(row?.full.ratio.upperQuartile).toBeCloseTo(0.5)
   })
@@ -65,7 +65,7 @@ describe('the report of a recording', () => {
     expect(verdict(report, 'p99, fixed rate')).toBe('absent')
   })
 
-  it('misses a bar if the lower quartile is above it, and meets it otherwise', () => {
+  it('marks a bar as missed if the lower quartile is above the bar, otherwise as met', () => {
     const report = reportOf(recording([60, 70, 80], 3_000, []))
     expect(verdict(report, 'CPU per request')).toBe('met')
     expect(verdict(report, 'p99, fixed rate')).toBe('missed')

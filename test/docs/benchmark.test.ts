@@ -1,4 +1,4 @@
-// The pages and charts of the benchmark show the values of docs/dev/benchmark.json.
+// Tests that the pages and charts of the benchmark show the values of docs/dev/benchmark.json.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { alternative, generated, published } from '../../bench/publish.ts'
@@ -8,7 +8,7 @@ const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta
 const { results, bars, charts, words } = published(readRecording())
 
 describe('the recorded run of the benchmark', () => {
-  it('is in the tables of docs/benchmark.md, with its medians and quartiles', () => {
+  it('is in the tables of docs/benchmark.md, with medians and quartiles', () => {
     expect(generated.exec(read('docs/benchmark.md'))?.[0]).toBe(results)
   })
 

@@ -1,5 +1,5 @@
-// README and docs: every fenced block declares its use, YAML passes `peage check`, and links work.
-// `npm run docs:check` runs the commands.
+// Tests README and docs: every fenced block declares its use, YAML passes `peage check`, and links work.
+// `npm run docs:check` runs the commands of the pages.
 import { describe, expect, it } from 'vitest'
 import { blocksOf } from './check/blocks.ts'
 import { deadLinks } from './check/links.ts'
@@ -27,11 +27,11 @@ describe('a page', () => {
     ['a language that no program runs', '```js\n1\n```', 'p.md:1: ```js: nothing runs it'],
     ['an unknown marking', '```sh nurun: x\n1\n```', 'p.md:1: ```sh nurun: x: no language'],
     ['no end', 'a\n\n```sh\nls', 'p.md:3: a block that is not closed'],
-  ])('is rejected with page and line if a block has %s', (_, text, message) => {
+  ])('is rejected with the page and line of the block if a block has %s', (_, text, message) => {
     expect(() => blocksOf('p.md', text)).toThrow(message)
   })
 
-  it('is split into blocks with their setups, files, conditions and reasons', () => {
+  it('is split into blocks, each with its language, use, file, condition and reason', () => {
     const text = [
       '<!-- docs:check',
       'a=1',

@@ -1,11 +1,11 @@
-// docs/configuration.md lists exactly the keys of the schema, each with its default.
+// Tests that docs/configuration.md lists exactly the keys of the schema, each with its default.
 import { describe, expect, it } from 'vitest'
 import { keepImmutable } from '../../src/config/reload-plan.ts'
 import { configOf, load } from '../config/reading.ts'
 import { codeRows, plain, rowsUnder } from './read-tables.ts'
 import { type Part, schemaKeys } from './schema-keys.ts'
 
-/** Returns the parts of a type that its cell must contain, for a boolean, an enumeration, a rate or a limited integer. */
+/** Returns the words that the type cell of a key must contain: the allowed values, the limits of an integer, or `rate`. */
 function wordsOf({
   type,
   const: literal,
@@ -36,7 +36,7 @@ describe('docs/configuration.md', () => {
     )
   })
 
-  it('lists every warning as check prints it', () => {
+  it('lists exactly the warnings of check, with the same texts', () => {
     const file = (smtp: string) => `
 admin: { listen: "127.0.0.1:8081", tokens: { cli: a-token-of-some-length } }
 mail: { smtp: "${smtp}", from: a@example.com }
@@ -63,7 +63,7 @@ routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }, { path: /c,
     expect(written.filter(([, , , meaning]) => !isDescribed(meaning))).toEqual([])
   })
 
-  it('shows the values of each key that the schema limits', () => {
+  it('shows the allowed values of each key for which the schema has a limit', () => {
     const limited = keys.filter(({ part }) => wordsOf(part).length > 0)
     expect(limited.length).toBeGreaterThan(40)
     const types = new Map(written.map(([key, type = '']) => [plain(key), type]))

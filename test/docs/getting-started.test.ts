@@ -1,4 +1,4 @@
-// docs/getting-started.md shows what the commands print for the gateway.yaml of the page.
+// Tests that docs/getting-started.md shows the output of the commands for the gateway.yaml on the page.
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { commandLine } from '../commands/peage.ts'

@@ -1,4 +1,4 @@
-// docs/limits.md shows the defaults of the configuration schema.
+// Tests that docs/limits.md shows the defaults of the configuration schema.
 import { describe, expect, it } from 'vitest'
 import { plain, rowsStarting } from './read-tables.ts'
 import { schemaKeys } from './schema-keys.ts'
@@ -10,7 +10,7 @@ describe('docs/limits.md', () => {
     expect(rows.length).toBeGreaterThan(30)
     const wrong = rows.filter(([, shown, key]) => {
       const byDefault = defaults.get(plain(key))
-      // Without a default in the schema, the page describes the value in words.
+      // If the schema has no default for a key, the page describes the value in words.
       return byDefault === undefined || (byDefault !== 'none' && byDefault !== plain(shown))
     })
     expect(wrong).toEqual([])

@@ -1,4 +1,4 @@
-// docs/metrics-and-logs.md lists the log messages of the gateway and the alerts of deploy/prometheus.
+// Tests that docs/metrics-and-logs.md lists all log messages of the gateway and all alerts of deploy/prometheus.
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -10,7 +10,7 @@ const source = readdirSync('src', { recursive: true, encoding: 'utf8' })
   .map(name => readFileSync(`src/${name}`, 'utf8'))
   .join('\n')
 
-/** The messages in the tables. A `…` replaces a variable part or the end of a message. */
+/** The messages in the tables of the page. In a message, `…` stands for a variable part or for the rest of the text. */
 const documented = rowsStarting(/^`/, page)
   .filter(([, level = '']) => /^(30|40|50)$/.test(level))
   .flatMap(([messages = '']) => [...messages.matchAll(/`([^`]+)`/g)].map(([, message = '']) => message))
@@ -30,7 +30,7 @@ describe(`docs/${page}`, () => {
   it('lists every log message of the source', () => {
     const logged = [...source.matchAll(calls)].map(([, , message = '']) => message)
     expect(logged.length).toBeGreaterThan(25)
-    // The section on admin API calls describes `admin`. The last message is a warning of `peage check`.
+    // The tables need not list these two. Another section describes `admin`, and the second is a problem of `check`.
     const elsewhere = ['admin', '$' + '{path}: $' + '{message}']
     const patterns = documented.map(message => {
       const parts = message.split('…').map(part => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
@@ -42,7 +42,7 @@ describe(`docs/${page}`, () => {
     expect(unlisted).toEqual([])
   })
 
-  it('lists exactly the alerts, each with its severity and its section of the runbook', () => {
+  it('lists exactly the alerts, each with its severity and a link to its section of the runbook', () => {
     const { groups } = parse(readFileSync('deploy/prometheus/alerts.yml', 'utf8'))
     const rules = groups[0].rules.map(
       ({ alert, labels, annotations }: Record<string, Record<string, string>>) =>

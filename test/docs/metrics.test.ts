@@ -1,9 +1,9 @@
-// docs/metrics-and-logs.md lists exactly the metrics of the gateway, each with its type and labels.
+// Tests that docs/metrics-and-logs.md lists exactly the metrics of the gateway, each with its type and labels.
 import { describe, expect, it } from 'vitest'
 import { createMetrics } from '../../src/observability/metrics/metrics.ts'
 import { codeRows, plain } from './read-tables.ts'
 
-/** Returns `[name, type, labels]` of every metric. Labels appear only after a metric was counted once. */
+/** Returns `[name, type, labels]` of every metric. Counts each metric once, because labels appear only after a count. */
 async function exposed(): Promise<string[][]> {
   const metrics = createMetrics({
     version: '1',

@@ -1,4 +1,4 @@
-// `npm run docs:check` runs every command and snippet of README and docs in a clean clone. A failure names page and line.
+// `npm run docs:check` runs every command of README and docs in a clean clone. A failure shows its page and line.
 import { afterAll, describe, expect, it } from 'vitest'
 import { type Block, blocksOf } from './check/blocks.ts'
 import { pages } from './check/pages.ts'

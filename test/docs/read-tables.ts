@@ -1,14 +1,14 @@
-// Reads the tables of a page under docs/ as rows of cells.
+// Reads the tables of a page under docs/.
 import { readFileSync } from 'node:fs'
 
-/** @param page a file name in docs/ @returns the cells of every row whose first cell is one piece of code */
+/** @param page a file name in docs/ @returns the cells of each row whose first cell contains only code in backticks */
 export function codeRows(page: string): string[][] {
   return linesOf(page)
     .filter(line => /^\| `[^`]+` \|/.test(line))
     .map(cellsOf)
 }
 
-/** @param first pattern of the whole first cell @returns the cells of every matching row, in the page's order */
+/** @param first a pattern @returns the cells of each row whose first cell matches the pattern, in the order of the page */
 export function rowsStarting(first: RegExp, page: string): string[][] {
   return linesOf(page)
     .filter(line => line.startsWith('|'))
@@ -16,7 +16,7 @@ export function rowsStarting(first: RegExp, page: string): string[][] {
     .filter(([cell = '']) => first.test(cell))
 }
 
-/** Returns the cells of every row between a heading and the next one, without the head of the table. */
+/** Returns the cells of each row in the section with this heading. The head of the table is not included. */
 export function rowsUnder(heading: string, page: string): string[][] {
   const lines = linesOf(page)
   const from = lines.indexOf(heading) + 1
@@ -26,7 +26,7 @@ export function rowsUnder(heading: string, page: string): string[][] {
   return table.slice(2).map(cellsOf)
 }
 
-/** Returns a cell without the backticks around it, if it has any. */
+/** Returns the text of a cell. If backticks enclose the whole text, they are removed. */
 export function plain(cell: string | undefined): string {
   return cell?.replace(/^`([^`]*)`$/, '$1') ?? ''
 }

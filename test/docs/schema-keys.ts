@@ -1,4 +1,4 @@
-// Returns the keys of the configuration schema as the pages under docs/ write them.
+// Returns the keys of the configuration schema in the notation of the pages under docs/.
 import { jsonSchema } from '../../src/config/json-schema.ts'
 
 export interface Part {
@@ -18,7 +18,7 @@ export interface Part {
 
 export interface Key {
   path: string
-  /** As on the page. */
+  /** The default in the notation of the page, for example `required`, `none` or `empty`. */
   byDefault: string
   part: Part
 }

@@ -1,4 +1,4 @@
-// The style guide (docs/dev/style.md): sentences are short and avoid the patterns of test/docs/style/rules.ts.
+// Tests the texts of all files against the style guide (docs/dev/style.md). The rules are in test/docs/style/rules.ts.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'

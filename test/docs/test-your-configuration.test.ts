@@ -14,7 +14,7 @@ const [gateway = '', cases = ''] = blocks('yaml')
 write('gateway.yaml', gateway)
 write('more.yaml', cases)
 
-/** Pairs of a command after `$ peage` and its output on the page. */
+/** All commands of the page, without `$ peage`, each with the output that the page shows. */
 const commands = blocks('console').flatMap(block =>
   block
     .split(/^\$ peage /m)

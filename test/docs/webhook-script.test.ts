@@ -41,7 +41,7 @@ describe('the script that verifies a webhook', () => {
     expect(new Webhook(secret).verify(body, signed())).toEqual(JSON.parse(body))
   })
 
-  it('accepts a valid signature among others', () => {
+  it('accepts a valid signature in a list with other signatures', () => {
     const headers = signed()
     headers['webhook-signature'] = `v1a,xyz v1,AAAA ${headers['webhook-signature']} v2,b`
     expect(isGenuine(headers, body, secret)).toBe(true)
@@ -60,7 +60,7 @@ describe('the script that verifies a webhook', () => {
     expect(isGenuine({ ...signed(), ...changed } as Record<string, string>, body, secret)).toBe(false)
   })
 
-  it('refuses another body, another secret, and a time more than five minutes off', () => {
+  it('refuses another body, another secret, and a time that is more than five minutes in the past or future', () => {
     expect(isGenuine(signed(), `${body} `, secret)).toBe(false)
     expect(isGenuine(signed(), body, 'whsec_AAAA')).toBe(false)
     expect(isGenuine(signed(Date.now() - 302_000), body, secret)).toBe(false)

@@ -17,7 +17,7 @@ const operations = [authOperations, userOperations, upgradeOperations].flatMap(e
 interface Row {
   method: string
   path: string
-  /** A literal body from the table, or a key of `words`. */
+  /** The text of the cell: a literal body, or a key of `words`. */
   input: string
   status: number
   code: RefusalCode | undefined
@@ -77,7 +77,7 @@ describe('the table of wrong inputs', () => {
   afterAll(() => gateway?.stop())
 
   const bearer = (token: string) => [`Authorization: Bearer ${token}`]
-  /** Changes a character of the last part, but not the final one, whose last bits base64url may ignore. */
+  /** Changes a character of the signature. Leaves the last character, because base64url may ignore some of its bits. */
   const changed = (token: string) =>
     `${token.slice(0, -10)}${token.at(-10) === 'A' ? 'B' : 'A'}${token.slice(-9)}`
   const refreshing = (token: string): Sent => ({ body: JSON.stringify({ refresh_token: token }) })
@@ -89,7 +89,7 @@ describe('the table of wrong inputs', () => {
   const account = (email: string, password: string): Sent => ({ body: JSON.stringify({ email, password }) })
   const password = 'correct horse battery'
 
-  /** Builds the requests for inputs that the table describes in words. With `isAuth`, tokens go into the body. */
+  /** Builds requests for inputs that the table describes in words. If `isAuth` is true, tokens are in the body. */
   const words: Record<string, (isAuth: boolean) => Sent | Promise<Sent>> = {
     'no body': () => ({}),
     'bytes that are not UTF-8': () => ({ body: Buffer.from('{"email":"\xff@example.com"}', 'latin1') }),
@@ -149,7 +149,7 @@ describe('the table of wrong inputs', () => {
     }
   })
 
-  it('covers missing, broken, mistyped and oversized bodies for every endpoint with a body', () => {
+  it('contains a missing, an invalid, a mistyped and an oversized body for every endpoint with a body', () => {
     const missing = operations
       .filter(({ body }) => body !== undefined)
       .flatMap(({ method, path }) =>
@@ -162,8 +162,8 @@ describe('the table of wrong inputs', () => {
     expect(missing).toEqual([])
   })
 
-  it('covers every refusal that the input of an endpoint can cause', () => {
-    // These refusals do not depend only on the input, but on the request rate, the stores or the settings.
+  it('contains every refusal that the input of an endpoint can cause', () => {
+    // These refusals also depend on the request rate, the stores or the settings, so the table need not contain them.
     const others = [
       'rate_limited',
       'key_check_failed',

@@ -1,4 +1,4 @@
-// The values that an endpoint receives from the guards and the server, except the user and the body.
+// Default values for calls of endpoints: everything that an endpoint receives, except the user and the body.
 export const asked = {
   client: '',
   parameter: '',

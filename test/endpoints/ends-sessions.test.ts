@@ -1,4 +1,4 @@
-// Responses of these operations wait until the access tokens of ended sessions are refused.
+// Tests which operations declare `endsSessions`. Their responses wait until tokens of the ended sessions are refused.
 import { expect, it } from 'vitest'
 import { operationGroups } from '../../src/composition/api-description.ts'
 

@@ -1,4 +1,4 @@
-// The upgrade endpoints: the next plan, its checkout URL, and the requests that are refused.
+// Tests the endpoints for upgrades: the next plan, its checkout URL, and the requests that are refused.
 import { describe, expect, it } from 'vitest'
 import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'
 import type { EndpointResponse } from '../../src/endpoints/local-endpoint.ts'
@@ -32,7 +32,7 @@ function ask(
 
 const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007199254740991&plan=${plan}`
 
-it('the upgrade path is open to every plan, and its GET endpoint also serves HEAD', () => {
+it('users of every plan may use the upgrade path, and its GET endpoint also serves HEAD', () => {
   const endpoints = createUpgradeEndpoints(address)
   const [show, go] = endpoints
   expect(createEndpointTable([], endpoints, [])(['api', 'v1', 'subscription', 'upgrade'])).toEqual({
@@ -113,7 +113,7 @@ describe('POST /api/v1/subscription/upgrade', () => {
     },
   )
 
-  it('responds with 501 without a checkout URL, but checks the plan first', async () => {
+  it('responds with 501 if no checkout URL is configured, but only if the plan is valid', async () => {
     await expect(ask('POST', 'free', {}, '')).rejects.toMatchObject({
       code: 'payment_not_configured',
       status: 501,
@@ -123,7 +123,7 @@ describe('POST /api/v1/subscription/upgrade', () => {
     await expect(ask('POST', 'free', { plan: 'gold' }, '')).rejects.toMatchObject({ code: 'plan_invalid' })
   })
 
-  it('redirects to a URL without placeholders unchanged', async () => {
+  it('redirects to the configured URL unchanged if this URL has no placeholders', async () => {
     const { headers } = await ask('POST', 'free', {}, 'https://pay.example.com')
     expect(headers).toEqual({ location: 'https://pay.example.com' })
   })

@@ -1,4 +1,4 @@
-// The endpoints of pro users: their responses, and their effect on the store.
+// Tests the endpoints for pro users: their responses, and the changes that they store.
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'
@@ -36,7 +36,7 @@ beforeEach(async () => {
 })
 afterAll(() => database.close())
 
-/** Returns webhooks that record each call and accept every string as a URL. */
+/** Returns a stub of `Webhooks` that records each call and accepts every string as a URL. */
 function noting(): Webhooks & { calls: unknown[][] } {
   const calls: unknown[][] = []
   return {
@@ -52,7 +52,7 @@ function noting(): Webhooks & { calls: unknown[][] } {
   }
 }
 
-/** These tests cache nothing. */
+/** Resolves immediately, because these tests have no cache. */
 const changesVisible = async () => {}
 
 function endpoints(webhooks: Webhooks = noting()) {
@@ -80,7 +80,7 @@ function ask(
 const apiToken = '/api/v1/user/api-token'
 const webhook = '/api/v1/user/webhook'
 
-it('the endpoints for API keys and webhooks accept only plan pro', () => {
+it('only users with plan pro may use the endpoints for API keys and webhooks', () => {
   expect(endpoints().map(({ plans }) => plans)).toEqual([['pro'], ['pro'], ['pro'], ['pro']])
   const table = createEndpointTable(endpoints(), [], [])
   for (const path of [apiToken, webhook]) {

@@ -1,4 +1,4 @@
-// Compares `peage explain` with a running gateway. `npm run agree` compares more pairs of configuration and request.
+// Tests that `peage explain` and a running gateway agree. `npm run agree` compares more configurations and requests.
 import { describe, expect, it } from 'vitest'
 import { runAgreement } from './agreement/run.ts'
 
@@ -7,7 +7,7 @@ describe('explain and a running gateway', () => {
     const report = await runAgreement({ seed: 20_261_121, configurations: 4, requests: 125 })
     expect(report.disagreements).toEqual([])
     expect(report.pairs).toBe(500)
-    // The pairs do not all have the same outcome.
+    // Checks that the generated requests cover all these outcomes.
     expect(report.outcomes.forwarded).toBeGreaterThan(200)
     expect(report.outcomes).toMatchObject({
       '400 path_invalid': expect.any(Number),

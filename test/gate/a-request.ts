@@ -1,10 +1,10 @@
-// Builds a request as node:http does, but without a socket. `rawHeaders` contains repeated headers unchanged.
+// Builds a request like node:http, but without a socket. Repeated headers stay separate in `rawHeaders`.
 import type { IncomingMessage } from 'node:http'
 import { createStubRequest, type HeaderList } from '../../src/explain/stub-request.ts'
 
 interface Received {
   method?: string
-  /** The request target. */
+  /** The request target, for example `/a?b=c`. */
   path?: string
   httpVersion?: '1.0' | '1.1' | '2.0'
   /** The peer's address. */

@@ -1,4 +1,4 @@
-// Tests the form of codes and tokens, and their dependence on the row and on the secret.
+// Tests the format of codes and tokens, which are derived from a database row and a secret.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createCodeDerivation, idOfToken } from '../../../src/accounts/codes/code-derivation.ts'
 import type { AccountCode } from '../../../src/accounts/codes/code-issue-store.ts'
@@ -33,7 +33,7 @@ const noDatabase = {
 const under = (sealer: Sealer) => createCodeDerivation(createCodeKeys(noDatabase, sealer))
 
 describe('the code and token of a row', () => {
-  it('are 8 digits and base64url with the row id, and are the same each time', async () => {
+  it('are always the same: 8 digits, and base64url text that contains the row id', async () => {
     const { code, token } = await under(sealers.first).codeOf(row)
     expect(code).toMatch(/^\d{8}$/)
     expect(token).toMatch(/^[A-Za-z0-9_-]{64}$/)
@@ -41,14 +41,14 @@ describe('the code and token of a row', () => {
     expect(await under(await createSealer('the first secret')).codeOf(row)).toEqual({ code, token })
   })
 
-  it('are spread evenly, including codes that start with a zero', async () => {
+  it('start with each digit equally often, also with a zero', async () => {
     const firstDigits = new Map<string, number>()
     for (let user_id = 1; user_id <= 5_000; user_id += 1) {
       const { code } = await under(sealers.first).codeOf({ ...row, user_id })
       firstDigits.set(code.charAt(0), (firstDigits.get(code.charAt(0)) ?? 0) + 1)
     }
     expect(firstDigits.size).toBe(10)
-    // The codes are derived, so they are the same in every run. The limit is four standard deviations from 500.
+    // The codes are the same in every run, so this check cannot fail by chance. 85 is four standard deviations.
     for (const count of firstDigits.values()) expect(Math.abs(count - 500)).toBeLessThan(85)
   })
 
@@ -67,7 +67,7 @@ describe('the code and token of a row', () => {
     expect(await derivation.isToken({ ...row, ...other }, token)).toBe(false)
   })
 
-  it('match only if they are not shortened, lengthened or changed', async () => {
+  it('do not match if they are shortened, lengthened or changed', async () => {
     const derivation = under(sealers.first)
     const { code, token } = await derivation.codeOf(row)
     expect(await derivation.isCode(row, code)).toBe(true)
@@ -80,13 +80,13 @@ describe('the code and token of a row', () => {
   })
 
   it.each(['', 'x', '12345678', 'é'.repeat(64), '='.repeat(64), 'A'.repeat(63), 'A'.repeat(65)])(
-    'never include the token %j',
+    'exclude the text %j, which is not a valid token',
     token => expect(idOfToken(token)).toBeUndefined(),
   )
 })
 
 describe('the secret', () => {
-  it('must be the same for a code to match, and yields a separate key for each purpose', async () => {
+  it('must be the same for a code to match, and produces a different key for each purpose', async () => {
     const { code, token } = await under(sealers.first).codeOf(row)
     expect(await under(sealers.second).isCode(row, code)).toBe(false)
     expect(await under(sealers.second).isToken(row, token)).toBe(false)

@@ -1,4 +1,4 @@
-// Tests how an operator's browser reached the admin listener. Only headers of a trusted proxy count.
+// Tests which origin and client address the console derives from a request. It reads only headers of trusted proxies.
 import { describe, expect, it } from 'vitest'
 import { createBrowserView } from '../../../src/admin/console/browser-view.ts'
 
@@ -6,41 +6,41 @@ const seen = createBrowserView(['10.0.0.0/8'])
 const request = (remoteAddress: string, headers: Record<string, string>, more = {}) =>
   seen({ socket: { remoteAddress, ...more }, headers } as never)
 
-describe('the view of a browser', () => {
+describe('a request to the admin listener', () => {
   it.each<[string, string, Record<string, string>, object, string | undefined]>([
-    ['comes from the socket and Host', '127.0.0.1', { host: 'localhost:8081' }, {}, 'http://localhost:8081'],
+    ['has the origin of the socket and Host', '127.0.0.1', { host: 'localhost:8081' }, {}, 'http://localhost:8081'],
     [
-      'has the scheme https if the socket uses TLS',
+      'has an https origin if the socket uses TLS',
       '127.0.0.1',
       { host: 'Admin.example:443' },
       { encrypted: true },
       'https://admin.example',
     ],
-    ['omits the default port', '127.0.0.1', { host: 'admin.example:80' }, {}, 'http://admin.example'],
-    ['can have an IPv6 address', '::1', { host: '[::1]:8081' }, {}, 'http://[::1]:8081'],
+    ['has an origin without the default port', '127.0.0.1', { host: 'admin.example:80' }, {}, 'http://admin.example'],
+    ['can have an origin with an IPv6 address', '::1', { host: '[::1]:8081' }, {}, 'http://[::1]:8081'],
     [
-      'comes from the headers of a trusted proxy',
+      'has the origin that a trusted proxy sends',
       '10.1.2.3',
       { host: '127.0.0.1:8081', 'x-forwarded-proto': 'HTTPS', 'x-forwarded-host': 'admin.example' },
       {},
       'https://admin.example',
     ],
     [
-      'comes from the nearest of several proxies',
+      'has the origin that the nearest of several proxies sends',
       '10.1.2.3',
       { 'x-forwarded-proto': 'http, https', 'x-forwarded-host': 'evil.example, admin.example' },
       {},
       'https://admin.example',
     ],
     [
-      'has the name from Host if the proxy sends no other name',
+      'has the host of Host if the proxy sends no X-Forwarded-Host',
       '10.1.2.3',
       { host: 'admin.example', 'x-forwarded-proto': 'https' },
       {},
       'https://admin.example',
     ],
     [
-      'ignores the headers of an untrusted peer',
+      'has an origin without the headers of an untrusted peer',
       '192.0.2.1',
       { host: 'localhost:8081', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example' },
       {},
@@ -61,7 +61,7 @@ describe('the view of a browser', () => {
     expect(view.isForwarded).toBe(peer.startsWith('10.'))
   })
 
-  it('has the address behind the proxy as its rate-limit key', () => {
+  it('has the address behind a trusted proxy as its rate-limit key', () => {
     expect(request('10.1.2.3', { 'x-forwarded-for': '198.51.100.7, 10.0.0.1' }).client).toBe('198.51.100.7')
     expect(request('2001:db8::1', {}).client).toBe('2001:db8:0:0::/64')
   })

@@ -1,4 +1,4 @@
-// Tests the syntax of declared paths, and the relations between two declared paths.
+// Tests how the declared path of a route is parsed, and how two declared paths are compared.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -58,7 +58,7 @@ describe('two declared paths', () => {
     ['/a', '/a/*'],
     ['/a/*', '/:x/*'],
     ['/a/:x', '/:x/b'],
-  ])('have an order: %s is more specific than %s', (a, b) => {
+  ])('are ordered: %s is more specific than %s', (a, b) => {
     expect(isMoreSpecific(parsePathPattern(a), parsePathPattern(b))).toBe(true)
     expect(isMoreSpecific(parsePathPattern(b), parsePathPattern(a))).toBe(false)
   })
@@ -84,7 +84,7 @@ describe('two declared paths', () => {
     'c/c/c/c/c',
   ].map(path => ({ segments: path === '' ? [] : path.split('/').map(literal), wildcard: false }))
 
-  it('overlap if a path matches both, and one covers the other only if it matches all paths of the other', () => {
+  it('overlap if both match the same path, and one covers the other only if it matches all paths of the other', () => {
     fc.assert(
       fc.property(pattern, pattern, (a, b) => {
         const both = paths.filter(path => covers(a, path) && covers(b, path))
@@ -101,7 +101,7 @@ describe('two declared paths', () => {
   })
 })
 
-describe('the gateway’s own paths', () => {
+describe('the path of a route', () => {
   it.each([
     '/api/v1/auth',
     '/api/v1/auth/*',
@@ -110,7 +110,7 @@ describe('the gateway’s own paths', () => {
     '/api/v1/user/api-token',
     '/api/v1/user/webhook/x',
     '/.well-known/jwks.json',
-  ])('%s cannot be declared', path => {
+  ])('cannot be %s, because the gateway handles its paths itself', path => {
     expect(ownedByGateway(parsePathPattern(path))).toBe(true)
   })
 
@@ -122,7 +122,7 @@ describe('the gateway’s own paths', () => {
     '/api/v1/user',
     '/.well-known/*',
     '/api/v1/subscription/upgrade',
-  ])('%s can be declared, because the gateway’s own paths have precedence', path => {
+  ])('can be %s, because the gateway’s own paths have precedence over routes', path => {
     expect(ownedByGateway(parsePathPattern(path))).toBe(false)
   })
 })

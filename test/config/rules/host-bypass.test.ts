@@ -1,4 +1,4 @@
-// Compares the bypasses that `check` finds with the routing, for every request and host.
+// Tests that `check` finds a bypass exactly if the routing has one. The test tries every request with every host.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
@@ -8,7 +8,7 @@ import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
 import { routeWith } from '../../gate/a-route.ts'
 import { runs } from '../../support/property-runs.ts'
 
-/** `one` and `same` are one service, because they share a target. */
+/** The upstreams `one` and `same` are the same service, because they have a common target. */
 const upstreams = {
   one: { targets: ['http://a', 'http://b'] },
   same: { targets: ['http://b'] },
@@ -57,7 +57,7 @@ const written = fc
     }
   })
 
-/** Returns `guarded <- bypass`, by index. Undefined if the file is refused for another reason. */
+/** Returns the bypasses that `check` reports: `guarded <- bypass`, as indexes. Undefined if `check` reports another problem. */
 function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const text = stringify({ upstreams, routes })
   const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text })
@@ -66,7 +66,7 @@ function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const pairs = loaded.problems.map(({ path, message }) => {
     const [, guarded] = /^routes\[(\d+)\]\.path$/.exec(path) ?? []
     const [, bypass] = /routes\[(\d+)\]/.exec(message) ?? []
-    // Two routes that match the same requests have the same hosts, or a common host.
+    // A conflict of two routes has the same form, but then both routes have hosts, or neither has.
     const isBypass = hostsOf(guarded) > 0 && hostsOf(bypass) === 0
     return isBypass ? `${guarded} <- ${bypass}` : undefined
   })
@@ -77,7 +77,7 @@ const words = ['a', 'b', 'c']
 const paths: string[][] = [[]]
 for (const path of paths) if (path.length < 4) paths.push(...words.map(word => [...path, word]))
 
-/** Returns `guarded <- bypass` if one `Host` leads a request to the guarded route and another `Host` to the bypass. */
+/** Returns the real bypasses: one `Host` leads a request to the guarded route, and another `Host` to the bypass. */
 function reached(routes: readonly Route[]): Set<string> {
   const { match } = createRouteTable(routes)
   const pairs = new Set<string>()
@@ -103,7 +103,7 @@ function isSameService(one: Route, other: Route): boolean {
   return targets(one.upstreamName).some(target => targets(other.upstreamName).includes(target))
 }
 
-/** Whether some caller passes only the bypass, or passes the guarded route only with a daily use. */
+/** Returns whether the bypass admits a caller that the guarded route refuses or charges with a daily use. */
 function isLaxer(bypass: Route, guarded: Route): boolean {
   const outcome = (route: Route, caller: string): 'refused' | 'counted' | 'let in' => {
     const { auth, plans, verified, free_daily } = route
@@ -123,7 +123,7 @@ function isLaxer(bypass: Route, guarded: Route): boolean {
 }
 
 describe('a bypass', () => {
-  it('is reported exactly if another host leads a guarded request to the same service with weaker guards', () => {
+  it('is reported exactly if a request with another host reaches the same service with weaker guards', () => {
     let tried = 0
     const count = runs(500)
     let open = 0
@@ -140,7 +140,7 @@ describe('a bypass', () => {
       }),
       { numRuns: count },
     )
-    // Files with and without a bypass must both be common. Otherwise, agreement would prove nothing.
+    // The test proves something only if many generated files have a bypass, and many have none.
     expect(open).toBeGreaterThan(count / 10)
     expect(tried - open).toBeGreaterThan(count / 10)
   })

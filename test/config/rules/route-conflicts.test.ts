@@ -1,4 +1,4 @@
-// Tests that the lookup of conflicting routes in maps finds the same conflicts as comparing every pair.
+// Tests that `check`, which looks up conflicting routes in maps, finds the same conflicts as a comparison of all pairs.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../support/property-runs.ts'
@@ -35,7 +35,7 @@ function shareMethod({ methods: some }: Written, { methods: others }: Written): 
   return withHead(some).some(method => withHead(others).includes(method))
 }
 
-it('a problem refers to the first previous route with the same name or with a common request', () => {
+it('a problem names the first route with the same name, or the first route that matches the same request', () => {
   fc.assert(
     fc.property(fc.array(route, { maxLength: 8 }), routes => {
       const expected = routes.flatMap((one, index) => {

@@ -9,7 +9,7 @@ import { checkShape, type ShapeError } from '../../../src/config/sections/shape.
 import { caseFile } from '../../../src/config/sections/tests.ts'
 import { runs } from '../../support/property-runs.ts'
 
-// `strictSchema` is off because ajv refuses defaults in a union. They are documentation, and the decoder sets them.
+// `strictSchema` is off, because ajv would refuse the defaults in a union. They are only documentation.
 const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictSchema: false })
 for (const name of Object.keys(formats) as FormatName[]) {
   ajv.addFormat(name, text => formatError(name, text) === undefined)
@@ -33,7 +33,7 @@ tests:
 `) as Tree
 type Tree = { [key: string]: unknown }
 
-/** Keys and values that are valid only in some places. */
+/** Keys that are valid only in some places. */
 const key = fc.constantFrom(
   'listen',
   'name',
@@ -78,7 +78,7 @@ const value = fc.constantFrom<unknown>(
     { sentinels: [''] },
   ],
 )
-/** The way from the root, the key and value to set, and whether to add the key or to replace the last key. */
+/** A change: the path to a place, a key, a value, and whether to add the key there or to replace the last key of the path. */
 const change = fc.tuple(fc.array(fc.nat(20), { maxLength: 6 }), key, value, fc.boolean())
 
 function changed(tree: Tree, changes: [number[], string, unknown, boolean][]): Tree {
@@ -115,7 +115,7 @@ function flat(errors: readonly ShapeError[]): string[] {
 
 describe.each([
   ['a configuration', schema, whole],
-  ['a file of cases', caseFile, { tests: whole.tests }],
+  ['a file of test cases', caseFile, { tests: whole.tests }],
 ])('%s', (_, described, valid) => {
   const validate = ajv.compile(JSON.parse(JSON.stringify(described)))
 
@@ -130,7 +130,7 @@ describe.each([
     expect(tree).toEqual(theirs)
   }
 
-  it('without changes, or without content, has the errors that ajv finds', () => {
+  it('that is unchanged or empty has the errors that ajv finds', () => {
     expect(checkShape(described, structuredClone(valid)).map(({ pointer }) => pointer)).toEqual([
       '/tests/1/expect',
     ])
@@ -138,7 +138,7 @@ describe.each([
     expectSame({})
   })
 
-  it('with a few changes has the errors that ajv finds, in the same order', () => {
+  it('with 1 to 6 random changes has the errors that ajv finds, in the same order', () => {
     fc.assert(
       fc.property(fc.array(change, { minLength: 1, maxLength: 6 }), changes =>
         expectSame(changed(valid, changes)),

@@ -5,7 +5,7 @@ import { configOf } from '../reading.ts'
 const issuerOf = (scalar: string, env = {}, files = {}) =>
   configOf(`auth:\n  issuer: ${scalar}`, env, files).auth.issuer
 
-describe('a variable inside a scalar', () => {
+describe('a variable in a value', () => {
   it.each([
     ['${A}', { A: 'x' }, 'x'],
     ['${A:-d}', {}, 'd'],
@@ -21,17 +21,17 @@ describe('a variable inside a scalar', () => {
     ['${A:-x:-y}', {}, 'x:-y'],
     ['${file}', { file: 'x' }, 'x'],
     ['${file:-d}', {}, 'd'],
-  ])('turns %s with %j into %j', (scalar, env, value) => {
+  ])('turns the value %s with the environment %j into %j', (scalar, env, value) => {
     expect(issuerOf(scalar, env)).toBe(value)
   })
 
-  it('can be the content of a file, without the last line break', () => {
+  it('can insert the content of a file, without the last line break', () => {
     const files = { '/run/secrets/x': 'one\ntwo\n', crlf: 'one\r\n' }
     expect(issuerOf('${file:/run/secrets/x}', {}, files)).toBe('one\ntwo')
     expect(issuerOf('a${file:crlf}b', {}, files)).toBe('aoneb')
   })
 
-  it('stays text if its value looks like YAML', () => {
+  it('inserts text, even if the text looks like YAML', () => {
     for (const value of [
       'a: b',
       '- a',
@@ -50,7 +50,7 @@ describe('a variable inside a scalar', () => {
     }
   })
 
-  it('becomes a number or a boolean if the schema requires one and the text is one', () => {
+  it('inserts a number or a boolean if the schema requires this type and the text has its format', () => {
     const text = 'storage: { pool: "${P}" }\nserver: { log: { requests: "${R}" } }'
     const { storage, server } = configOf(text, { P: '7', R: 'false' })
     expect([storage.pool, server.log.requests]).toEqual([7, false])

@@ -1,13 +1,13 @@
-// Tests aliases, merge keys, and files that could exhaust the process.
+// Tests aliases, merge keys, and files that could exhaust the memory or the CPU of the process.
 import { describe, expect, it } from 'vitest'
 import { configOf, linesOf, load } from '../reading.ts'
 
 describe('YAML', () => {
-  it('no problem quotes text of a line that ends in a carriage return', () => {
+  it('a syntax error does not quote the text of the file, even if a line ends in a carriage return', () => {
     expect(linesOf('%\rhunter2').join()).toMatch(/^1:(?!.*hunter2|.*\p{Cc})/u)
   })
 
-  it('aliases and merge keys work, and the keys of a mapping override merged keys', () => {
+  it('aliases and merge keys are supported, and the own keys of a mapping override merged keys', () => {
     const { routes } = configOf(`
 upstreams: { a: { targets: ["http://a"] } }
 routes:
@@ -29,7 +29,7 @@ routes:
         (_, level) => `l${level + 1}: &l${level + 1} ${step.replaceAll('*L', `*l${level}`)}`,
       )
       const started = performance.now()
-      // Each line has an unknown key in column 1.
+      // Unknown keys cause problems in column 1. The refusal must be a different problem.
       expect(linesOf(['l0: &l0 {}', ...levels].join('\n'))).toContainEqual(
         expect.not.stringMatching(/^\d+:1 /),
       )
@@ -37,7 +37,7 @@ routes:
     }
   })
 
-  it('a document that is nested too deep for the stack is refused, with and without aliases', () => {
+  it('a document that is nested too deeply for the stack is refused, with and without aliases', () => {
     for (const opening of ['[', '{ a: ', '- ', '? ', '[? ']) {
       expect(linesOf(`auth:\n  ${opening.repeat(20_000)}`)).toEqual([
         expect.stringMatching(/^2:\d+ {2}\(file\) /),
@@ -56,7 +56,7 @@ routes:
     })
   })
 
-  it('no key of the file changes a prototype', () => {
+  it('keys like __proto__ and constructor do not change a prototype', () => {
     load(
       '__proto__: { polluted: 1 }\nupstreams: { constructor: { targets: ["http://a"] } }\nserver: { __proto__: { polluted: 1 } }',
     )
@@ -68,7 +68,7 @@ routes:
     ).toMatchObject({ targets: [{ url: 'http://a', weight: 100 }] })
   })
 
-  it('a byte order mark and CRLF do not change columns', () => {
+  it('a byte order mark and CRLF do not change the columns of problems', () => {
     expect(linesOf('\uFEFFservr: 1\r\nlimits:\r\n  x: 1\r\n')).toEqual([
       expect.stringMatching(/^1:1 {2}servr/),
       expect.stringMatching(/^3:3 {2}limits\.x/),

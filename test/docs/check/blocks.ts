@@ -4,23 +4,23 @@
 // ```sh if: COMMAND       run if COMMAND succeeds; otherwise reported with the command and counted
 // ```yaml                 a gateway.yaml or a part of it; must pass `peage check`
 // ```js file: NAME        written to NAME before the shell runs; for any language; yaml is also checked
-// ```LANGUAGE norun: WHY  not run; reported with the reason and counted
+// ```LANGUAGE norun: WHY  not run; counted, and reported with the reason
 // ```text, ```mermaid     output or a diagram; not run
 //
-// A comment `<!-- docs:check … -->` contains shell lines that the reader has already run, or need not run.
+// A comment `<!-- docs:check … -->` contains shell lines that run in this check, but that the reader does not see.
 import { readFileSync } from 'node:fs'
 
 export interface Block {
-  /** Path from the repository's root. */
+  /** Path of the page, relative to the repository's root. */
   readonly page: string
-  /** Line of the fence, counted from 1. */
+  /** Line number of the opening fence. The first line of the page has the number 1. */
   readonly line: number
   readonly language: string
   readonly text: string
   readonly use: 'run' | 'text' | 'setup'
-  /** File that the block is written to, in the folder that the page runs in. */
+  /** The file to which the block is written. Its path is relative to the folder in which the page runs. */
   readonly file?: string
-  /** Reason why the block is not run. */
+  /** The reason why the block is not run. */
   readonly norun?: string
   /** The block runs only if this command succeeds. */
   readonly condition?: string

@@ -1,4 +1,4 @@
-// Finds the links of a page to files and headings that this repository does not have.
+// Finds links of a page whose target file or heading does not exist in this repository.
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
@@ -21,7 +21,7 @@ function leads(page: string, target: string): boolean {
   return anchor === undefined || (statSync(file).isFile() && anchorsOf(file).includes(anchor))
 }
 
-/** Returns the anchors that GitHub derives from the headings. */
+/** Returns the anchors that GitHub derives from the headings of a page. */
 export function anchorsOf(file: string): string[] {
   const text = readFileSync(file, 'utf8').replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '')
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>

@@ -1,4 +1,4 @@
-// `npm run docs:check`: clones the committed state, installs it, and runs the blocks of the pages there.
+// `npm run docs:check`: clones the last commit, installs its dependencies, and runs the blocks of the pages there.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,8 +26,8 @@ try {
 process.exitCode = status === 0 ? 0 : 1
 
 /**
- * Runs a program in its own network namespace, if the system permits it. The ports that pages use are free there, and
- * a page cannot reach the network. Otherwise, the ports 8080, 8081, 9000, 5432 and 6379 must be free on this machine.
+ * Returns a command that runs the program in its own network namespace. There, all ports are free and the network
+ * cannot be reached. If the system does not permit namespaces, the ports 8080, 8081, 9000, 5432 and 6379 must be free.
  * @param {string} program @param {string[]} words @returns {[string, string[]]}
  */
 function alone(program, words) {

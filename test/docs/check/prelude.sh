@@ -1,19 +1,19 @@
-# Functions for the shell of a page. They start the services that the page assumes to be running.
-# Sourced with $work (a temporary folder) and $PWD (a clone that is built).
+# Functions for the shell that runs a page. They start the services that the page expects.
+# Before this file is sourced, $work must be a temporary folder, and $PWD a clone that is built.
 set -Eeuo pipefail
 shopt -s inherit_errexit
 real_curl=$(command -v curl)
 export PATH="$work/bin:$PATH:/usr/sbin"
-# The real curl, without the checks of the wrapper that pages call.
+# Runs the real curl. Pages call the wrapper below, which also checks the status.
 raw_curl() { "$real_curl" "$@"; }
-# Without this trap, a failure in a background job would stay unnoticed.
+# Records the first failure and its line, also for background jobs.
 trap 'status=$?; echo "${BASH_LINENO[0]:-} $LINENO ${BASH_SOURCE[0]##*/} $status" >>"$work/failed"' ERR
 
 mkdir -p "$work/bin"
 printf '#!/bin/sh\nexec node %q/dist/cli.js "$@"\n' "$PWD" >"$work/bin/peage"
 cat >"$work/bin/curl" <<'SH'
 #!/bin/bash
-# Runs the real curl, and fails on an unexpected status, which a reader would see as a failure.
+# Runs the real curl, and fails if the status is not the status that the page expects.
 PATH=${PATH#*:}
 if [ -z "${EXPECTED_STATUS:-}" ]; then exec curl --fail-with-body --max-time 20 "$@"; fi
 answer=$(mktemp)
@@ -69,7 +69,7 @@ start_upstream() {
   wait_for raw_curl -s http://127.0.0.1:9000/
 }
 
-# Starts the gateway with the sample gateway.yaml, or with the file $1.
+# Starts the gateway with the file $1 (default: the sample gateway.yaml).
 start_gateway() {
   export PEAGE_ADMIN_TOKEN=an-admin-token-0123456789 PEAGE_KEY_SECRET=a-key-secret-0123456789
   node dist/cli.js start -c "${1:-gateway.yaml}" >"$work/gateway.log" &
@@ -82,7 +82,7 @@ stop_gateway() {
   wait "$gateway" || true
 }
 
-# Registers ada@example.com as user 1, with plan pro or $1, and sets $ACCESS_TOKEN and $REFRESH_TOKEN.
+# Registers ada@example.com as user 1 with plan $1 (default: pro), and sets $ACCESS_TOKEN and $REFRESH_TOKEN.
 sign_in() {
   local api=http://127.0.0.1:8080/api/v1 body='{"email":"ada@example.com","password":"correct horse battery"}' pair
   raw_curl -s "$api/auth/register" -d "$body" >/dev/null

@@ -18,13 +18,13 @@ import type { Block } from './blocks.ts'
 import { scriptOf } from './script.ts'
 
 export interface Ran {
-  /** Blocks whose condition was not met. */
+  /** Blocks that were not run, because their conditions were not met. */
   readonly unmet: readonly Block[]
   /** `page:line: …` of the first failure, followed by the end of the output. */
   readonly failure: string | undefined
 }
 
-/** Time limit for all blocks of a page, in milliseconds. */
+/** Time limit in milliseconds for all blocks of a page together. */
 const PATIENCE = 240_000
 
 export async function runPage(blocks: readonly Block[]): Promise<Ran> {
@@ -61,7 +61,7 @@ function holds(condition: string): boolean {
   return spawnSync('sh', ['-c', condition], { stdio: 'ignore' }).status === 0
 }
 
-/** @returns the end of the output if the script failed, otherwise `undefined` */
+/** Runs the script of a page. @returns the end of the output if the script failed, otherwise `undefined` */
 async function shell({ work, clone, script }: { work: string; clone: string; script: string }) {
   const prelude = resolve('test/docs/check/prelude.sh')
   const child = spawn('bash', ['-c', `work=${work}; . ${prelude}; . ${script}`], {
@@ -86,16 +86,16 @@ async function shell({ work, clone, script }: { work: string; clone: string; scr
   return code === 0 ? undefined : output
 }
 
-/** Ends everything that the page started in the background. */
+/** Ends all processes that the page started. */
 function killGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL')
   } catch {
-    // The group has already ended.
+    // All processes of the group have already ended.
   }
 }
 
-/** Returns the line of the page that failed first, as the shell recorded it, or `?` if it recorded none. */
+/** Returns the line of the first failure on the page, or `?` if the shell recorded no failure. */
 function lineOf(work: string): string {
   const file = join(work, 'failed')
   if (!existsSync(file)) return '?'

@@ -1,10 +1,10 @@
-// Turns a page into one shell script with the line numbers of the page, so that a failure can name page and line.
+// Turns a page into one shell script. Each command has the same line number as on the page, for use in reports.
 import type { Block } from './blocks.ts'
 
 /**
- * Returns the `sh` blocks in order, with empty lines between them. `curl … # 429` expects status 429. Without a
- * comment, curl expects a status below 400.
- * @param blocks the blocks of one page that are to run
+ * Returns the `sh` blocks in order, with empty lines between the blocks. A line `curl … # 429` expects status 429. A
+ * line without such a comment expects a status below 400.
+ * @param blocks the blocks to run, all from one page
  */
 export function scriptOf(blocks: readonly Block[]): string {
   const lines: string[] = []
@@ -19,7 +19,7 @@ export function scriptOf(blocks: readonly Block[]): string {
   return Array.from(lines, line => line ?? '').join('\n')
 }
 
-/** Sets the expected status on the first line of a continued command. */
+/** Adds the expected status to a `curl` command. If the command has several lines, changes its first line. */
 function expectStatus(lines: string[], last: number, status: string): void {
   let first = last
   while (lines[first - 1]?.endsWith('\\')) first -= 1

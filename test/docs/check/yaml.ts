@@ -1,4 +1,4 @@
-// Loads a YAML block as `peage check` does. If the block is only a part of a gateway.yaml, it is completed first.
+// Loads a YAML block as `peage check` does. A block with only a part of a gateway.yaml is completed first.
 import { parse, stringify } from 'yaml'
 import { formatDiagnostic } from '../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../src/config/load.ts'
@@ -9,7 +9,7 @@ interface Written {
   routes?: { upstream?: string }[]
 }
 
-/** Returns every problem with page and line of the block. */
+/** Returns all problems of the block, each with the page and line of the block. */
 export function problemsOf({ page, line, text }: Block): string[] {
   const written = parse(text) as Written
   const isWhole = written.upstreams !== undefined && written.routes !== undefined
@@ -27,7 +27,7 @@ export function problemsOf({ page, line, text }: Block): string[] {
   }
 }
 
-/** Adds upstreams for the routes, or a route to the upstreams, which the reader already has. */
+/** Adds the upstreams that the routes need. If there are no routes, adds a route to an upstream. */
 function completed(written: Written): Written {
   const named = (written.routes ?? []).map(route => String(route.upstream))
   const [first = 'courses'] = [...Object.keys(written.upstreams ?? {}), ...named]
@@ -43,13 +43,13 @@ function target(i: number) {
   return { targets: [`http://127.0.0.1:${9000 + i}`] }
 }
 
-/** Returns a value that fits the name of a variable or file. Each secret has a different value. */
+/** Returns a valid value for the variable or file with this name. Each secret has a different value. */
 function valueFor(name: string): string {
   if (name === 'EVENTS_SECRET') return `whsec_${Buffer.alloc(24).toString('base64')}`
   return /url$/i.test(name) ? 'postgres://peage@127.0.0.1/peage' : `a-long-secret-for-${name}`
 }
 
-/** An environment that contains every variable. */
+/** An environment in which every variable is set. */
 const anything = new Proxy<Record<string, string>>(
   {},
   {

@@ -4,7 +4,7 @@ import { limits, rules } from './rules.ts'
 import { sourceTexts } from './source-texts.ts'
 import { sentencesIn, withoutCode, wordsIn } from './text.ts'
 
-/** Returns one line for each finding: file, line, rule, hint and sentence. */
+/** Returns the sentences that break a rule. Each entry contains the file, line, rule, hint and sentence. */
 export function findingsIn(file: string, content: string): string[] {
   const texts = file.endsWith('.md') ? pageTexts(content) : sourceTexts(file, content)
   return texts.flatMap(({ line, value, kind }) => {

@@ -1,4 +1,4 @@
-// The texts of a Markdown page: paragraphs, headings and cells of tables, without code.
+// Extracts the texts of a Markdown page: paragraphs, headings and cells of tables, without code.
 import { fromMarkdown } from 'mdast-util-from-markdown'
 import { gfmTableFromMarkdown } from 'mdast-util-gfm-table'
 import { gfmTable } from 'micromark-extension-gfm-table'

@@ -2,9 +2,9 @@
 
 export interface Rule {
   readonly name: string
-  /** Matches a sentence that breaks the rule. Code in backticks arrives as `code`. */
+  /** Matches a sentence that breaks the rule. In the sentence, each text in backticks has been replaced by `code`. */
   readonly pattern: RegExp
-  /** A text to write instead. */
+  /** The text that the author should write instead. */
   readonly hint: string
 }
 
@@ -36,5 +36,5 @@ export const rules: readonly Rule[] = [
   { name: 'old word', pattern: /\b(?:lest|thereof|therein|thereby|thereupon|whereby|hence|whence|save for|for want of|beforehand|hitherto|likewise)\b/i, hint: 'a plain, current word' },
 ]
 
-/** Words of one sentence, and of one cell of a table. */
+/** The maximum number of words in a sentence, and in a cell of a table. */
 export const limits = { sentence: 30, cell: 40 }

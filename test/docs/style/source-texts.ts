@@ -1,4 +1,4 @@
-// The English texts of a source file: comments, string literals, text of JSX.
+// Extracts the English texts of a source file: comments, string literals and JSX text.
 import { parseSync } from 'oxc-parser'
 import type { Text } from './text.ts'
 
@@ -42,7 +42,7 @@ function commentTexts(comments: readonly Comment[], source: string): Found[] {
     if (isNext) Object.assign(last, { value: `${last.value}\n${text}`, end })
     else blocks.push({ at: start, value: text, end })
   }
-  // Diagrams, columns and indented code are not sentences.
+  // Removes diagrams, columns and indented code, which are not sentences.
   return blocks.map(({ at, value }) => ({
     at,
     value: value.replace(/^(?: {4}.*|.*\S {3,}\S.*|```.*)$/gm, ''),
@@ -63,7 +63,7 @@ function stringTexts(program: Node): Found[] {
   }
 }
 
-/** The text of a literal, a template or a concatenation, with `…` for each expression. */
+/** Returns the text of a literal, a template or a concatenation. Expressions are replaced by `…`. */
 function stringOf(node: Node): string | undefined {
   if (node.type === 'Literal' && typeof node.value === 'string') return node.value
   if (node.type === 'JSXText') return node.value as string
@@ -85,7 +85,7 @@ const sql =
   /^\s*(?:select|insert into|update \S+ (?:\w+ )?set|delete from|with \w+ as|(?:create|alter|drop) (?:[a-z]+ )*(?:table|index|function|trigger|schema|database|role|type|view)|lock table|set \S+ (?:=|to)|grant .* on|explain \(|copy \S+ (?:from|to))\b/i
 const code = /[{};=]\s*$|=>|^\s*[-#<{[]|^\s*[\w.-]+:(?: .*)?\n|\n\s*[\w.-]+:(?: |\n|$)|\\|\b\w+\(\)/m
 
-/** Is it a text for people in English, and not code, SQL, a header or a file of a test? */
+/** Returns whether the string is English text for people, not for example code, SQL, a header or French text. */
 function isProse(value: string): boolean {
   const words = value.split(/\s+/).filter(word => word !== '')
   const plain = words.filter(word => /^[("'“‘`[]?[A-Za-z][A-Za-z'’-]*[)"'”’`\]]?[.,:;?!]*[)"'”]?$/.test(word))

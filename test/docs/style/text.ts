@@ -1,14 +1,14 @@
-// One text of a file, and its sentences.
+// Splits a text into sentences.
 
 export interface Text {
-  /** The line that the text begins at. */
+  /** The number of the line in which the text begins. */
   readonly line: number
   readonly value: string
-  /** A heading is not a sentence. A cell also has a limit as a whole. */
+  /** Headings are not checked. A cell of a table also has a maximum number of words. */
   readonly kind?: 'heading' | 'cell'
 }
 
-/** Replaces code, because it may contain dots and any word. Line breaks stay, so that lines can be counted. */
+/** Replaces code, because code may contain dots and forbidden words. Keeps line breaks, so that line numbers stay right. */
 export function withoutCode(text: string): string {
   return text
     .replace(/`[^`]*`/g, code => `\`code\`${code.replace(/[^\n]/g, '')}`)
@@ -16,13 +16,13 @@ export function withoutCode(text: string): string {
     .replace(/\b(e\.g|i\.e|etc|vs)\.(?= )/g, '$1')
 }
 
-/** Ends of sentences, blank lines, list items and JSDoc tags. */
+/** Matches the places that separate sentences: ends of sentences, blank lines, list items and JSDoc tags. */
 const boundary =
   /(?<=[.?!][)"'”’]*)\s+(?=["'“‘(`]*[A-Z0-9`]|[a-z_]+: )|\n[ \t]*\n|\s(?=@(?:param|returns?|throws)\b)|\n(?=[ \t]*(?:[-*•] |\d+\. |@\w))/
 
 const marker = /^\s*(?:[-*•] |\d+\. |@param (?:\{[^}]*\} )?\S+|@\w+)?\s*(?:\{[^}]*\} )?/
 
-/** Returns each sentence with its offset. */
+/** Returns the sentences of a text, each with its offset in the text. */
 export function sentencesIn(text: string): [number, string][] {
   let end = 0
   return text.split(boundary).flatMap(part => {

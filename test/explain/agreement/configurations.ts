@@ -1,10 +1,10 @@
-// Generates configurations that `check` accepts: overlapping routes, with every key that a route may have.
+// Generates configurations that `check` accepts. Their routes overlap, and use every key of a route.
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { Config } from '../../../src/config/sections/schema.ts'
 
-/** A configuration in the parts that `startGateway` takes. */
+/** A configuration, divided into the parts that `startGateway` accepts. */
 export interface Generated {
   /** The sections `upstreams` and `routes`. */
   readonly yaml: string
@@ -109,7 +109,7 @@ function rewritten(path: string, how: string): Record<string, string> {
   return { rewrite: `/${['new', ...params.reverse(), ...(path.endsWith('/*') ? ['*'] : [])].join('/')}` }
 }
 
-/** Drops routes until `check` accepts the rest. */
+/** Removes the routes that `check` refuses, until `check` accepts the configuration. */
 function accepted(
   routes: readonly object[],
   [north, south]: readonly [string, string],

@@ -1,4 +1,4 @@
-// Sends one real request to a running gateway, and records the response and what the upstream received.
+// Sends real requests to a running gateway, and records the responses and the requests that upstreams receive.
 import { Agent, createServer, type IncomingMessage, request as send } from 'node:http'
 import { listen, type Received } from '../../support/upstream.ts'
 
@@ -11,7 +11,7 @@ export interface Echo {
   close(): Promise<void>
 }
 
-/** An upstream that records what it receives. @param fields headers of its responses */
+/** Starts an upstream that records the requests it receives. @param fields headers of its responses */
 export async function startEcho(name: string, fields: readonly Pair[]): Promise<Echo> {
   const received: Echo['received'][number][] = []
   const server = createServer((request, response) => {
@@ -42,7 +42,7 @@ export interface Sender {
   close(): void
 }
 
-/** Sends request targets unchanged. @param base the gateway's URL */
+/** Returns a client that sends request targets unchanged. @param base the gateway's URL */
 export function createSender(base: string): Sender {
   const { hostname, port } = new URL(base)
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })

@@ -1,4 +1,4 @@
-// Compares the status, code, upstream, URL and headers of a real exchange with its explanation.
+// Compares a real request and its response with the explanation: status, error code, upstream, URL and headers.
 import type { Explanation } from '../../../src/explain/explain.ts'
 import type { HeaderDiff } from '../../../src/explain/header-diff.ts'
 import type { Answer, Echo, Pair } from './exchange.ts'
@@ -9,7 +9,7 @@ export interface Happened {
   readonly upstreams: readonly Echo[]
   /** Headers of the upstreams' responses. */
   readonly answered: readonly Pair[]
-  /** The real caller; undefined if anonymous. */
+  /** The user that sent the request, or undefined for an anonymous request. */
   readonly user: { readonly id: number; readonly email: string } | undefined
 }
 
@@ -48,17 +48,17 @@ export function disagreements(explanation: Explanation, happened: Happened): str
   return differences
 }
 
-/** Codes of refusals that come before any endpoint. */
+/** Codes of refusals that the gateway decides before it calls an endpoint. */
 const decidedBefore = new Set([
   ...['path_invalid', 'request_invalid', 'route_unknown', 'method_not_allowed', 'plan_insufficient'],
   ...['token_invalid', 'unauthenticated'],
 ])
 
-/** Headers of the connection and the framing, which are not explained. */
+/** Headers of the connection and the framing. `explain` does not show them. */
 const transport = new Set(['connection', 'content-length'])
 const hop = new Set(['connection', 'keep-alive', 'date', 'transfer-encoding', 'content-length'])
 
-/** Headers with a new value each time. */
+/** Headers that have a different value in each request or response. */
 const made = new Set(['x-request-id', 'x-peage-assertion', 'ratelimit'])
 
 function fieldDifferences(
@@ -88,7 +88,7 @@ function fieldDifferences(
   return differences
 }
 
-/** Replaces the values of the stub caller with the values of the real caller. */
+/** Replaces the user and address that `explain` simulates with the real user and address. */
 function withReal({ set, remove }: HeaderDiff, { user }: Happened): HeaderDiff {
   const real: Record<string, string> = { ...set }
   if ('x-user-id' in set) real['x-user-id'] = String(user?.id)

@@ -1,4 +1,4 @@
-// The long run: `npm run agree -- [--pairs N] [--seed S]`. The exit status is 1 if explain and a gateway disagree.
+// Runs the long comparison: `npm run agree -- [--pairs N] [--seed S]`. Exits with 1 if explain and a gateway disagree.
 import { parseArgs } from 'node:util'
 import { runAgreement } from './run.ts'
 

@@ -1,4 +1,4 @@
-// Generates requests to the paths that a configuration declares, to other paths, and to mutations of both.
+// Generates requests to the declared paths of a configuration, to other paths, and to mutated paths.
 import fc from 'fast-check'
 import type { Config, RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { ExplainRequest } from '../../../src/explain/explain.ts'
@@ -18,7 +18,7 @@ const hosts = [
   'other.example.com',
 ]
 
-/** Returns mostly requests that match the route. */
+/** Generates requests. Most of them match the route. */
 function questionsTo(route: RouteConfig): fc.Arbitrary<ExplainRequest> {
   const meant = route.methods ?? methods
   return fc
@@ -76,7 +76,7 @@ function filled(pattern: string, fill: readonly string[]): string {
     .replace(/^$/, '/')
 }
 
-/** Returns whether a request line can contain the target. The HTTP parser refuses other targets before routing. */
+/** Returns whether the HTTP parser accepts a request line with this target. */
 function isSendable(target: string): boolean {
   return /^(\/[\x21-\x7e]*|https?:\/\/[a-z0-9.-]+(:\d{1,4})?([/?][\x21-\x7e]*)?)$/i.test(target)
 }

@@ -1,4 +1,4 @@
-// Explains generated requests to generated configurations, and sends them to a gateway that runs the same file.
+// Explains generated requests, sends them to a gateway with the same generated configuration, and compares the results.
 import fc from 'fast-check'
 import { activeGuards } from '../../../src/config/active-guards.ts'
 import { createExplain, type Explain, type ExplainRequest } from '../../../src/explain/explain.ts'
@@ -12,7 +12,7 @@ import { questions } from './questions.ts'
 interface Plan {
   readonly seed: number
   readonly configurations: number
-  /** Requests per configuration. */
+  /** The number of requests for each configuration. */
   readonly requests: number
   onConfiguration?(count: number): void
 }
@@ -20,7 +20,7 @@ interface Plan {
 export interface Report {
   pairs: number
   readonly disagreements: Disagreement[]
-  /** Number of pairs by refusal, `forwarded` or `own endpoint`. */
+  /** The number of requests for each outcome: a refusal, `forwarded` or `own endpoint`. */
   readonly outcomes: Record<string, number>
 }
 
@@ -30,7 +30,7 @@ interface Disagreement {
   readonly yaml: string
 }
 
-/** Headers of the upstreams' responses; some must not reach the client. */
+/** Headers of the upstreams' responses. The gateway must not forward all of them. */
 const answered: readonly Pair[] = [
   ['X-Up', 'yes'],
   ['X-Powered-By', 'echo'],
@@ -38,7 +38,7 @@ const answered: readonly Pair[] = [
   ['Access-Control-Allow-Origin', 'https://everybody.example'],
 ]
 
-/** Headers that the client sends with its credential; some must not reach the upstream. */
+/** Headers that the client sends with its credential. The gateway must not forward all of them. */
 const forged: readonly Pair[] = [
   ['X-User-Id', '999'],
   ['x-user-plan', 'pro'],
@@ -77,7 +77,7 @@ async function compare(
   upstreams: readonly Echo[],
   report: Report,
 ): Promise<void> {
-  // Each pair runs one day after the previous pair. The callers stay signed in for all pairs.
+  // The clock advances by one day for each request, so the tokens of the users need a long lifetime.
   const auth = ', access_token_ttl: 3000d, refresh_token_ttl: 3000d'
   const gateway = await startGateway(yaml, embedded, { server, limits, auth })
   const sender = createSender(gateway.url)
@@ -113,19 +113,19 @@ interface Parts {
 
 async function pair(parts: Parts): Promise<string[]> {
   const { gateway, sender, explain, upstreams, question, user, config, report } = parts
-  // A new day: no use is counted yet, and every rate-limit window has ended.
+  // Starts a new day, on which no use is counted yet. All rate-limit windows have ended.
   gateway.clock.at += 86_400_000
   await spend(gateway, user, question.usedToday)
   for (const { received } of upstreams) received.length = 0
   const explanation = await explain(question)
   const route = config.routes.find(({ name }) => name === explanation.route)
-  // A trusted proxy's headers about the client are forwarded unchanged.
+  // If the peer is trusted, the gateway forwards its X-Forwarded headers, so the forged headers are omitted.
   const isTrusted = config.server.trusted_proxies.length > 0
   const sent: Pair[] = [
     ['Host', question.host],
     ...(user === undefined ? [] : [['Authorization', `Bearer ${user.access}`] as Pair]),
     ...(isTrusted ? forged.filter(([name]) => !name.startsWith('X-Forwarded')) : forged),
-    // A credential for the upstream. On other routes, the gateway would check it as its own.
+    // A public route forwards this credential to the upstream. On other routes, the gateway would check it.
     ...(route?.auth === 'none' ? [['X-API-Key', 'of-the-upstream'] as Pair] : []),
   ]
   const answer = await sender.send(question.method, question.path, sent)

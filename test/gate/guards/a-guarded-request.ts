@@ -1,4 +1,4 @@
-// Builds a request as guards receive it, and reads the decision of a chain.
+// Builds requests as guards receive them, and reads the decisions of a chain of guards.
 import type { ChainResult } from '../../../src/gate/guards/chain.ts'
 import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
 import { createTrustedProxies } from '../../../src/http/client-address.ts'
@@ -42,7 +42,7 @@ export function userIdentity(record: Partial<UserWithEpoch> = {}): Identity & { 
   return { kind: 'user', user, credential: 'access_token', sessionId: undefined }
 }
 
-/** Returns the allowed identity, or the status and code of the refusal. Any other error is returned unchanged. */
+/** Describes a decision: the identity if it is allowed, the status and code of a refusal, or any other error itself. */
 export function told(decision: Decision): unknown {
   if (decision.allowed) {
     const { identity } = decision
@@ -52,7 +52,7 @@ export function told(decision: Decision): unknown {
   return thrown instanceof Refusal ? `${thrown.status} ${thrown.code}` : thrown
 }
 
-/** Returns a header of the refusal. */
+/** Returns the value of a header if the decision is a refusal with this header. */
 export function fieldOf(decision: Decision, name: string): string | undefined {
   if (decision.allowed || !(decision.thrown instanceof Refusal)) return undefined
   const { fields } = decision.thrown.response

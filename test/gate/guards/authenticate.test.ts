@@ -1,4 +1,4 @@
-// A request is authenticated by the bearer token first, then by the API key. Any other credential gets 401.
+// Tests that a request is authenticated by its access token, otherwise by its API key, and otherwise gets 401.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/gate/guards/authenticate.ts'
@@ -68,7 +68,7 @@ afterAll(async () => {
   await database?.close()
 })
 beforeEach(async () => {
-  // A new window, so that each test starts with unused limits.
+  // Starts a new rate-limit window, so that each test starts with unused limits.
   clock.at += 60_000
   used = []
   errors = []
@@ -89,10 +89,10 @@ function tokenOf(id: number, session = endless): Promise<string> {
   return tokens.issueAccess({ id, email: 'claimed@example.com', plan: 'pro' }, session)
 }
 
-/** Returns the token with a wrong signature. */
+/** Returns the access token with a wrong signature. */
 const forged = () => `${token.slice(0, token.lastIndexOf('.'))}.${'A'.repeat(86)}`
 
-/** @param auth the route's `auth` @returns the decision, and whether it came without a promise */
+/** @param auth the route's `auth` @returns the decision, and whether the guard returned it synchronously */
 async function ask(
   headers: Record<string, string>,
   { auth = 'required' as Parameters<typeof authenticate>[0], peer = '192.0.2.1', guards = authenticate } = {},
@@ -128,11 +128,11 @@ describe('an access token', () => {
       identity: { kind: 'user', user, credential: 'access_token', sessionId: endless.id },
     })
     expect(user.plan).toBe('premium')
-    // The log contains the user even if a later guard refuses.
+    // The guard sets the identity on the request, so the log contains the user even if a later guard refuses.
     expect(request.identity).toMatchObject({ user: { id: user.id } })
   })
 
-  it('is accepted synchronously once it is cached, even if its scheme was spelled differently', async () => {
+  it('is accepted synchronously after its first use, even if the first request wrote the scheme differently', async () => {
     await ask({ authorization: `bearer  ${token}` })
     const { decision, isAtOnce } = await ask(bearer(token))
     expect([told(decision), isAtOnce]).toEqual([`access_token of ${user.id}`, true])
@@ -150,7 +150,7 @@ describe('an access token', () => {
     },
   )
 
-  it('is used before an API key, which is used only if the token is invalid', async () => {
+  it('has precedence over an API key, which is used only if the token is invalid', async () => {
     const withBadKey = await ask({ ...bearer(token), 'x-api-key': 'peage_bad' })
     expect([told(withBadKey.decision), used]).toEqual([`access_token of ${user.id}`, []])
     const { decision } = await ask({ ...bearer(forged()), 'x-api-key': key })
@@ -170,14 +170,14 @@ describe('an access token', () => {
 })
 
 describe('an API key', () => {
-  it('identifies its user, synchronously once it is cached, and each use is recorded', async () => {
+  it('identifies its user, synchronously after its first use, and each use is recorded', async () => {
     const headers = { 'x-api-key': ` ${key}\t` }
     expect(told((await ask(headers)).decision)).toBe(`api_token of ${user.id}`)
     expect(await ask(headers)).toMatchObject({ isAtOnce: true, request: { identity: { kind: 'user' } } })
     expect([used.length, used[0]]).toEqual([2, used[1]])
   })
 
-  it('is refused with 401 if it is unknown, and with 429 after repeated attempts of a client', async () => {
+  it('is refused with 401 if it is unknown, and with 429 after repeated attempts by the same client', async () => {
     const from = (peer: string, text: string) => ask({ 'x-api-key': text }, { peer })
     for (const text of ['peage_a', 'peage_b'])
       await expect401(from('2001:db8::1', text), 'token_invalid', 'unknown', 'Bearer')
@@ -185,14 +185,14 @@ describe('an API key', () => {
     const { decision } = await from('2001:db8::2', 'peage_c')
     expect([told(decision), fieldOf(decision, 'retry-after')]).toEqual(['429 rate_limited', '60'])
     expect(fieldOf(decision, 'ratelimit-policy')).toBe('"bad_keys";q=2;w=60')
-    // Valid keys are still accepted. Other clients, and this client in the next window, get 401 again.
+    // Valid keys of this client are still accepted. Other clients still get 401, like this client in the next window.
     expect(told((await from('2001:db8::2', key)).decision)).toBe(`api_token of ${user.id}`)
     expect(told((await from('192.0.2.2', 'peage_c')).decision)).toBe('401 token_invalid')
     clock.at += 60_000
     expect(told((await from('2001:db8::2', 'peage_c')).decision)).toBe('401 token_invalid')
   })
 
-  it('causes an internal error instead of 401 if its check fails for another reason than the store', async () => {
+  it('causes an internal error, not 401, if its check fails because of a bug', async () => {
     const bug = new TypeError('a bug')
     const users = { ...dependencies.users, findOwner: () => Promise.reject(bug) }
     const { decision } = await ask(
@@ -203,7 +203,7 @@ describe('an API key', () => {
   })
 })
 
-it('a request without a credential gets 401 if auth is required, and is anonymous if auth is optional', async () => {
+it('a request without a credential gets 401 on a route with required auth, and is anonymous with optional auth', async () => {
   for (const headers of [{}, { authorization: ' ' }, { 'x-api-key': '\t' }] as Record<string, string>[]) {
     await expect401(ask(headers), 'token_invalid', 'missing', 'Bearer')
     const { decision, isAtOnce } = await ask(headers, { auth: 'optional' })
@@ -211,7 +211,7 @@ it('a request without a credential gets 401 if auth is required, and is anonymou
   }
 })
 
-it('a route with optional auth checks a presented credential like a route with required auth', async () => {
+it('a route with optional auth checks a credential in the request like a route with required auth', async () => {
   const optional = { auth: 'optional' as const }
   expect(told((await ask(bearer(token), optional)).decision)).toBe(`access_token of ${user.id}`)
   expect(told((await ask({ 'x-api-key': key }, optional)).decision)).toBe(`api_token of ${user.id}`)
@@ -223,14 +223,14 @@ it('a public route reads no credential', async () => {
   expect([told(decision), isAtOnce, request.identity, used]).toEqual(['anonymous', true, anonymous, []])
 })
 
-describe('sessions that end access at logout', () => {
+describe('with access tokens that end with their session', () => {
   const following = () =>
     createAuthenticate({
       ...dependencies,
       sessions: { isLive: (_, sessionId) => liveSessions.has(sessionId) },
     })
 
-  it('refuse a token of an ended session, even if it is cached', async () => {
+  it('a token of an ended session is refused, even if the token is cached', async () => {
     const guards = following()
     liveSessions.add('other')
     const other = await tokenOf(user.id, { ...endless, id: 'other' })
@@ -240,11 +240,11 @@ describe('sessions that end access at logout', () => {
     expect(told((await ask(bearer(token), { guards })).decision)).toBe(`access_token of ${user.id}`)
     const withKey = await ask({ ...bearer(other), 'x-api-key': key }, { guards })
     expect(told(withKey.decision)).toBe(`api_token of ${user.id}`)
-    // Without the setting, the token outlives its session.
+    // Without this setting, the token stays valid after its session has ended.
     expect(told((await ask(bearer(other))).decision)).toBe(`access_token of ${user.id}`)
   })
 
-  it('accept a token of version 0.1, which contains no session, until it expires', async () => {
+  it('a token of version 0.1, which contains no session, is accepted until it expires', async () => {
     liveSessions.clear()
     const old = await tokenOf(user.id, { ...endless, id: undefined as never })
     expect(claimsOf(old)).not.toHaveProperty('sid')
@@ -255,12 +255,12 @@ describe('sessions that end access at logout', () => {
 })
 
 // This test must be the last, because it closes the store.
-it('if the store is down, a token fails with the error of the store and a key gets a retryable 401', async () => {
+it('if the store is down, a request with a token fails, and a request with an API key gets 401 key_check_failed', async () => {
   await database.close()
   const down = expect.objectContaining({ name: 'StorageError' })
   const { decision } = await ask({ ...bearer(token), 'x-api-key': key })
   expect(decision).toEqual({ allowed: false, thrown: down })
-  // The store failed, so these requests do not count as unknown keys.
+  // The gateway does not count these requests as unknown keys. Otherwise, the last request would get 429.
   for (let i = 0; i < 3; i += 1) {
     const refused = await ask({ 'x-api-key': key })
     expect(told(refused.decision)).toBe('401 key_check_failed')

@@ -1,4 +1,4 @@
-// Guards run in a chain and are counted and traced. Guards without a store decide only by the request.
+// Tests that guards run in a chain and are counted and traced, and how guards that query no store decide.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { Authenticate } from '../../../src/gate/guards/authenticate.ts'
@@ -53,7 +53,7 @@ describe('a chain of guards', () => {
     expect(open.traced).toEqual(['target', undefined])
   })
 
-  it('counts and traces each guard up to the first refusal', async () => {
+  it('counts and traces each guard up to and including the guard that refuses', async () => {
     const { route, decisions } = guardsFor(() => free)
     const limited = route({
       ...{ auth: 'required', plans: ['free'], verified: true, max_body: 10, free_daily: true },
@@ -78,7 +78,7 @@ describe('a chain of guards', () => {
     [serviceUnavailable(new Error('down')), { pass: 0, refuse: 0, error: 1 }, 'error'],
     [new Error('a bug'), { pass: 0, refuse: 0, error: 1 }, 'error'],
     [new ClientDisconnected(), { pass: 0, refuse: 0, error: 0 }, 'client_gone'],
-  ])('returns the error of a guard and counts it by its kind: %s', async (thrown, counts, failure) => {
+  ])('returns the error of a guard, and counts the error as a refusal or a failure: %s', async (thrown, counts, failure) => {
     const ways = [
       () => {
         throw thrown
@@ -94,7 +94,7 @@ describe('a chain of guards', () => {
     }
   })
 
-  it('decides the same without a trace', async () => {
+  it('makes the same decisions if the request is not traced', async () => {
     for (const identity of [free, anonymous]) {
       const guards = guardsFor(() => identity).route({ auth: 'optional', plans: ['free'] })
       expect(told(await guards({ ...guardedRequest(), trace: undefined }))).toBe(
@@ -103,7 +103,7 @@ describe('a chain of guards', () => {
     }
   })
 
-  it('authenticates and checks the plan for a local endpoint, without a target', async () => {
+  it('authenticates and checks the plan for a local endpoint, and needs no target', async () => {
     const { endpoint, upstream, decisions } = guardsFor(() => free)
     upstream.state = 'down'
     expect(told(await endpoint()(guardedRequest()))).toBe('access_token of 1')
@@ -125,16 +125,16 @@ describe('a guard that queries no store', () => {
   const paying = userIdentity({ plan: 'premium' })
 
   it.each<[string, Identity, Partial<RouteConfig>, string, Record<string, string>?]>([
-    ['a plan of the route', paying, { plans: ['premium', 'pro'] }, 'access_token of 1'],
-    ['another plan', free, { plans: ['premium', 'pro'] }, '403 plan_insufficient'],
-    ['a plan without a user', anonymous, { plans: ['free'] }, '401 unauthenticated'],
+    ['a plan that the route accepts', paying, { plans: ['premium', 'pro'] }, 'access_token of 1'],
+    ['a plan that the route does not accept', free, { plans: ['premium', 'pro'] }, '403 plan_insufficient'],
+    ['no user, if a plan is required', anonymous, { plans: ['free'] }, '401 unauthenticated'],
     ['a verified email', verified, { verified: true }, 'access_token of 1'],
     ['an unverified email', free, { verified: true }, '403 email_unverified'],
-    ['a verified email without a user', anonymous, { verified: true }, '401 unauthenticated'],
+    ['no user, if a verified email is required', anonymous, { verified: true }, '401 unauthenticated'],
     ['a body as large as the limit', free, { max_body: 10 }, 'access_token of 1', { 'content-length': '10' }],
     ['a larger body', free, { max_body: 10 }, '413 body_too_large', { 'content-length': '11' }],
     ['a body without a length', free, { max_body: 10 }, 'access_token of 1'],
-  ])('decides on %s', async (_, identity, declared, expected, headers = {}) => {
+  ])('allows or refuses a request with %s', async (_, identity, declared, expected, headers = {}) => {
     const guards = guardsFor(() => identity).route({ auth: 'optional', ...declared })
     const decision = await guards(guardedRequest(headers))
     expect(told(decision)).toBe(expected)
@@ -142,7 +142,7 @@ describe('a guard that queries no store', () => {
     expect(fieldOf(decision, 'www-authenticate')).toBe(challenge)
   })
 
-  it('refuses a plan with the sufficient plans and the upgrade URL', async () => {
+  it('refuses a plan that is not sufficient, and lists the sufficient plans and the upgrade URL', async () => {
     const guards = guardsFor(() => free).route({ auth: 'required', plans: ['premium', 'pro'] })
     expect(bodyOf(await guards(guardedRequest()))).toEqual({
       error: 'Plan insuffisant',
@@ -156,7 +156,7 @@ describe('a guard that queries no store', () => {
     ['available', 'access_token of 1'],
     ['down', '503 upstream_unavailable'],
     ['full', '429 rate_limited'],
-  ] as const)('requires a target that admits the client: the upstream is %s', async (state, expected) => {
+  ] as const)('requires an upstream with a target that accepts the client: the upstream is %s', async (state, expected) => {
     const { route, upstream } = guardsFor(() => free)
     upstream.state = state
     expect(told(await route({ auth: 'required' })(guardedRequest()))).toBe(expected)
@@ -166,7 +166,7 @@ describe('a guard that queries no store', () => {
 describe('a route’s rate limit', () => {
   const limited = { name: 'slow', rate_limit: { limit: 1, windowMs: 60_000 } }
 
-  it('counts a user by ID from any address, and an anonymous client by address', async () => {
+  it('counts the requests of a user by user ID, and of an anonymous client by address', async () => {
     let identity: Identity = anonymous
     const guards = guardsFor(() => identity).route({ auth: 'optional', ...limited })
     const ask = async (caller: Identity, peer: string) => {
@@ -185,7 +185,7 @@ describe('a route’s rate limit', () => {
     expect(await ask(anonymous, '2001:db8::2')).toBe('429 rate_limited')
   })
 
-  it('has a name that no limit of the gateway can have', () => {
+  it('has a name that differs from the names of the limits of the gateway', () => {
     const names: string[] = []
     const limitRate = createRateLimit((name, limit) => {
       names.push(name)
@@ -196,7 +196,7 @@ describe('a route’s rate limit', () => {
     expect(names).toEqual(['route:bad_keys'])
   })
 
-  it('shows the remaining requests below the limit, and Retry-After above it', async () => {
+  it('adds the remaining requests to allowed responses, and Retry-After to refusals', async () => {
     const guards = guardsFor(() => anonymous).route(limited)
     const [within, over] = [guardedRequest(), guardedRequest()]
     await guards(within)

@@ -1,4 +1,4 @@
-// The daily use: when a use is counted, and how a request without uses is refused.
+// Tests when a daily use is counted, and how a request of a user without remaining uses is refused.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { TargetAvailable } from '../../../src/gate/guards/available-target.ts'
 import { createCountDailyUse } from '../../../src/gate/guards/count-daily-use.ts'
@@ -22,9 +22,9 @@ let database: EmbeddedDatabase
 let user: Identity & { kind: 'user' }
 let guard: ReturnType<typeof createCountDailyUse>
 let cancelled: number
-/** Runs during the wait for a connection. Undefined if a connection is free. */
+/** Called while the request waits for a connection to the upstream. If undefined, a connection is free. */
 let wait: (() => Promise<void>) | undefined
-/** Runs between the count and the guard's decision. */
+/** Called after the use was counted and before the guard decides. */
 let afterCount: () => void
 
 beforeAll(async () => {
@@ -77,7 +77,7 @@ async function stored(): Promise<number | undefined> {
   return row?.daily_usage
 }
 
-it('a use is counted only for plan free and only for a request that goes to the upstream', async () => {
+it('a use is counted only for plan free, and only if the request is forwarded to the upstream', async () => {
   const pro = userIdentity({ id: user.user.id, plan: 'pro' })
   const answered = aCountedRequest()
   const uncounted = [
@@ -91,7 +91,7 @@ it('a use is counted only for plan free and only for a request that goes to the 
   expect([await stored(), cancelled]).toEqual([1, 0])
 })
 
-it('a user without uses is refused until midnight, later from memory, and the connection is released', async () => {
+it('a user without remaining uses is refused until midnight, from the second refusal on without the store', async () => {
   await use()
   const refused = await use()
   expect([told(refused), fieldOf(refused, 'retry-after')]).toEqual(['429 daily_limit_reached', '43200'])
@@ -102,7 +102,7 @@ it('a user without uses is refused until midnight, later from memory, and the co
   expect(told(await use())).toBe(`access_token of ${user.user.id}`)
 })
 
-it('a refusal for the previous day just after midnight allows a retry after one second', async () => {
+it('a refusal that is decided just before midnight and sent just after it has Retry-After 1', async () => {
   clock.at = noon + 12 * 3_600_000 - 10_000
   await use()
   afterCount = () => {
@@ -113,7 +113,7 @@ it('a refusal for the previous day just after midnight allows a retry after one 
   expect(told(await use())).toBe(`access_token of ${user.user.id}`)
 })
 
-it('a deleted user is refused, and the refusal is not kept in memory', async () => {
+it('a deleted user is refused, and the refusal is not cached', async () => {
   const missing = userIdentity({ id: 1_000_000 })
   for (let i = 0; i < 2; i += 1) expect(told(await use(missing))).toBe('429 daily_limit_reached')
   expect(guard(aCountedRequest(), missing as Identity as TargetAvailable)).toBeInstanceOf(Promise)
@@ -132,7 +132,7 @@ it('a use is counted only when a connection to the upstream is available', async
   expect([storedBefore, await stored()]).toEqual([0, 1])
 })
 
-it('a request is refused from memory if another spends the last use during the wait for a connection', async () => {
+it('a request is refused without the store if another request uses the last use while it waits for a connection', async () => {
   wait = async () => {
     wait = undefined
     await use()
@@ -144,7 +144,7 @@ it('a request is refused from memory if another spends the last use during the w
   expect(cancelled).toBe(2)
 })
 
-it('a client that has disconnected spends no use', async () => {
+it('no use is counted for a client that has disconnected', async () => {
   const gone = { ...aCountedRequest(), isGone: () => true }
   expect(await use(user, gone)).toEqual({ allowed: false, thrown: expect.any(ClientDisconnected) })
   expect(await stored()).toBe(0)

@@ -1,4 +1,4 @@
-// Reads the credentials of a request (RFC 6750), and recognizes the gateway's own credentials.
+// Tests how the credentials of a request are read (RFC 6750), and how the gateway recognizes its own credentials.
 import { describe, expect, it } from 'vitest'
 import {
   carriesGatewayCredential,
@@ -66,7 +66,7 @@ describe('credentials', () => {
         expect(carriesGatewayCredential(field)).toBe(true)
       }
     }
-    // An API key in the Authorization header is still a secret.
+    // An API key is secret, even if a client sends it in the wrong header.
     expect(['Bearer peage_x', 'peage_x', 'Basic x,peage_x'].map(carriesGatewayCredential)).toEqual([
       true,
       true,
@@ -77,7 +77,7 @@ describe('credentials', () => {
     }
   })
 
-  it('a header with many spaces or commas is read within 15 ms', () => {
+  it('headers with many spaces or commas are read within 15 ms', () => {
     const took = (length: number): number => {
       const spaces = `a${' '.repeat(length)}b`
       const commas = 'ey.,'.repeat(length / 4)
@@ -87,8 +87,8 @@ describe('credentials', () => {
       expect(carriesGatewayCredential(commas)).toBe(false)
       return performance.now() - started
     }
-    // The fastest of many runs counts, because the machine is shared. A regular expression for trailing white space
-    // took 150 ms per value. Parsing every part took 22 ms.
+    // The fastest of many runs counts, because other programs may slow down the machine. Two simpler solutions were too
+    // slow: a regular expression for trailing white space (150 ms per value), and parsing every part (22 ms).
     expect(Math.min(...Array.from({ length: 20 }, () => took(15_000)))).toBeLessThan(15)
   })
 

@@ -1,4 +1,4 @@
-// A request with several faults is refused for the first fault in the order of the guards.
+// Tests that a request with several problems is refused by the first guard that finds one.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'
@@ -51,7 +51,7 @@ routes:
     ['the plan', 'plan_insufficient', 'POST', '/pro', ['credential', long]],
     ['the verified email', 'email_unverified', 'POST', '/verified', ['credential', long]],
     ['the declared length', 'body_too_large', 'POST', '/all/x', ['credential', long]],
-  ])('the check of %s comes first and refuses with %s', async (_, code, method, target, lines) => {
+  ])('the check of %s comes before all later checks and refuses with %s', async (_, code, method, target, lines) => {
     const sent = lines.map(line => (line === 'credential' ? bearer() : line))
     expectRefusal(await ask(at.gateway.url, requestBytes(method, target, sent)), code)
   })
@@ -70,7 +70,7 @@ routes:
     expectRefusal(await down([]), 'upstream_unavailable')
   })
 
-  it('the daily use is counted last, so that no refused request spends one', async () => {
+  it('the daily use is counted last, so refused requests are not counted', async () => {
     const counted = () =>
       at.gateway.sql<{ daily_usage: number }>('select daily_usage from users where id = $1', [user.id])
     expect(await counted()).toEqual([{ daily_usage: 0 }])
@@ -82,7 +82,7 @@ routes:
     expect(await counted()).toEqual([{ daily_usage: 1 }])
   })
 
-  it('a 413 refusal during streaming does not restore the daily use', async () => {
+  it('a request that is refused with 413 while its body is streamed still counts as a daily use', async () => {
     const other = await newUser(at.gateway)
     const asOther = (lines: string[], body: string) =>
       ask(

@@ -1,4 +1,4 @@
-// The gate parses the headers of a request, and refuses framing that an upstream may parse differently.
+// Tests how the headers of a request are parsed. Framing that an upstream may parse differently is refused.
 import { describe, expect, it } from 'vitest'
 import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
 import { createTrustedProxies } from '../../../src/http/client-address.ts'
@@ -13,7 +13,7 @@ const proxies = createTrustedProxies(['10.0.0.0/8'])
 const parse = (fields: Field[], received: Parameters<typeof aRequest>[1] = {}) =>
   parseRequestHead(aRequest(fields, received), proxies)
 
-/** Returns the code of the refusal and whether the connection closes, or `taken` if the request is accepted. */
+/** Returns `taken` if the request is accepted, otherwise the code of the refusal and whether the connection closes. */
 function verdict(fields: Field[], received: Parameters<typeof aRequest>[1] = {}): string {
   const { target } = parse(fields, received)
   if (!(target instanceof Refusal)) return 'taken'
@@ -22,7 +22,7 @@ function verdict(fields: Field[], received: Parameters<typeof aRequest>[1] = {})
 }
 
 describe('the head of a request', () => {
-  it('contains each known header in any letter case, and ignores other names of the same length', () => {
+  it('contains the known headers in any letter case, and ignores other headers whose names have the same length', () => {
     for (const spelt of [(name: string) => name, (name: string) => name.toUpperCase()]) {
       const named = (name: string, value: string): Field => [spelt(name), value]
       const head = parse([
@@ -43,7 +43,7 @@ describe('the head of a request', () => {
         expectsContinue: false,
       })
     }
-    // These names have the lengths of the known names.
+    // Each of these names differs from a known name only in its last letter.
     const others = ['hose', 'x-api-kez', 'x-request-ie', 'authorizatiom', 'content-lengti', 'x-forwarded-fos']
     const head = parse([host, ...[...others, 'transfer-encodimg'].map((name): Field => [name, 'x'])])
     expect(head).toMatchObject({ host: 'gw.test', hasBody: false, hasAmbiguousCredentials: false })
@@ -64,7 +64,7 @@ describe('the head of a request', () => {
     expect(parse([host, ['Authorization', 'a'], ['X-API-Key', 'b']]).hasAmbiguousCredentials).toBe(false)
   })
 
-  it('has a body with Transfer-Encoding, and none with Content-Length 0', () => {
+  it('has a body if it contains Transfer-Encoding, and no body if Content-Length is 0', () => {
     expect(parse([host, ['Content-Length', '0']])).toMatchObject({ hasBody: false, contentLength: 0 })
     expect(parse([host, ['Transfer-Encoding', 'chunked']])).toMatchObject({ hasBody: true })
     expect(parse([host, ['Transfer-Encoding', 'chunked']]).contentLength).toBeUndefined()
@@ -87,7 +87,7 @@ describe('the head of a request', () => {
 describe('the client address', () => {
   const forwarded: Field[] = [host, ['X-Forwarded-For', '203.0.113.9'], ['x-forwarded-for', '10.0.0.7']]
 
-  it('is the last untrusted address of all X-Forwarded-For headers if the peer is trusted', () => {
+  it('is the last untrusted address in all X-Forwarded-For headers together if the peer is trusted', () => {
     expect(parse(forwarded, { peer: '10.1.1.1' })).toMatchObject({
       client: '203.0.113.9',
       peerIsTrusted: true,
@@ -95,7 +95,7 @@ describe('the client address', () => {
     })
   })
 
-  it('is the peer if the peer is not trusted, and a private peer that forwards is reported', () => {
+  it('is the address of an untrusted peer, and a private peer that sends X-Forwarded-For is reported', () => {
     expect(parse(forwarded, { peer: '::ffff:192.168.0.4' })).toMatchObject({
       client: '192.168.0.4',
       peerIsTrusted: false,
@@ -113,7 +113,7 @@ describe('the client address', () => {
   })
 })
 
-describe('framing', () => {
+describe('a request', () => {
   const malformed = 'request_invalid, closes'
 
   it.each<[string, Field[]]>([
@@ -145,18 +145,18 @@ describe('framing', () => {
     expect(verdict(fields)).toBe('taken')
   })
 
-  it('needs no Host in HTTP/1.0 and must not use a transfer coding there', () => {
+  it('in HTTP/1.0 needs no Host and must not use a transfer coding', () => {
     expect(verdict([], { httpVersion: '1.0' })).toBe('taken')
     expect(parse([], { httpVersion: '1.0' }).host).toBe('')
     expect(verdict([host, ['Transfer-Encoding', 'chunked']], { httpVersion: '1.0' })).toBe(malformed)
   })
 
-  it('is refused in another major version of HTTP', () => {
+  it('in another major version of HTTP is refused', () => {
     expect(verdict([host], { httpVersion: '2.0' })).toBe(malformed)
   })
 
   it('is refused with headers_too_large if all headers together exceed 16 KiB by one byte', () => {
-    // Each line has a colon, a space and a line end of two bytes.
+    // Each header line also has a colon, a space and a line end of two bytes, so 4 bytes are added.
     const rest = 16_384 - ('Host'.length + 'gw.test'.length + 4) - ('X'.length + 4)
     expect(verdict([host, ['X', 'a'.repeat(rest)]])).toBe('taken')
     expect(verdict([host, ['X', 'a'.repeat(rest + 1)]])).toBe('headers_too_large, closes')
@@ -168,7 +168,7 @@ describe('the request target', () => {
     expect(verdict([host], { path: '/a/%00' })).toBe('path_invalid')
   })
 
-  it('needs a valid host in absolute form, by the rules of the Host header', () => {
+  it('in absolute form must have a host that is valid as a Host header', () => {
     expect(verdict([host], { path: 'http://gw.test/a' })).toBe('taken')
     expect(verdict([host], { path: 'http://a|b/a' })).toBe('request_invalid, closes')
   })

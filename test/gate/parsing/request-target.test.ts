@@ -1,4 +1,4 @@
-// An accepted path has the same meaning for the guards and for the most lenient upstream.
+// Tests that an accepted path has the same meaning for the guards and for the most lenient upstream.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -14,13 +14,13 @@ const often = { seed: 20_261_121, numRuns: runs(5_000) }
 
 const guarded = '/api/v1/private'
 
-/** Reads a target as for a route that allows no ambiguity. `allow-ambiguous-path.test.ts` tests the other routes. */
+/** Parses a target for a route that allows no ambiguity. `allow-ambiguous-path.test.ts` tests routes that allow some. */
 const readTarget = (text: string) => {
   const read = readAny(text)
   return read?.ambiguities === 0 ? read : undefined
 }
 
-/** Building blocks of confusing targets. */
+/** Generates the pieces from which confusing targets are built. */
 const piece = fc.oneof(
   {
     weight: 6,
@@ -44,7 +44,7 @@ const target = fc
   )
   .map(([start, pieces]) => start + pieces.join(''))
 
-/** The guarded path with some letters escaped. The rules must recognize these variants. */
+/** Generates variants of the guarded path, in which some letters are escaped or in upper case. */
 const spelling = fc
   .array(
     fc.tuple(fc.constantFrom(...guarded), fc.constantFrom('', '', '', '', 'upper', 'hex', 'HEX', 'twice')),
@@ -66,7 +66,7 @@ const spelling = fc
       .join(''),
   )
 
-describe('a path that is read repeatedly', () => {
+describe('a path that is parsed repeatedly', () => {
   it('has the same result each time, with the query and authority of each request', () => {
     const paths = Array.from({ length: 3_000 }, (_, at) => `/Read/${at}/%7Eit//`)
     for (let turn = 0; turn < 2; turn += 1) {
@@ -107,7 +107,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('refuse a target or agree with the most lenient upstream whether it is guarded', () => {
+  it('refuse a target, or decide whether it is guarded like the most lenient upstream', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -141,7 +141,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('accept their own result again and read it the same way', () => {
+  it('accept an accepted path again, with the same result', () => {
     fc.assert(
       fc.property(target, text => {
         const read = readTarget(text)
@@ -153,7 +153,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('keep the number of remaining segments when a route strips or rewrites the path', () => {
+  it('keep the number of segments behind the part that a route strips or rewrites', () => {
     const strip = routeWith({ path: '/public/*', strip_prefix: '/public' })
     const rewrite = routeWith({ path: '/public/:a/*', rewrite: '/new/:a/*' })
     fc.assert(
@@ -180,7 +180,7 @@ describe('the path rules', () => {
     ['/a%2Bb', '/a%2Bb', ['a+b']],
     ['/100%25', '/100%25', ['100%']],
     ['/.x/..y/x.y', '/.x/..y/x.y', ['.x', '..y', 'x.y']],
-  ])('send %s as %s and match it as %j', (text, path, segments) => {
+  ])('forward %s as %s and match the segments %j', (text, path, segments) => {
     expect(readTarget(text)).toMatchObject({ path, query: '', segments })
   })
 
@@ -206,7 +206,7 @@ describe('the path rules', () => {
     }
   })
 
-  it('compare hosts without letter case, port and final dot', () => {
+  it('ignore the letter case, the port and the final dot of hosts', () => {
     expect(['A.example:80', 'a.example.', 'a.example.:443', 'A.EXAMPLE:'].map(normalizeHost)).toEqual(
       Array(4).fill('a.example'),
     )

@@ -1,4 +1,4 @@
-// Recognizes WebSocket handshakes (RFC 6455 §4.2.1), and reads bearer tokens from sub-protocols.
+// Tests how WebSocket handshakes are recognized (RFC 6455 §4.2.1), and how tokens are read from sub-protocols.
 import { describe, expect, it } from 'vitest'
 import {
   asksForWebSocket,
@@ -62,7 +62,7 @@ describe('a handshake', () => {
     expect(isHandshake(withHeaders(others))).toBe(false)
   })
 
-  it('is invalid if Node’s parser did not recognize an upgrade', () => {
+  it('is invalid if Node’s parser did not mark the request as an upgrade', () => {
     expect(isHandshake(Object.assign(withHeaders(valid), { upgrade: false }))).toBe(false)
   })
 
