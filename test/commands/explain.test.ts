@@ -203,14 +203,17 @@ describe('peage explain', () => {
       'http://a/x (or the other target)',
     ],
     ['"http://a", "http://b", "http://c"', 'http://a/x (or one of 2 other targets)'],
-  ])('prints the target with the highest weight and the number of other targets: %s', async (targets, named) => {
-    const file = write(
-      'weights.yaml',
-      `upstreams: { a: { targets: [${targets}] } }\nroutes: [{ path: /x, upstream: a, auth: none }]\n`,
-    )
-    const { stdout } = await peage(['explain', '-c', file, 'GET', '/x'])
-    expect(stdout).toContain(`\nupstream         a  ${named}\n`)
-  })
+  ])(
+    'prints the target with the highest weight and the number of other targets: %s',
+    async (targets, named) => {
+      const file = write(
+        'weights.yaml',
+        `upstreams: { a: { targets: [${targets}] } }\nroutes: [{ path: /x, upstream: a, auth: none }]\n`,
+      )
+      const { stdout } = await peage(['explain', '-c', file, 'GET', '/x'])
+      expect(stdout).toContain(`\nupstream         a  ${named}\n`)
+    },
+  )
 
   it.each([
     [['GTE', '/x'], 'GET'],

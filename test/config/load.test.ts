@@ -204,12 +204,15 @@ routes:
   ])
 })
 
-it.each(['0', '0s', '"0"', '0d'])('the value %s means no limit for the age of a connection or a session', none => {
-  const { auth, upstreams } = configOf(
-    `auth: { session_max: ${none} }\nupstreams: { a: { targets: ["http://a"], connection_age: ${none} } }`,
-  )
-  expect([auth.session_max, upstreams.a?.connection_age]).toEqual([0, 0])
-})
+it.each(['0', '0s', '"0"', '0d'])(
+  'the value %s means no limit for the age of a connection or a session',
+  none => {
+    const { auth, upstreams } = configOf(
+      `auth: { session_max: ${none} }\nupstreams: { a: { targets: ["http://a"], connection_age: ${none} } }`,
+    )
+    expect([auth.session_max, upstreams.a?.connection_age]).toEqual([0, 0])
+  },
+)
 
 it.each([
   ['', ''],

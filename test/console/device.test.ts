@@ -37,9 +37,12 @@ it.each([
   ['curl/8.5.0', 'curl', undefined],
   ['My Courses App/2.1 (Android 14)', 'My Courses App', 'Android'],
   ['node', 'node', undefined],
-])('from the User-Agent %s, the console derives the browser %s and the system %s', (userAgent, browser, system) => {
-  expect(deviceOf(userAgent)).toEqual({ browser, system })
-})
+])(
+  'from the User-Agent %s, the console derives the browser %s and the system %s',
+  (userAgent, browser, system) => {
+    expect(deviceOf(userAgent)).toEqual({ browser, system })
+  },
+)
 
 it.each([null, '', '   ', 'Mozilla/5.0', '(unknown)', '<img src=x>'])(
   'from the User-Agent %j, the console derives no device',

@@ -1,4 +1,4 @@
-// Requests without a body are read at once. An idle connection does not keep them in memory after the response.
+// Tests that requests without a body are read immediately, and do not stay in memory after their responses.
 import { once } from 'node:events'
 import { Agent, createServer, type IncomingMessage, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -46,14 +46,14 @@ afterEach(() => {
 })
 
 describe('a request without a body', () => {
-  it('emits neither `end` nor `close`, which saves ticks of Node', async () => {
+  it('emits neither `end` nor `close`, which saves CPU', async () => {
     await get('/unread')
     await get('/released')
     await kept()
     expect(events).toEqual(['/unread end', '/unread close'])
   })
 
-  it('is released after its response, although Node’s parser would keep it until the next request', async () => {
+  it('is released from memory after its response, although Node’s parser would keep it until the next request', async () => {
     for (let i = 0; i < 3; i += 1) expect(await get('/released')).toBe('ok')
     expect(await kept()).toBe(0)
     await get('/kept')

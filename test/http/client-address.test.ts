@@ -1,4 +1,4 @@
-// The client address that rate limits and logs use.
+// Tests which address of a client is used for rate limits and logs.
 import { describe, expect, it } from 'vitest'
 import { createTrustedProxies, normalizeAddress, rateLimitKey } from '../../src/http/client-address.ts'
 
@@ -36,7 +36,7 @@ describe('client addresses', () => {
     expect(['127.0.0.1', '::1', '10.0.0.1', ''].map(nobody.trusts)).toEqual([false, false, false, false])
   })
 
-  it('an IPv6 address is counted by its /64 network, and an IPv4 address by itself in every notation', () => {
+  it('the rate-limit key is the /64 network of an IPv6 address, or the IPv4 address, whatever its notation', () => {
     expect(rateLimitKey('2001:db8:1:2:3:4:5:6')).toBe(rateLimitKey('2001:db8:1:2::1'))
     expect(rateLimitKey('2001:db8:1:2::1')).not.toBe(rateLimitKey('2001:db8:1:3::1'))
     expect(rateLimitKey('203.0.113.1')).toBe('203.0.113.1')

@@ -1,4 +1,4 @@
-// Deferred writes are all sent once and in order, at the latest by the next poll of the event loop.
+// Tests that deferred writes are sent once and in order, at the latest before the next poll of the event loop.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
@@ -26,7 +26,7 @@ const step = fc.oneof(
 )
 
 describe('deferred writes', () => {
-  it('are sent once and in order, by the next turn or flush, even if they defer other writes', async () => {
+  it('are sent once and in order, at the latest in the next turn, even if they defer other writes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 20 }), async steps => {
         const sent: number[] = []
@@ -54,7 +54,7 @@ describe('deferred writes', () => {
             expect(sent.length).toBeGreaterThanOrEqual(madeBefore)
           }
         }
-        // Writes that are sent in one turn may defer others to the next turn.
+        // A write that is sent in one turn may defer other writes to the next turn.
         for (let depth = 0; depth < deepest; depth += 1) await nextTurn()
         expect(sent).toEqual(Array.from({ length: made }, (_, id) => id))
       }),
@@ -91,7 +91,7 @@ describe('a response', () => {
   const part = fc.string({ unit: latin1, minLength: 1, maxLength: 8 })
   const answer = fc.record({ parts: fc.array(part, { maxLength: 3 }), last: part, isDeferred: fc.boolean() })
 
-  it('keeps the order of its bytes while responses of other connections are written and ended', async () => {
+  it('keeps the order of its bytes, even if other responses are written and ended at the same time', async () => {
     const connections = Array.from({ length: 3 }, () => new RawConnection(url))
     await Promise.all(connections.map(({ socket }) => once(socket, 'connect')))
     await fc.assert(

@@ -1,4 +1,4 @@
-// V8 must not optimize the WebAssembly of PGlite, because that takes 600 MB of memory.
+// Tests that V8 does not optimize the WebAssembly of PGlite, which would take 600 MB of memory.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { expect, it } from 'vitest'
@@ -15,19 +15,19 @@ declare global {
 
 type Loop = (times: number) => number
 
-/** A module that exports `f(times)`, a loop with some arithmetic. */
+/** A WebAssembly module that exports `f(times)`, a loop with some arithmetic. */
 const LOOP = Buffer.from(
   'AGFzbQEAAAABBgFgAX8BfwMCAQAHBQEBZgAACisBKQIBfwF/A0AgASAAakEDbEEHcyACaiEBIAJBAWohAiACIABIDQALIAEL',
   'base64',
 )
 
-/** The same module with a custom section, because V8 compiles equal bytes only once. */
+/** The same module with an additional section. Without it, V8 would reuse the code of the first module. */
 const SAME_LOOP_IN_OTHER_BYTES = Buffer.concat([LOOP, Buffer.from([0, 2, 1, 0x61])])
 
 setFlagsFromString('--allow-natives-syntax')
 const isOptimized = new Function('f', 'return %IsTurboFanFunction(f)') as (f: Loop) => boolean
 
-/** Calls `f` often, and gives V8's compiler threads time to optimize it. */
+/** Calls `f` often, and waits for V8's compiler threads. Returns whether V8 has optimized `f`. */
 async function isOptimizedWhenHot(f: Loop): Promise<boolean> {
   for (let round = 0; round < 100 && !isOptimized(f); round += 1) {
     for (let call = 0; call < 20; call += 1) f(20_000)
@@ -48,7 +48,7 @@ it('V8 optimizes all WebAssembly except modules that are compiled inside without
   expect(await isOptimizedMeanwhile()).toBe(false)
 })
 
-it('the record of a tick is an object of Node with the callback and the async ID of the tick', async () => {
+it('tickRecord is the internal object of Node that contains the callback and the async ID of a tick', async () => {
   keepShapeOfTicks()
   await sleep(1)
   expect(tickRecord).toMatchObject({ callback: expect.any(Function) })

@@ -1,8 +1,8 @@
-// Cuts bytes into pieces, so that a parser is interrupted at any place.
+// Cuts bytes into pieces, so that tests can interrupt a parser at any place.
 import fc from 'fast-check'
 import type { RawConnection } from '../security/raw-client.ts'
 
-/** Sizes of the pieces in order. The remaining bytes are one last piece. */
+/** Generates the sizes of the pieces. The bytes after these pieces are one last piece. */
 export const sizes = fc.array(
   fc.oneof({ weight: 3, arbitrary: fc.integer({ min: 1, max: 16 }) }, fc.integer({ min: 17, max: 400 })),
   { maxLength: 30 },

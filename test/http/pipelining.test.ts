@@ -1,4 +1,4 @@
-// Generated pipelines: every request is answered in order, and none starts after its client has disconnected.
+// Tests generated pipelines: all requests are answered in order, and none starts after its client has disconnected.
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -18,7 +18,7 @@ let server: Server
 let url: string
 let handle: (request: IncomingMessage, response: ServerResponse) => void
 const begun: string[] = []
-/** Requests that started while another request of their connection ran, or after their client had disconnected. */
+/** Requests that started too early or too late: while another request of the connection ran, or after a disconnect. */
 const wronglyBegun: string[] = []
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ function clear(): void {
   wronglyBegun.length = 0
 }
 
-/** Opens a connection and returns it with the server's socket. */
+/** Opens a connection. @returns the client's side and the server's socket */
 async function connect(): Promise<[RawConnection, Socket]> {
   const accepted = once(server, 'connection')
   const connection = new RawConnection(url)
@@ -55,7 +55,7 @@ async function connect(): Promise<[RawConnection, Socket]> {
   return [connection, socket]
 }
 
-/** Resolves on an event of the socket. Errors need no handling, because `close` follows them. */
+/** Resolves when the socket emits the event. Errors need no handling, because `close` follows an error. */
 function heard(socket: Socket, event: 'end' | 'close'): Promise<void> {
   return new Promise(resolve => socket.once(event, () => resolve()))
 }
@@ -63,7 +63,7 @@ function heard(socket: Socket, event: 'end' | 'close'): Promise<void> {
 interface Exchange {
   body: 'none' | 'declared' | 'chunked'
   way: 'end' | 'write and end' | 'deferred end' | 'without reading'
-  /** Turns of the event loop until the response. */
+  /** The number of turns of the event loop that the handler waits before it responds. */
   turnsTaken: number
 }
 const exchange: fc.Arbitrary<Exchange> = fc.record({
@@ -98,7 +98,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, exchan
 }
 
 describe('pipelined requests', () => {
-  it('are all answered in order, for any split of their bytes and any duration of their handlers', async () => {
+  it('are all answered in order, however their bytes are split and however long their handlers take', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(pipeline, { minLength: 1, maxLength: 3 }), async pipelines => {
         clear()
@@ -135,7 +135,7 @@ describe('pipelined requests', () => {
     )
   })
 
-  it('do not start after their client has disconnected, whenever the running request finishes', async () => {
+  it('do not start after their client has disconnected, even if the running request finishes later', async () => {
     const leaving = fc.record({
       exchanges: fc.array(exchange, { minLength: 2, maxLength: 6 }),
       stuck: fc.nat(4),
@@ -185,15 +185,19 @@ describe('pipelined requests', () => {
   it.each([
     [101, 101],
     [102, 0],
-  ])('that arrive %i at once get %i responses, because at most 100 may wait', async (sent, answered) => {
-    handle = (_request, response) => setImmediate(() => response.end('x'))
-    const [connection] = await connect()
-    connection.write(Buffer.concat(Array.from({ length: sent }, () => requestBytes('GET', '/'))))
-    if (answered === 0) expect(await connection.endsWithin(5_000)).toBe(true)
-    else
-      for (let count = 0; count < answered; count += 1) expect((await connection.answer())?.status).toBe(200)
-    expect(begun).toHaveLength(Math.max(answered, 1))
-    expect(connection.unread.length).toBe(0)
-    connection.close()
-  })
+  ])(
+    'get responses only if at most 100 of them wait: %i requests at once get %i responses',
+    async (sent, answered) => {
+      handle = (_request, response) => setImmediate(() => response.end('x'))
+      const [connection] = await connect()
+      connection.write(Buffer.concat(Array.from({ length: sent }, () => requestBytes('GET', '/'))))
+      if (answered === 0) expect(await connection.endsWithin(5_000)).toBe(true)
+      else
+        for (let count = 0; count < answered; count += 1)
+          expect((await connection.answer())?.status).toBe(200)
+      expect(begun).toHaveLength(Math.max(answered, 1))
+      expect(connection.unread.length).toBe(0)
+      connection.close()
+    },
+  )
 })

@@ -1,4 +1,4 @@
-// The files of a certificate are replaced while it is in use: one after the other, or with invalid contents.
+// Tests the replacement of certificate files while they are in use: one file after the other, and invalid contents.
 import { copyFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { first, second, type TestCertificate } from '../support/certificates.ts'
 
 let folder: string
 let certificate: TlsCertificate
-/** The certificates that were reported, in PEM. */
+/** The new certificates that were reported, in PEM format. */
 let reported: unknown[]
 let log: string[]
 const file = (half: 'cert' | 'key') => join(folder, half)
@@ -53,7 +53,7 @@ afterEach(() => {
 })
 
 describe('a certificate that is replaced', () => {
-  it('is used when both files are replaced, without a warning in between', async () => {
+  it('is used when both files are replaced, and causes no warning while only one file is replaced', async () => {
     replace('cert', second)
     await poll()
     replace('key', second)
@@ -61,7 +61,7 @@ describe('a certificate that is replaced', () => {
     expect([reported, rejections()]).toEqual([[second.cert], []])
   })
 
-  it('is rejected with one warning if its key does not match, and the previous certificate stays', async () => {
+  it('is rejected with one warning if the key does not match, and the previous certificate stays in use', async () => {
     replace('cert', second)
     await poll(5)
     expect(reported).toEqual([])
@@ -74,7 +74,7 @@ describe('a certificate that is replaced', () => {
     expect(rejections().join()).not.toContain('PRIVATE')
   })
 
-  it('is not reported if the old file is restored, and the next mismatch causes another warning', async () => {
+  it('is not used if the old file is restored, and the next mismatch causes another warning', async () => {
     replace('cert', second)
     await poll(2)
     replace('cert', first)
@@ -88,7 +88,7 @@ describe('a certificate that is replaced', () => {
   it.each([
     ['broken', 'no certificate'],
     ['missing', undefined],
-  ])('is rejected once if it is %s, and the next valid certificate is used', async (_, text) => {
+  ])('is rejected with one warning if it is %s, and the next valid certificate is used', async (_, text) => {
     if (text === undefined) rmSync(file('cert'))
     else writeFileSync(file('cert'), text)
     await poll(2)
@@ -99,9 +99,9 @@ describe('a certificate that is replaced', () => {
     expect(reported).toEqual([second.cert])
   })
 
-  it('is not rejected after a read error, and the next certificate is used', async () => {
+  it('causes no warning if it cannot be read because of a system error, and the next certificate is used', async () => {
     rmSync(file('cert'))
-    // A regular file whose reads fail with EIO.
+    // The link leads to a regular file that cannot be read: every read fails with EIO.
     symlinkSync('/proc/self/mem', file('cert'))
     await poll(5)
     expect(rejections()).toEqual([])

@@ -1,4 +1,4 @@
-// Requests with `Upgrade`, alone and between other requests, arrive unchanged for any split of their bytes.
+// Tests that requests with `Upgrade` arrive unchanged, alone or between other requests, however their bytes are split.
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Worker } from 'node:worker_threads'
@@ -18,10 +18,10 @@ const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 
 interface Plain {
   body: 'none' | 'declared' | 'chunked'
-  /** A protocol other than WebSocket. The request is ordinary, unless an earlier request is unanswered. */
+  /** The value of `Upgrade`, a protocol other than WebSocket. The gateway handles the request as an ordinary request. */
   upgrade: string | undefined
   field: string
-  /** Turns of the event loop until the response. */
+  /** The number of turns of the event loop that the handler waits before it responds. */
   turnsTaken: number
 }
 const latin1 = fc.integer({ min: 0x80, max: 0xff }).map(code => String.fromCharCode(code))
@@ -43,7 +43,7 @@ const conversation = fc.record({
   sizes,
 })
 
-/** Returns header lines whose names have letter cases that no parser would produce by itself. */
+/** Returns header lines with unusual letter cases, so that a test can see whether they arrive unchanged. */
 function linesOf({ body, upgrade, field }: Plain, name: string): string[] {
   return [
     ...(upgrade === undefined ? [] : ['conneCTION: upgrade', `upGRADE: ${upgrade}`]),
@@ -60,7 +60,7 @@ function bytesOf(plain: Plain, name: string): Buffer {
   return requestBytes(body === 'none' ? 'GET' : 'POST', name, linesOf(plain, name), content)
 }
 
-/** Returns the request that its handler must receive. */
+/** Returns the request as the handler must receive it. */
 function seenOf(plain: Plain, name: string) {
   const lines = ['Host: gw.test', ...linesOf(plain, name)].filter(line => !line.startsWith('upGRADE'))
   return {
@@ -78,7 +78,7 @@ describe('a request with `Upgrade`', () => {
   let turnsOf = new Map<string, number>()
   let begun: string[]
   let closed: string[]
-  /** No response is sent before this promise resolves. */
+  /** Handlers wait for this promise before they respond. */
   let held: Promise<void>
   beforeAll(async () => {
     server = createHttpServer({ timeouts, tls: undefined, isIdle }, (request, response) => {
@@ -124,7 +124,7 @@ describe('a request with `Upgrade`', () => {
     socket.resume()
   }
 
-  /** Waits, because the client may see the end before the server emits `close`. */
+  /** Waits until the server has emitted `close` for these requests. The client may see the end earlier. */
   async function expectClosed(names: string[]): Promise<void> {
     const deadline = performance.now() + 5_000
     while (closed.length < names.length && performance.now() < deadline) await turns(1)
@@ -137,7 +137,7 @@ describe('a request with `Upgrade`', () => {
     return connection.unread
   }
 
-  it('arrives unchanged, with everything before and after it, for any split of the bytes', async () => {
+  it('arrives unchanged, like all bytes before and after it, however the bytes are split', async () => {
     await fc.assert(
       fc.asyncProperty(conversation, async ({ before, last, turnsTaken, behind, sizes }) => {
         clear()
@@ -180,7 +180,7 @@ describe('a request with `Upgrade`', () => {
     )
   })
 
-  it('is refused after an unanswered request, and all earlier requests are answered in order', async () => {
+  it('is refused if an earlier request is unanswered, and all earlier requests are answered in order', async () => {
     const unanswered = fc.record({
       before: fc.array(plain, { minLength: 1, maxLength: 4 }),
       upgrade: fc.constantFrom('h2c', 'websocket'),
@@ -219,7 +219,7 @@ describe('a request with `Upgrade`', () => {
     )
   })
 
-  it('may have a body of any length, which arrives completely', async () => {
+  it('may have a long body, which arrives completely', async () => {
     const body = 'x'.repeat(2 * 1024 * 1024)
     const lines = ['Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${body.length}`]
     const connection = new RawConnection(url)
@@ -232,28 +232,31 @@ describe('a request with `Upgrade`', () => {
   it.each([
     [65_000, true],
     [70_000, false],
-  ])('gets a response if the client sends %i bytes before the 101: %s', async (length, isAnswered) => {
-    let goOn = () => {}
-    handleUpgrade = (_request, response) => {
-      goOn = () => accept(response)
-    }
-    const connection = new RawConnection(url)
-    connection.write(requestBytes('GET', '/socket', handshake))
-    const early = Buffer.alloc(length, 'early')
-    await connection.writeAll(early, 10_000)
-    if (isAnswered) {
-      await turns(20)
-      goOn()
-      expect((await connection.answer())?.status).toBe(101)
-      // After the 101, the gateway no longer counts these bytes.
+  ])(
+    'gets a response if the client has sent %i further bytes before the 101 response: %s',
+    async (length, isAnswered) => {
+      let goOn = () => {}
+      handleUpgrade = (_request, response) => {
+        goOn = () => accept(response)
+      }
+      const connection = new RawConnection(url)
+      connection.write(requestBytes('GET', '/socket', handshake))
+      const early = Buffer.alloc(length, 'early')
       await connection.writeAll(early, 10_000)
-      const whole = Buffer.concat([early, early])
-      expect((await received(connection, whole.length)).equals(whole)).toBe(true)
-    } else expect(await connection.endsWithin(5_000)).toBe(true)
-    connection.close()
-  })
+      if (isAnswered) {
+        await turns(20)
+        goOn()
+        expect((await connection.answer())?.status).toBe(101)
+        // After the 101 response, the limit for early bytes no longer applies.
+        await connection.writeAll(early, 10_000)
+        const whole = Buffer.concat([early, early])
+        expect((await received(connection, whole.length)).equals(whole)).toBe(true)
+      } else expect(await connection.endsWithin(5_000)).toBe(true)
+      connection.close()
+    },
+  )
 
-  it('ends at once if its client ends its side before the 101', async () => {
+  it('ends immediately if the client ends its side of the connection before the 101 response', async () => {
     handleUpgrade = () => connection.socket.end()
     const connection = new RawConnection(url)
     connection.write(requestBytes('GET', '/socket', handshake))
@@ -262,7 +265,7 @@ describe('a request with `Upgrade`', () => {
     connection.close()
   })
 
-  it('can detach its socket once, and no other request can', async () => {
+  it('allows its handler to detach the socket once, and the handler of another request cannot detach a socket', async () => {
     const thrown: unknown[] = []
     const detach = (response: ServerResponse) => {
       try {
@@ -290,7 +293,7 @@ describe('a request with `Upgrade`', () => {
   })
 })
 
-/** Runs in another thread. A client in this thread could read a response only after the server's callbacks. */
+/** A client that runs in another thread, so that it can react while the server's thread is blocked. */
 const secureClient = `
 import { connect } from 'node:tls'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -319,7 +322,8 @@ it('an upgrade over TLS right after a complete response is not refused', async (
       response.on('close', () => responseClosed(response))
       setImmediate(() => {
         response.end('ok')
-        // Node reports a write over TLS in the next turn. Before that, it reads the data that has arrived meanwhile.
+        // Blocks this thread until the client has sent its next request. Node then reads this request before it reports
+        // that the response was written.
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
       })
     })

@@ -1,4 +1,4 @@
-// Finds where WebSocket frames begin and end, for any split of their bytes (RFC 6455 §5.2).
+// Tests that the begin and end of WebSocket frames are found, however their bytes are split (RFC 6455 §5.2).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { closeFrame, FrameTracker } from '../../src/http/websocket-frames.ts'
@@ -8,12 +8,12 @@ const seed = 20_261_122
 const close = 0x8
 
 interface Frame {
-  /** FIN and the three reserved bits. */
+  /** The FIN bit and the three reserved bits. */
   flags: number
   opcode: number
   mask: Buffer | undefined
   payload: Buffer
-  /** Extra bytes of the length. Peers must use the shortest form, but a longer form must not be misread. */
+  /** The minimum size of the extended length. Peers must use the shortest form, but all forms must be parsed correctly. */
   lengthBytes: 0 | 2 | 8
 }
 
@@ -21,7 +21,7 @@ const bytes = (constraints: fc.IntArrayConstraints) =>
   fc.uint8Array(constraints).map(array => Buffer.from(array))
 const payload = fc.oneof(
   { weight: 6, arbitrary: bytes({ maxLength: 20 }) },
-  // The lengths at which the form of the length changes. Every byte looks like the first byte of a Close frame.
+  // At these lengths, the encoding of the length changes. Every byte looks like the first byte of a Close frame.
   {
     weight: 1,
     arbitrary: fc.constantFrom(125, 126, 127, 65_535, 65_536).map(length => Buffer.alloc(length, 0x88)),
@@ -30,7 +30,7 @@ const payload = fc.oneof(
 const mask = fc.option(bytes({ minLength: 4, maxLength: 4 }), { nil: undefined })
 const lengthBytes = fc.constantFrom<Frame['lengthBytes']>(0, 2, 8)
 
-/** Includes reserved bits and opcodes. Extensions may use them, and only the peers can decide whether they may. */
+/** Generates any frame, also with reserved bits and opcodes, because extensions that the peers agreed on may use them. */
 const anyFrame: fc.Arbitrary<Frame[]> = fc
   .record({ flags: fc.nat(15), opcode: fc.nat(15), mask, payload, lengthBytes })
   .map(frame => [frame])
@@ -41,7 +41,7 @@ const controlFrame: fc.Arbitrary<Frame> = fc.record({
   payload: bytes({ maxLength: 20 }),
   lengthBytes: fc.constant(0),
 })
-/** A message in fragments, with pings and pongs between them. */
+/** Generates a fragmented message, with pings and pongs between the fragments. */
 const fragmented: fc.Arbitrary<Frame[]> = fc
   .array(fc.record({ part: payload, control: fc.option(controlFrame), mask, lengthBytes }), { minLength: 1 })
   .map(parts =>
@@ -52,13 +52,13 @@ const fragmented: fc.Arbitrary<Frame[]> = fc
     }),
   )
 const frames = fc.array(fc.oneof(anyFrame, fragmented), { minLength: 1, maxLength: 4 }).map(all => all.flat())
-/** Sizes of the pieces in which the bytes arrive. */
+/** Generates the sizes of the pieces in which the bytes arrive. */
 const cuts = fc.array(fc.oneof(fc.integer({ min: 1, max: 16 }), fc.constant(0), fc.constant(30_000)), {
   maxLength: 30,
 })
 
 describe('a frame tracker', () => {
-  it('detects at every byte whether a frame may begin there and whether a Close frame has passed', () => {
+  it('knows after each piece whether a frame may begin there, and whether a Close frame has passed', () => {
     fc.assert(
       fc.property(frames, cuts, (sent, sizes) => {
         const { stream, boundaries, closedFrom } = encoded(sent)
@@ -99,7 +99,7 @@ describe('a frame tracker', () => {
     )
   })
 
-  it('counts payloads whose length does not fit into 32 bits', () => {
+  it('supports payloads whose length does not fit into 32 bits', () => {
     const piece = Buffer.allocUnsafeSlow(2 ** 28)
     const tracker = new FrameTracker()
     tracker.follow(Buffer.from('827f0000000300000005', 'hex'), false)
@@ -110,7 +110,7 @@ describe('a frame tracker', () => {
 })
 
 describe('a Close frame of the gateway', () => {
-  it('is one complete frame with its code, and is masked if the gateway is the client', () => {
+  it('is one complete frame with the given code, and is masked if the gateway is the client', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1_000, max: 4_999 }), fc.boolean(), (code, isMasked) => {
         const frame = closeFrame(code, isMasked)
@@ -127,7 +127,7 @@ describe('a Close frame of the gateway', () => {
   })
 })
 
-/** @returns the bytes, the offsets at which a frame may begin, and the offset after the first Close frame's header */
+/** @returns the bytes, the offsets at which a frame may begin, and the offset of the first Close frame's payload */
 function encoded(sent: readonly Frame[]) {
   const parts: Buffer[] = []
   const boundaries = [0]

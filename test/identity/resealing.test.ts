@@ -1,4 +1,4 @@
-// Secrets under the old key are resealed while other processes read and write them.
+// Tests that secrets which are encrypted with the old secret are encrypted with the new secret during operation.
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createKeyStore, privateJwks } from '../../src/identity/keys/key-store.ts'
@@ -38,7 +38,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     await createKeyStore(database).add(made.kid, seal(made.text, made.kid))
     return made
   }
-  /** @returns the user's id */
+  /** Stores a user with a webhook whose secret is encrypted. @returns the user's id */
   async function webhook(secret: string, sealer = old): Promise<number> {
     const id = await addUser(database)
     await database.query(
@@ -48,7 +48,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     return id
   }
 
-  it('encrypts every key and webhook secret with the new secret and keeps the content', async () => {
+  it('encrypts all keys and webhook secrets with the new secret, and does not change their contents', async () => {
     const made = [await key(old.seal), await key(text => text), await key(now.seal)]
     expect(await reseal([keys()], both)).toEqual({ resealed: 2, already: 1, unreadable: [] })
     for (const { kid, text } of made) {
@@ -76,7 +76,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     expect(await stored()).toEqual(rows)
   })
 
-  it('reports rows that neither secret opens, and does not change them', async () => {
+  it('reports rows that neither secret can decrypt, and does not change them', async () => {
     const { kid } = await key(another.seal)
     await key(old.seal)
     const id = await webhook('whsec_one', another)
@@ -86,7 +86,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     expect(await reseal(webhooks(), both)).toEqual({ resealed: 0, already: 0, unreadable: [String(id)] })
   })
 
-  it('does not overwrite a concurrent change but reseals it, and ignores a row deleted meanwhile', async () => {
+  it('encrypts the new value if a row changes at the same time, and ignores a row that is deleted', async () => {
     const id = await webhook('whsec_before')
     const gone = await webhook('whsec_gone')
     const [column] = webhooks()
@@ -113,7 +113,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     expect(createWebhookSecrets(now).unseal(String(rows[0]?.secret), id)).toBe('whsec_meanwhile')
   })
 
-  it('processes each row once, even if there are more rows than one batch holds', async () => {
+  it('processes each row once, even if the rows do not fit into one batch', async () => {
     await database.query(
       `insert into users (email, password_hash) select 'many' || n || '@example.com', 'x' from generate_series(1, 1001) n`,
     )

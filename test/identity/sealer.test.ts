@@ -5,7 +5,7 @@ import { createSealer, isSealed } from '../../src/identity/sealer.ts'
 const sealer = await createSealer('a secret')
 
 describe('sealed secrets', () => {
-  it('open with the same secret and context, also in another process', async () => {
+  it('can be decrypted with the same secret and context, also in another process', async () => {
     const again = await createSealer('a secret')
     fc.assert(
       fc.property(fc.string(), fc.string(), (plain, context) => {
@@ -16,7 +16,7 @@ describe('sealed secrets', () => {
     )
   })
 
-  it('do not open with another secret or context, and text that was never sealed does not open', async () => {
+  it('cannot be decrypted with another secret or context, and other texts cannot be decrypted at all', async () => {
     const sealed = sealer.seal('plain', 'one')
     expect((await createSealer('another')).open(sealed, 'one')).toBeUndefined()
     expect(sealer.open(sealed, 'two')).toBeUndefined()
@@ -24,7 +24,7 @@ describe('sealed secrets', () => {
       expect(sealer.open(other, 'one')).toBeUndefined()
   })
 
-  it('open with the previous secret too, but are sealed only with the current secret', async () => {
+  it('can also be decrypted with the previous secret, but are encrypted only with the current secret', async () => {
     const both = await createSealer('another', 'a secret')
     const before = sealer.seal('plain', 'one')
     expect([both.open(before, 'one'), both.isCurrent(before, 'one')]).toEqual(['plain', false])
@@ -35,19 +35,19 @@ describe('sealed secrets', () => {
     expect(sealer.open(sealed, 'one')).toBeUndefined()
   })
 
-  it('do not open if one character was changed', () => {
+  it('cannot be decrypted if one character was changed', () => {
     const sealed = sealer.seal('plain', 'one')
     const body = sealed.slice('sealed.v1.'.length)
     for (let i = 0; i < body.length; i += 1) {
       const other = body[i] === 'A' ? 'B' : 'A'
       const changed = `sealed.v1.${body.slice(0, i)}${other}${body.slice(i + 1)}`
-      // The last character may differ only in unused bits.
+      // Skips a change of the last character that only changes unused bits.
       if (Buffer.from(changed.slice(10), 'base64url').equals(Buffer.from(body, 'base64url'))) continue
       expect(sealer.open(changed, 'one')).toBeUndefined()
     }
   })
 
-  it('differ each time and do not contain the plain text', () => {
+  it('are different each time, and do not contain the plain text', () => {
     expect(sealer.seal('plain', 'one')).not.toBe(sealer.seal('plain', 'one'))
     expect(Buffer.from(sealer.seal('plain', 'one').slice(10), 'base64url').toString('latin1')).not.toContain(
       'plain',

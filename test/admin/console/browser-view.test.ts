@@ -8,7 +8,13 @@ const request = (remoteAddress: string, headers: Record<string, string>, more = 
 
 describe('a request to the admin listener', () => {
   it.each<[string, string, Record<string, string>, object, string | undefined]>([
-    ['has the origin of the socket and Host', '127.0.0.1', { host: 'localhost:8081' }, {}, 'http://localhost:8081'],
+    [
+      'has the origin of the socket and Host',
+      '127.0.0.1',
+      { host: 'localhost:8081' },
+      {},
+      'http://localhost:8081',
+    ],
     [
       'has an https origin if the socket uses TLS',
       '127.0.0.1',
@@ -16,7 +22,13 @@ describe('a request to the admin listener', () => {
       { encrypted: true },
       'https://admin.example',
     ],
-    ['has an origin without the default port', '127.0.0.1', { host: 'admin.example:80' }, {}, 'http://admin.example'],
+    [
+      'has an origin without the default port',
+      '127.0.0.1',
+      { host: 'admin.example:80' },
+      {},
+      'http://admin.example',
+    ],
     ['can have an origin with an IPv6 address', '::1', { host: '[::1]:8081' }, {}, 'http://[::1]:8081'],
     [
       'has the origin that a trusted proxy sends',

@@ -78,21 +78,24 @@ describe('a chain of guards', () => {
     [serviceUnavailable(new Error('down')), { pass: 0, refuse: 0, error: 1 }, 'error'],
     [new Error('a bug'), { pass: 0, refuse: 0, error: 1 }, 'error'],
     [new ClientDisconnected(), { pass: 0, refuse: 0, error: 0 }, 'client_gone'],
-  ])('returns the error of a guard, and counts the error as a refusal or a failure: %s', async (thrown, counts, failure) => {
-    const ways = [
-      () => {
-        throw thrown
-      },
-      () => Promise.reject(thrown),
-      ...(thrown instanceof Refusal ? [() => thrown] : []),
-    ]
-    for (const way of ways) {
-      const { route, decisions } = guardsFor(way)
-      const request = guardedRequest()
-      expect(await route({ auth: 'required' })(request)).toEqual({ allowed: false, thrown })
-      expect([decisions.authenticate, request.traced]).toEqual([counts, ['authenticate', failure]])
-    }
-  })
+  ])(
+    'returns the error of a guard, and counts the error as a refusal or a failure: %s',
+    async (thrown, counts, failure) => {
+      const ways = [
+        () => {
+          throw thrown
+        },
+        () => Promise.reject(thrown),
+        ...(thrown instanceof Refusal ? [() => thrown] : []),
+      ]
+      for (const way of ways) {
+        const { route, decisions } = guardsFor(way)
+        const request = guardedRequest()
+        expect(await route({ auth: 'required' })(request)).toEqual({ allowed: false, thrown })
+        expect([decisions.authenticate, request.traced]).toEqual([counts, ['authenticate', failure]])
+      }
+    },
+  )
 
   it('makes the same decisions if the request is not traced', async () => {
     for (const identity of [free, anonymous]) {
@@ -156,11 +159,14 @@ describe('a guard that queries no store', () => {
     ['available', 'access_token of 1'],
     ['down', '503 upstream_unavailable'],
     ['full', '429 rate_limited'],
-  ] as const)('requires an upstream with a target that accepts the client: the upstream is %s', async (state, expected) => {
-    const { route, upstream } = guardsFor(() => free)
-    upstream.state = state
-    expect(told(await route({ auth: 'required' })(guardedRequest()))).toBe(expected)
-  })
+  ] as const)(
+    'requires an upstream with a target that accepts the client: the upstream is %s',
+    async (state, expected) => {
+      const { route, upstream } = guardsFor(() => free)
+      upstream.state = state
+      expect(told(await route({ auth: 'required' })(guardedRequest()))).toBe(expected)
+    },
+  )
 })
 
 describe('a route’s rate limit', () => {

@@ -102,7 +102,7 @@ it('a user without remaining uses is refused until midnight, from the second ref
   expect(told(await use())).toBe(`access_token of ${user.user.id}`)
 })
 
-it('a refusal that is decided just before midnight and sent just after it has Retry-After 1', async () => {
+it('if midnight passes between the count and the refusal, the refusal has Retry-After 1', async () => {
   clock.at = noon + 12 * 3_600_000 - 10_000
   await use()
   afterCount = () => {

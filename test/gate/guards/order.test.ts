@@ -51,10 +51,13 @@ routes:
     ['the plan', 'plan_insufficient', 'POST', '/pro', ['credential', long]],
     ['the verified email', 'email_unverified', 'POST', '/verified', ['credential', long]],
     ['the declared length', 'body_too_large', 'POST', '/all/x', ['credential', long]],
-  ])('the check of %s comes before all later checks and refuses with %s', async (_, code, method, target, lines) => {
-    const sent = lines.map(line => (line === 'credential' ? bearer() : line))
-    expectRefusal(await ask(at.gateway.url, requestBytes(method, target, sent)), code)
-  })
+  ])(
+    'the check of %s comes before all later checks and refuses with %s',
+    async (_, code, method, target, lines) => {
+      const sent = lines.map(line => (line === 'credential' ? bearer() : line))
+      expectRefusal(await ask(at.gateway.url, requestBytes(method, target, sent)), code)
+    },
+  )
 
   it('authentication comes before the rate limit, and the rate limit before the plan', async () => {
     const limited = (credential: string) => ask(at.gateway.url, requestBytes('GET', '/limited', [credential]))

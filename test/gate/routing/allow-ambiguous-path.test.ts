@@ -1,4 +1,4 @@
-// `allow_in_path` allows single ambiguities, but never a dot segment or a bypass of another route.
+// Tests that `allow_in_path` allows only the listed ambiguities, and never a dot segment or a bypass of another route.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -30,13 +30,13 @@ const target = fc
   .tuple(fc.constantFrom('/', '/public/', '/private'), fc.array(piece, { maxLength: 10 }))
   .map(([start, pieces]) => start + pieces.join(''))
 
-/** Returns the names of the allowances that a path needs, or undefined if every route refuses it. */
+/** Returns the values of `allow_in_path` that a path needs, or undefined if every route refuses the path. */
 function needed(path: string): string[] | undefined {
   const read = parseRequestTarget(path)
   return read && each.filter(name => (read.ambiguities & ambiguity[name]) !== 0)
 }
 
-describe('the allowances of a path', () => {
+describe('allow_in_path', () => {
   it.each([
     ['/a/b', []],
     ['/a//b', []],
@@ -58,7 +58,7 @@ describe('the allowances of a path', () => {
     ['/100%25', []],
     ['/a%2fb;c/d./%2541', ['encoded_slash', 'semicolon', 'trailing_dot', 'double_encoding']],
     ['/a;x%2f.b', ['encoded_slash', 'semicolon']],
-  ])('%s needs %j', (path, needs) => {
+  ])('must contain for the path %s: %j', (path, needs) => {
     expect(needed(path)).toEqual(needs)
   })
 
@@ -73,22 +73,22 @@ describe('the allowances of a path', () => {
     ...'/a%5cb /a%3fb /a%23b /a%00 /a%2500 /a%250d%250ab /a%7f /a%20 /a%2fb%20 /a\\b /a#'.split(' '),
     ...'/%25c0%25ae%25c0%25ae/b /%25ff /%c0%ae /a%2'.split(' '),
     ...[5, 10].map(times => `/%${'25'.repeat(times)}41`),
-  ])('no route can allow %s', path => {
+  ])('cannot allow the path %s', path => {
     expect(needed(path)).toBeUndefined()
   })
 
-  it('a route allows only the ambiguities that it names', () => {
+  it('allows only the listed ambiguities', () => {
     expect(each.map(name => toFlags([name]))).toEqual(Object.values(ambiguity))
     expect([toFlags([]), toFlags(['double_slash']), toFlags(every)]).toEqual([0, 0, 15])
   })
 
-  it('an accepted path has no dot segment in any reading, whatever a route allows', () => {
+  it('allows no path that an upstream could interpret as a path with a dot segment', () => {
     fc.assert(
       fc.property(target, path => {
         const read = parseRequestTarget(path)
         if (read === undefined) return
         for (const lax of readings(read.path)) expect(lax.split('/')).not.toContain('..')
-        // `readings` resolves dot segments, so each decoding is also checked unresolved.
+        // `readings` resolves dot segments, so they would not be found. Each decoding is therefore also checked directly.
         let text = read.path
         for (let i = 0; i < 6; i++) {
           const segments = text.split(/[/\\]/).map(segment => segment.replace(/[;?#].*$/s, '').trim())
@@ -102,7 +102,7 @@ describe('the allowances of a path', () => {
     )
   })
 
-  it('a segment without ambiguities has only one reading', () => {
+  it('is not needed for a segment that has only one interpretation', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'ab%2 .:é'), maxLength: 8 }), segment => {
         if (segment.trim() !== segment || segment === '' || ambiguitiesOf(segment) !== 0) return
@@ -123,7 +123,7 @@ describe('an ambiguous path', () => {
     isSameService: (one, other) => one === other,
   })
 
-  /** Returns the name of the route that a path goes to, or undefined if the path is refused. */
+  /** Returns the name of the route that receives a path, or undefined if the path is refused. */
   function wayOf(path: string, table = routes, allow = allowInPath): string | undefined {
     const read = parseRequestTarget(path)
     if (read === undefined) return undefined
@@ -131,7 +131,7 @@ describe('an ambiguous path', () => {
     return route && allow(route, 'GET', '', read) ? route.name : undefined
   }
 
-  it('does not bypass the guards of another route in any reading of the upstream', () => {
+  it('does not bypass the guards of another route, however the upstream interprets the path', () => {
     fc.assert(
       fc.property(target, path => {
         if (wayOf(path) !== 'open') return
@@ -163,11 +163,11 @@ describe('an ambiguous path', () => {
     ['/own/;y', undefined],
     ['/ow/n;y', 'open'],
     ['/x%2fown', 'open'],
-  ])('%s goes to the route %s', (path, route) => {
+  ])('like %s is sent to the route %s', (path, route) => {
     expect(wayOf(path)).toBe(route)
   })
 
-  it('is refused if a reading matches a guarded route with other methods, or without its allowance', () => {
+  it('is refused if an interpretation matches a guarded route, or if its route does not allow the ambiguity', () => {
     const reading = routeWith({ name: 'reading', path: '/private', auth: 'required', methods: ['POST'] })
     const dots = routeWith({ name: 'dots', path: '/*', allow_in_path: ['trailing_dot'] })
     const table = createRouteTable([dots, reading])
@@ -179,7 +179,7 @@ describe('an ambiguous path', () => {
     ]).toEqual(['dots', undefined, undefined])
   })
 
-  it('may have a reading that matches no route or the same route, but not a route with other methods', () => {
+  it('is accepted if an interpretation matches no route or the same route, but not a route with other methods', () => {
     const files = routeWith({
       name: 'files',
       path: '/f/:name',
@@ -202,7 +202,7 @@ describe('an ambiguous path', () => {
     ])
   })
 
-  it('may have a reading that matches a route of another upstream or an unguarded route', () => {
+  it('is accepted if an interpretation matches an unguarded route, or a route of another upstream', () => {
     const files = routeWith({ name: 'files', path: '/f/:name', allow_in_path: ['encoded_slash'] })
     const rest = routeWith({ name: 'rest', path: '/*', auth: 'required', upstream: 'other' })
     const free = routeWith({ name: 'free', path: '/f/a/b' })
@@ -231,12 +231,12 @@ describe('duplicate slashes', () => {
     ['//a', { path: '/a/*', strip_prefix: '/a' }, '/'],
     ['//a//b//c', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b//c'],
     ['/a/b', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b'],
-  ] as const)('in %s with %j are sent as %s', (path, declared, expected) => {
+  ] as const)('in %s are forwarded by a route with %j as %s', (path, declared, expected) => {
     expect(sent(path, declared as never)).toBe(expected)
   })
 })
 
-it('long paths with many ambiguous characters are read within 500 ms', () => {
+it('long paths with many ambiguous characters are checked within 500 ms', () => {
   const hostile = [
     `/${'.'.repeat(8_000)}x`,
     `/${'%2f'.repeat(5_000)}.`,

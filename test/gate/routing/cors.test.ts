@@ -1,4 +1,4 @@
-// Only listed origins may read responses, and credentials need the permission of the route.
+// Tests that only listed origins may read responses, and only with credentials if the route allows it.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import { createCorsPolicies, readPreflight, replacedHeaders } from '../../../src/gate/routing/cors.ts'
@@ -21,7 +21,7 @@ const asking = { method: 'PUT', headers: undefined, origin: page }
 const exposed = 'X-Peage-Error, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy'
 
 describe('a response', () => {
-  it('may be read only by pages of the listed origins, and has Vary: Origin', () => {
+  it('can be read only by pages of the listed origins, and has Vary: Origin', () => {
     const policy = policyOf({ expose_headers: ['X-Total'] })
     expect(policy.answer(page)).toEqual({
       vary: 'Origin',
@@ -33,7 +33,7 @@ describe('a response', () => {
     }
   })
 
-  it('may be read by every page if the route allows all origins, and contains no origin', () => {
+  it('can be read by every page if the route allows all origins, and contains * instead of the origin', () => {
     const policy = policyOf({ origins: ['*'] })
     expect(policy.answer('https://any.example')['access-control-allow-origin']).toBe('*')
     expect(policy.answer(undefined)).toEqual({ vary: 'Origin' })
@@ -42,14 +42,14 @@ describe('a response', () => {
     })
   })
 
-  it('may be read with credentials only if the route allows it', () => {
+  it('to a request with credentials can be read only if the route allows credentials', () => {
     expect(policyOf({ credentials: true }).answer(page)['access-control-allow-credentials']).toBe('true')
     expect(policyOf({}).answer(page)['access-control-allow-credentials']).toBeUndefined()
   })
 })
 
 describe('a preflight', () => {
-  it('receives the methods of the path, the requested headers and max_age', () => {
+  it('is answered with the methods of the path, the requested headers and max_age', () => {
     const policy = policyOf({ max_age: 90_500 })
     expect(policy.preflight({ ...asking, headers: 'authorization, X-Trace' }, ['GET', 'HEAD'])).toEqual({
       vary: 'Origin',
@@ -60,13 +60,13 @@ describe('a preflight', () => {
     })
   })
 
-  it('receives no permission for another origin', () => {
+  it('from an origin that is not listed receives no permission', () => {
     expect(policyOf({}).preflight({ ...asking, origin: 'https://evil.example' }, ['GET'])).toEqual({
       vary: 'Origin',
     })
   })
 
-  it('receives the requested headers only if they are a list of names', () => {
+  it('receives the requested headers only if they are a valid list of header names', () => {
     const headersOf = (headers: string) =>
       policyOf({}).preflight({ ...asking, headers }, ['GET'])['access-control-allow-headers']
     expect(policyOf({}).preflight(asking, ['GET'])).not.toHaveProperty('access-control-allow-headers')
@@ -75,7 +75,7 @@ describe('a preflight', () => {
     expect(headersOf("a1-_.~!#$%&'*+^`|,\tB")).toBe("a1-_.~!#$%&'*+^`|,\tB")
   })
 
-  it('receives the usual methods and its own method, if HTTP has it, for a path that allows all methods', () => {
+  it('for a path that allows all methods receives the usual methods, and the requested method if it is a valid method', () => {
     const methodsOf = (method: string) =>
       policyOf({}).preflight({ ...asking, method }, undefined)['access-control-allow-methods']
     const usual = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
@@ -87,7 +87,7 @@ describe('a preflight', () => {
     ])
   })
 
-  it('is an OPTIONS request with an origin and a method', () => {
+  it('is recognized as an OPTIONS request with an origin and a requested method', () => {
     const fields = [
       ['origin', page],
       ['access-control-request-method', 'PUT'],
@@ -119,7 +119,7 @@ it('the gateway replaces every response header of the CORS protocol', () => {
 })
 
 describe('the CORS policy of a route', () => {
-  it('is its own policy, otherwise the policy of the server, otherwise none', () => {
+  it('is the policy of the route itself, otherwise the policy of the server, otherwise none', () => {
     const own = routeWith({ cors: corsWith({ origins: ['https://own.example'] }) })
     const plain = routeWith({})
     const policies = createCorsPolicies(corsWith({}), [own, plain])

@@ -1,4 +1,4 @@
-// The decision before any guard runs: a local endpoint, a route, a preflight response or a refusal.
+// Tests the decision before any guard runs: a local endpoint, a route, a preflight response or a refusal.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { FindLocalPath } from '../../../src/endpoints/endpoint-table.ts'
@@ -17,7 +17,7 @@ const cors = { origins: [page], credentials: false, expose_headers: [], max_age:
 
 const endpoint = {} as LocalEndpoint
 
-/** Local paths below /own: one for POST, one that a route may replace, and one with DELETE switched off. */
+/** Finds three local paths: one for POST, one that a route may replace, and one with DELETE switched off. */
 const findLocalPath: FindLocalPath = segments => {
   if (segments[0] !== 'own') return undefined
   const path = `/${segments.join('/')}`
@@ -32,7 +32,7 @@ const findLocalPath: FindLocalPath = segments => {
 }
 
 function stage(declared: Partial<RouteConfig>[], serverCors?: typeof cors) {
-  // The compiled guards of a route run later, so they are missing here.
+  // The routes have no compiled guards, because guards run only after the decision.
   const compiled = declared.map(route => routeWith(route) as GuardedRoute)
   const routes = createRouteTable(compiled)
   const decide = createDecide({
@@ -86,13 +86,13 @@ describe('the gateway’s own paths', () => {
     expect(told(ask, 'POST', '/owned')).toBe('wide')
   })
 
-  it('refuse another method and list the allowed methods', () => {
+  it('refuse other methods with a list of the allowed methods', () => {
     expect(told(ask, 'GET', '/own/login')).toBe('method_not_allowed')
     expect(allowOf(ask, 'GET', '/own/login')).toBe('POST')
     expect(allowOf(ask, 'POST', '/own/account')).toBe('GET, HEAD')
   })
 
-  it('are unknown without an endpoint or with a switched-off method, and reach no route', () => {
+  it('are refused with route_unknown if they have no endpoint or the method is switched off, and match no route', () => {
     expect(told(ask, 'GET', '/own/nothing')).toBe('route_unknown')
     expect(told(ask, 'DELETE', '/own/account')).toBe('route_unknown')
     expect(told(ask, 'GET', '/own/account')).toBe('own /own/account')
@@ -108,7 +108,7 @@ describe('the gateway’s own paths', () => {
     expect(told(ask, 'POST', '/own/login', {}, twice)).toBe('credentials_ambiguous')
   })
 
-  it('yield only to a route with exactly the same path, and only if they are replaceable', () => {
+  it('can be replaced only by a route with exactly the same path, and only if they are replaceable', () => {
     expect(told(ask, 'GET', '/own/upgrade')).toBe('upgrade')
     expect(told(stage([{ path: '/*' }, { path: '/own/login' }]), 'POST', '/own/login')).toBe('own /own/login')
     expect(told(stage([{ path: '/own/*' }]), 'GET', '/own/upgrade')).toBe('own /own/upgrade')
@@ -124,7 +124,7 @@ describe('a route', () => {
     { name: 'rest', path: '/rest/*' },
   ])
 
-  it('is not found for an unknown path, and refuses another method with a list of its own methods', () => {
+  it('does not match an unknown path, and refuses other methods with a list of the allowed methods', () => {
     expect(told(ask, 'GET', '/nothing')).toBe('route_unknown')
     expect(told(ask, 'HEAD', '/things')).toBe('read')
     expect(told(ask, 'PUT', '/things')).toBe('method_not_allowed on read')
@@ -138,7 +138,7 @@ describe('a route', () => {
     expect(told(ask, 'GET', '/nothing/a%2Fb')).toBe('path_invalid')
   })
 
-  it('is chosen by the target’s authority, which may differ from Host only if the route lists it', () => {
+  it('is chosen by the host in the request target, which may differ from Host only if the route lists it', () => {
     expect(told(ask, 'GET', 'http://gw.test/things')).toBe('read')
     expect(told(ask, 'GET', 'http://GW.test.:80/things')).toBe('read')
     expect(told(ask, 'GET', 'http://other.test/things')).toBe('request_invalid on read')
@@ -146,7 +146,7 @@ describe('a route', () => {
     expect(told(ask, 'GET', '/hosted')).toBe('route_unknown')
   })
 
-  it('refuses two credentials of the same kind, even if it requires none', () => {
+  it('refuses two credentials of the same kind, even if the route requires no credential', () => {
     const twice: [string, string][] = [
       ['Authorization', 'a'],
       ['Authorization', 'a'],
@@ -167,7 +167,7 @@ describe('a WebSocket handshake', () => {
     'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
   }
 
-  it('is recognized on a route with websocket, and is an ordinary request on other routes', () => {
+  it('is recognized only on a route with websocket, and is an ordinary request on other routes', () => {
     expect(told(ask, 'GET', '/socket', handshake)).toBe('socket, WebSocket')
     expect(told(ask, 'GET', '/socket')).toBe('socket')
     expect(told(ask, 'GET', '/plain', handshake)).toBe('plain')
@@ -178,7 +178,7 @@ describe('a WebSocket handshake', () => {
     expect(told(ask, 'GET', '/socket', broken)).toBe('request_invalid on socket, WebSocket')
   })
 
-  it('may contain one token in its sub-protocols, if it has no other token', () => {
+  it('may contain one token in its sub-protocols if the request contains no other token', () => {
     const offering = (protocols: string, headers = {}) =>
       ask('GET', '/socket', { ...handshake, 'sec-websocket-protocol': protocols, ...headers })
     expect(offering('chat, peage.bearer.abc').head.authorization).toBe('Bearer abc')
@@ -201,7 +201,7 @@ describe('CORS', () => {
   ]
   const asking = (origin: string, method = 'GET') => ({ origin, 'access-control-request-method': method })
 
-  it('answers a preflight by the route of the requested method, otherwise by the route of the path', () => {
+  it('answers a preflight for the route that has the requested method, otherwise for the route that has the path', () => {
     const ask = stage(routes, cors)
     expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('preflight of read')
     expect(ask('OPTIONS', '/things', asking(page, 'PUT')).decision).toMatchObject({
@@ -247,7 +247,7 @@ describe('CORS', () => {
     expect(origins).toEqual([...Array(6).fill(page), 'https://own.example'])
   })
 
-  it('does not apply to other paths if only one route declares it', () => {
+  it('applies only to the route that declares it if the server declares none', () => {
     const ask = stage(routes)
     expect(told(ask, 'OPTIONS', '/cors', asking('https://own.example'))).toBe('preflight of own')
     expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('method_not_allowed on read')

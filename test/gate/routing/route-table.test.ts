@@ -1,4 +1,4 @@
-// The route table is compared with a simple reference matcher.
+// Compares the route table with a simple reference matcher.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Route } from '../../../src/gate/routing/route.ts'
@@ -76,7 +76,7 @@ function named(match: Match<Route>) {
   return match.kind === 'route' ? { kind: match.kind, route: match.route.name } : match
 }
 
-/** The reference matcher. It filters routes by host, and then chooses by path, hosts and method in this order. */
+/** The reference matcher. Filters routes by host and path, and then chooses the most specific path, hosts and method. */
 function reference(
   routes: readonly Route[],
   method: string,
@@ -108,7 +108,7 @@ function matches({ pattern }: Route, segments: readonly string[]): boolean {
   return pattern.segments.every((part, i) => part.kind === 'param' || part.value === segments[i])
 }
 
-/** Returns a negative number if `a` has precedence, by the ranks of the segments and then by hosts. */
+/** Returns a negative number if `a` has precedence: first compares the kinds of the segments, and then the hosts. */
 function compare(a: Route, b: Route): number {
   const rank = ({ pattern }: Route, i: number) => {
     const part = pattern.segments[i]
@@ -122,7 +122,7 @@ function compare(a: Route, b: Route): number {
   return Math.min(b.hosts.length, 1) - Math.min(a.hosts.length, 1)
 }
 
-/** `check` refuses routes that can match the same request, so the table never receives them. */
+/** Removes routes that can match the same request as an earlier route. `check` refuses these routes. */
 function withoutConflicts(routes: readonly Route[]): Route[] {
   const accepted: Route[] = []
   for (const route of routes) {

@@ -1,4 +1,4 @@
-// A compiled route: the requests that it matches, and the path that it sends to the upstream.
+// Tests a compiled route: its properties, the path that it forwards to the upstream, and its header rules.
 import { describe, expect, it } from 'vitest'
 import { parseRequestTarget, type RequestTarget } from '../../../src/gate/parsing/request-target.ts'
 import { routeWith } from '../a-route.ts'
@@ -13,11 +13,11 @@ describe('a compiled route', () => {
     ['/:a/b', false],
     ['/*', false],
     ['/a/*', false],
-  ])('%s matches a single path: %s', (path, isLiteral) => {
+  ])('%s matches only one path: %s', (path, isLiteral) => {
     expect(routeWith({ path }).isLiteral).toBe(isLiteral)
   })
 
-  it('allows HEAD in addition to its methods only if it allows GET', () => {
+  it('also allows HEAD if it allows GET', () => {
     expect(routeWith({ methods: ['GET', 'POST'] }).allowedMethods).toEqual(new Set(['GET', 'POST', 'HEAD']))
     expect(routeWith({ methods: ['POST'] }).allowedMethods).toEqual(new Set(['POST']))
     expect(routeWith({}).allowedMethods).toBeUndefined()
@@ -43,7 +43,7 @@ describe('a compiled route', () => {
     [{ path: '/a/*', rewrite: '/n/*' }, '/a/', '/n/', undefined],
     [{ path: '/a/*', rewrite: '/*' }, '/a', '/', undefined],
     [{ path: '/a/:b', rewrite: '/n/' }, '/a/1', '/n/', undefined],
-  ])('with %j sends %s as %s and strips the prefix %s', (declared, path, sent, stripped) => {
+  ])('with %j forwards %s as %s and strips the prefix %s', (declared, path, sent, stripped) => {
     const route = routeWith(declared)
     expect(route.upstreamPath(read(path))).toBe(sent)
     expect(route.strippedPrefix(read(path))).toBe(stripped)
@@ -51,7 +51,7 @@ describe('a compiled route', () => {
 })
 
 describe('the header rules of a route', () => {
-  it('are undefined if the route declares none', () => {
+  it('are undefined if the route declares no header rules', () => {
     expect(routeWith({})).toMatchObject({
       upstreamHost: undefined,
       requestRules: undefined,
@@ -61,7 +61,7 @@ describe('the header rules of a route', () => {
     expect(routeWith({ headers: bare })).toMatchObject({ requestRules: undefined, responseRules: undefined })
   })
 
-  it('replace every spelling of a request header, and exclude Host', () => {
+  it('replace every spelling of a request header, and do not contain Host', () => {
     const { upstreamHost, requestRules, responseRules } = routeWith({
       headers: {
         request: { set: { 'X-Api_Key': 'k', hOsT: 'inner.example' }, remove: ['X.Debug'] },

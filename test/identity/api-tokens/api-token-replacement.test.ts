@@ -1,4 +1,4 @@
-// A user has at most one active API key, even with concurrent replacements, revocations and deletions.
+// Tests that a user has at most one active API key, even with concurrent replacements, revocations and deletions.
 
 import { createHash } from 'node:crypto'
 import { Client } from 'pg'
@@ -48,7 +48,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
   })
   afterAll(() => database.close())
 
-  it('activates the new key and revokes the old key, and both records stay', async () => {
+  it('activates the new key and revokes the old key, and keeps both records', async () => {
     expect(await store.replace(id, hashOf('first'), now)).toEqual({ created_at: now })
     const first = await store.findActive(hashOf('first'))
     await store.recordUse(first?.apiTokenId ?? 0, now)
@@ -82,9 +82,9 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect((await store.findActive(hashOf('theirs')))?.userId).toBe(other)
   })
 
-  it('succeeds 50 times at once and leaves exactly one active key', async () => {
+  it('leaves exactly one active key after 50 simultaneous replacements, which all succeed', async () => {
     const hashes = Array.from({ length: 50 }, (_, i) => hashOf(`${id} of many ${i}`))
-    // These stores simulate ten replicas, which only the database can serialize.
+    // Each store behaves like the store of a replica. Only the database can serialize their replacements.
     const stores = Array.from({ length: 10 }, () => createApiTokenStore(database, createUserQueue()))
     const answers = await Promise.all(
       hashes.map((hash, i) => (stores[i % 10] as ApiTokenStore).replace(id, hash, now)),
@@ -92,11 +92,11 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect(answers).toEqual(hashes.map(() => ({ created_at: now })))
     const keys = await keysOf(database, id)
     expect(keys.map(key => key.token_hash).sort()).toEqual([...hashes].sort())
-    // The records are in insertion order. Each key except the last was revoked by the next replacement.
+    // The records are in the order of the replacements. Each replacement revoked the previous key.
     expect(keys.map(key => key.revoked)).toEqual([...hashes.slice(1).map(() => 1), 0])
   })
 
-  it('does not affect the next replacement if it is refused', async () => {
+  it('does not affect the next replacement if it is refused itself', async () => {
     const refused = store.replace(id, hashOf(`${id} refused`), now, async () => {
       throw new Refusal('token_invalid', { reason: 'session_ended' })
     })
@@ -114,12 +114,12 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect(await keysOf(database, id)).toMatchObject([{ token_hash: hashOf('kept'), revoked: 0 }])
   })
 
-  it('succeeds for a user who has just lost the plan, because keys outlive plans', async () => {
+  it('succeeds for a user who has just lost plan pro, because keys stay valid after a change of plan', async () => {
     await createUserStore(database).update(id, { plan: 'free' })
     expect(await store.replace(id, hashOf(`${id} fallen`), now)).toEqual({ created_at: now })
   })
 
-  it('does not fail during a deletion of the user, and no key stays', async () => {
+  it('does not fail while the user is deleted, and no key is left afterwards', async () => {
     const users = createUserStore(database)
     for (let round = 0; round < 10; round += 1) {
       const gone = await addUser(database)
@@ -152,7 +152,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect((await keysOf(database, id)).filter(key => key.revoked === 0).length).toBeLessThanOrEqual(1)
   })
 
-  it('creates a key that can be revoked, and a revocation without an active key succeeds', async () => {
+  it('creates a key that can be revoked, and a revocation also succeeds if there is no active key', async () => {
     await store.revoke(id)
     await store.replace(id, hashOf(`${id} to revoke`), now)
     await store.revoke(id)
@@ -207,7 +207,7 @@ describeWithServices('a user who is locked by another transaction', () => {
     }
   })
 
-  it('makes all waiting replacements fail together if the store does not respond', async () => {
+  it('makes all waiting replacements fail at once if the store does not respond', async () => {
     const store = createApiTokenStore(database, createUserQueue())
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])

@@ -10,11 +10,11 @@ import { describeOverSetups } from '../../support/setups.ts'
 import { addUser } from '../../support/users.ts'
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
-/** A header value as Node decodes it: one character per byte. */
+/** Returns a header value as Node decodes it: each byte becomes one character. */
 const received = (value: string) => Buffer.from(value).toString('latin1')
 
 describe('the hash of an API key', () => {
-  it('is computed over the received bytes, whatever they are', () => {
+  it('is the SHA-256 of the received bytes, also of bytes outside ASCII', () => {
     expect(hashApiToken('peage_abc')).toBe(sha256('peage_abc'))
     expect(hashApiToken(received('clé'))).toBe(sha256('clé'))
     fc.assert(
@@ -29,7 +29,7 @@ describe('the hash of an API key', () => {
     expect(hashApiToken(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
   })
 
-  it('includes a byte that is a space in Latin-1, like the last byte 0xA0 of à', () => {
+  it('includes the byte 0xA0, which is a space in Latin-1 and the last byte of à in UTF-8', () => {
     expect(hashApiToken(received('à'))).toBe(sha256('à'))
     expect(hashApiToken(received(' \u00a0 '))).toBe(sha256('\u00a0'))
   })
@@ -45,7 +45,7 @@ describe('a new API key', () => {
   const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   const bytesFor = (text: string) => Uint8Array.from(text, character => base62.indexOf(character))
 
-  // Computed with zlib.crc32 of Python 3 over the 30 characters, and base62-encoded there.
+  // These checksums are from another implementation: zlib.crc32 of Python 3 over the 30 characters, in base62.
   it.each([
     ['0123456789ABCDEFGHIJKLMNOPQRST', '4PMbyp'],
     ['000000000000000000000000000000', '2C8GjS'],
@@ -55,18 +55,18 @@ describe('a new API key', () => {
     expect(makeApiToken(() => bytesFor(random))).toBe(`peage_${random}${checksum}`)
   })
 
-  it('has the form that secret scanners look for, and is unique', () => {
+  it('is unique, and has the format that secret scanners search for', () => {
     const keys = new Set(Array.from({ length: 2000 }, () => makeApiToken(randomBytes)))
     expect(keys.size).toBe(2000)
     for (const key of keys) expect(key).toMatch(/^peage_[0-9A-Za-z]{36}$/)
   })
 
-  it('favors no character, because bytes that would cause a bias are drawn again', () => {
+  it('has equally likely characters, because bytes that would cause a bias are replaced', () => {
     const drawn: number[] = []
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const key = makeApiToken(size => {
       drawn.push(size)
-      // Only the first ten of these bytes, 238 to 247, are usable: 248 is four times 62.
+      // The bytes are 238 to 255. Only bytes below 248, which is four times 62, can be used.
       return drawn.length === 1 ? everyByte.slice(238) : everyByte.slice(0, size)
     })
     expect(key.slice(6, 36)).toBe([...base62.slice(52), ...base62.slice(0, 20)].join(''))
@@ -105,7 +105,7 @@ describeOverSetups('the records of API keys', ({ openDatabase: open }) => {
     expect(await store.findActive(hashApiToken('unknown'))).toBeUndefined()
   })
 
-  it('the time of the last use goes back only if the stored time is far ahead', async () => {
+  it('an earlier time of use is stored only if the stored time is far in the future', async () => {
     const keyId = (await store.findActive(hashApiToken('live')))?.apiTokenId ?? 0
     const lastUsed = async () =>
       (
@@ -116,7 +116,7 @@ describeOverSetups('the records of API keys', ({ openDatabase: open }) => {
     expect(await lastUsed()).toEqual(later)
     await store.recordUse(keyId, earlier)
     expect(await lastUsed()).toEqual(later)
-    // A clock that was two hours ahead has been corrected, so the earlier time is stored.
+    // A clock was two hours ahead. After its correction, the earlier time must be stored.
     await store.recordUse(keyId, new Date('2026-01-02T05:04:05.678Z'))
     await store.recordUse(keyId, earlier)
     expect(await lastUsed()).toEqual(earlier)

@@ -32,7 +32,7 @@ function recorder() {
 }
 
 describe('the last use of an API key', () => {
-  it('is written at once if there was no use within the last second', async () => {
+  it('is written immediately if the key was not used within the last second', async () => {
     const { lastUsed, writes } = recorder()
     const first = start()
     lastUsed.record(1)
@@ -61,14 +61,14 @@ describe('the last use of an API key', () => {
     ])
   })
 
-  it('does not delay the last use of another key', () => {
+  it('of one key does not delay the last use of another key', () => {
     const { lastUsed, writes } = recorder()
     lastUsed.record(1)
     lastUsed.record(2)
     expect(writes().map(([keyId]) => keyId)).toEqual([1, 2])
   })
 
-  it('is written by a flush if it waits, and the flush ends after every write', async () => {
+  it('is written immediately by a flush, and the flush waits for all writes', async () => {
     const { lastUsed, touch, writes } = recorder()
     const first = start()
     let ended = 0
@@ -87,7 +87,7 @@ describe('the last use of an API key', () => {
     expect(ended).toBe(2)
   })
 
-  it('is reported if it cannot be written, and the next use is written', async () => {
+  it('causes a call of onError if it cannot be written, and the next use is written', async () => {
     const { lastUsed, touch, onError, writes } = recorder()
     const failure = new StorageError('away', undefined, undefined)
     touch.mockRejectedValueOnce(failure)

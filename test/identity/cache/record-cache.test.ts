@@ -1,4 +1,4 @@
-// The record cache is bounded, reads each record once, and never returns a record from before a notified change.
+// Tests that the record cache is bounded, reads each record once, and returns no record older than a notified change.
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -32,7 +32,7 @@ function stage({ most: maxRecords = 100, mostAbsent: maxAbsent = 100 } = {}) {
     trust(isTrusted: boolean) {
       trusted = isTrusted
     },
-    /** Gets a key, completes its reads, and returns the number of reads. */
+    /** Gets the record of a key with this value in the store. @returns the number of reads that were necessary */
     async settle(key: number, value: { version: number } | undefined) {
       const before = reads.length
       const calls = remembered.get(key)
@@ -56,7 +56,7 @@ describe('a cached record', () => {
     expect(reads).toHaveLength(1)
   })
 
-  it('is not evicted by absent records, which are cached separately', async () => {
+  it('is not evicted by absent records, because the cache stores them separately', async () => {
     const { remembered, settle } = stage({ most: 2, mostAbsent: 3 })
     await settle(1, record)
     for (let key = 100; key < 200; key += 1) expect(await settle(key, undefined)).toBe(1)
@@ -65,14 +65,14 @@ describe('a cached record', () => {
     expect(await settle(100, undefined)).toBe(1)
   })
 
-  it('is read each time while it is absent, if no absent records are cached', async () => {
+  it('is read for every call while it does not exist, if the cache stores no absent records', async () => {
     const { settle } = stage({ mostAbsent: 0 })
     expect(await settle(1, undefined)).toBe(1)
     expect(await settle(1, record)).toBe(1)
     expect(await settle(1, record)).toBe(0)
   })
 
-  it('is evicted when the cache is full and it was used longest ago', async () => {
+  it('is evicted if the cache is full and all other records were used more recently', async () => {
     const { settle } = stage({ most: 3 })
     for (const key of [1, 2, 3]) await settle(key, record)
     await settle(1, record)
@@ -81,7 +81,7 @@ describe('a cached record', () => {
     expect(await settle(2, record)).toBe(1)
   })
 
-  it('is read again after a failed read, which rejects all waiting calls', async () => {
+  it('is read again after a read that failed, and the failed read rejects all waiting calls', async () => {
     const { remembered, reads, settle } = stage()
     const calls = [remembered.get(1), remembered.get(1)]
     reads[0]?.fail(new Error('away'))
@@ -100,7 +100,7 @@ describe('a cached record', () => {
     expect(reads).toHaveLength(5)
   })
 
-  it('is counted as a hit, a miss or a bypass', async () => {
+  it('causes each call to be counted as a hit, a miss or a bypass', async () => {
     const { remembered, results, trust, settle } = stage()
     await settle(1, record)
     await settle(1, record)
@@ -113,7 +113,7 @@ describe('a cached record', () => {
     expect(results).toEqual({ hit: 2, miss: 4, bypass: 1 })
   })
 
-  it('is read twice for 101 concurrent calls while the feed is not trusted', async () => {
+  it('is read only twice for 101 concurrent calls while the feed is not trusted', async () => {
     const { remembered, reads, trust } = stage()
     trust(false)
     const first = remembered.get(1)
@@ -129,7 +129,7 @@ describe('a cached record', () => {
     expect(reads).toHaveLength(3)
   })
 
-  it('is not read again for waiting calls after a failed read while the feed is not trusted', async () => {
+  it('is not read again for calls that wait for a read that fails, while the feed is not trusted', async () => {
     const { remembered, reads, trust } = stage()
     trust(false)
     const calls = [remembered.get(1), remembered.get(1), remembered.get(1)]
@@ -143,26 +143,29 @@ describe('a cached record', () => {
   it.each([
     ['changes', 'forget'],
     ['may have changed', 'forgetAll'],
-  ] as const)('is returned to earlier calls but not cached if it %s while it is read', async (_, forget) => {
-    const { remembered, reads } = stage()
-    const before = remembered.get(1)
-    remembered[forget](1)
-    const after = remembered.get(1)
-    expect(reads).toHaveLength(2)
-    reads[1]?.answer({ version: 2 })
-    expect(await after).toEqual({ version: 2 })
-    reads[0]?.answer({ version: 1 })
-    expect(await before).toEqual({ version: 1 })
-    expect(remembered.get(1)).toEqual({ version: 2 })
-    remembered[forget](1)
-    const absent = remembered.get(1)
-    remembered[forget](1)
-    reads[2]?.answer(undefined)
-    expect(await absent).toBeUndefined()
-    expect(remembered.get(1)).toBeInstanceOf(Promise)
-  })
+  ] as const)(
+    'is returned to the calls that wait for it, but not cached, if it %s while it is read',
+    async (_, forget) => {
+      const { remembered, reads } = stage()
+      const before = remembered.get(1)
+      remembered[forget](1)
+      const after = remembered.get(1)
+      expect(reads).toHaveLength(2)
+      reads[1]?.answer({ version: 2 })
+      expect(await after).toEqual({ version: 2 })
+      reads[0]?.answer({ version: 1 })
+      expect(await before).toEqual({ version: 1 })
+      expect(remembered.get(1)).toEqual({ version: 2 })
+      remembered[forget](1)
+      const absent = remembered.get(1)
+      remembered[forget](1)
+      reads[2]?.answer(undefined)
+      expect(await absent).toBeUndefined()
+      expect(remembered.get(1)).toBeInstanceOf(Promise)
+    },
+  )
 
-  it('is not cached if the feed is no longer trusted when the read ends', async () => {
+  it('is not cached if the feed loses trust while the record is read', async () => {
     const { remembered, reads, trust, settle } = stage()
     const calls = remembered.get(1)
     trust(false)
@@ -172,7 +175,7 @@ describe('a cached record', () => {
     expect(await settle(1, record)).toBe(1)
   })
 
-  it('is never older than the last notification before the call, in any order of events', async () => {
+  it('is never older than the last change that was notified before the call, whatever the order of events', async () => {
     const step = fc.oneof(
       { weight: 4, arbitrary: fc.constant({ do: 'ask' } as const) },
       { weight: 3, arbitrary: fc.record({ do: fc.constant('look' as const), which: fc.nat(9) }) },
@@ -184,12 +187,12 @@ describe('a cached record', () => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async steps => {
-        /** The current version of the record, and the versions whose notifications are pending. */
+        /** The current version of the record. `onTheWay` contains the versions whose notifications are pending. */
         let version = 0
         let onTheWay: number[] = []
         let heard = 0
         let isTrusted = true
-        /** The version that each read has seen, before the read completes. */
+        /** For each read, the version that it has seen in the store. The read may complete later. */
         const seen: (number | undefined)[] = []
         const isAnswered: boolean[] = []
         const { remembered, reads, trust } = stage()
@@ -223,10 +226,10 @@ describe('a cached record', () => {
             trust(true)
             remembered.forgetAll()
           }
-          // Lets waiting promises continue before the next step, except after an answer.
+          // Completes pending promises before the next step. After an answer, the next step must come first.
           if (each.do !== 'answer') await setImmediate()
         }
-        // A read that ends may start another.
+        // The loop is needed, because a read that ends may start another read.
         do {
           for (const index of open()) answer(index)
           await setImmediate()

@@ -1,4 +1,4 @@
-// Cached sessions over real stores: reads, notified changes, and requests while the feed is not trusted.
+// Tests cached sessions with real stores: reads, notified changes, and requests while the feed is not trusted.
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -60,7 +60,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
   const isLive = (sessionId = token.sessionId) => cache.isLive(user, sessionId)
   const tell = (sessionId = token.sessionId) => feed.tell(`session ${user.id} ${sessionId}`)
 
-  it('are live until their end is notified, and are then read only once more', async () => {
+  it('are live until a notification about their end arrives, and are then read only once more', async () => {
     await isLive()
     await store.revoke([token.tokenHash])
     expect(isLive()).toBe(true)
@@ -70,7 +70,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(reads).toBe(2)
   })
 
-  it('have ended if their epoch is lower than the epoch of the user', async () => {
+  it('have ended if their session epoch is lower than the session epoch of the user', async () => {
     await isLive()
     await store.revokeAll(user.id)
     const late = await login()
@@ -79,7 +79,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await isLive(late.sessionId)).toBe(false)
   })
 
-  it('are live if their epoch is higher than the epoch of the cached user', async () => {
+  it('are live if their session epoch is higher than the session epoch of the cached user', async () => {
     await store.revokeAll(user.id)
     const before = user
     user = { ...user, session_epoch: user.session_epoch + 1 }
@@ -87,7 +87,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await cache.isLive(before, fresh.sessionId)).toBe(true)
   })
 
-  it('are not live for another user or if they are unknown', async () => {
+  it('are not live if they are unknown or belong to another user', async () => {
     expect(await cache.isLive({ ...user, id: user.id + 1_000_000 }, token.sessionId)).toBe(false)
     expect(await isLive(randomUUID())).toBe(false)
   })
@@ -106,7 +106,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await isLive()).toBe(false)
   })
 
-  it('are read for every request while the feed is not trusted, and forgotten when it returns', async () => {
+  it('are read for every request while the feed is not trusted, and are read again when it is trusted', async () => {
     await isLive()
     await store.revoke([token.tokenHash])
     feed.trust(false)
@@ -118,13 +118,13 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await isLive()).toBe(true)
   })
 
-  it('have ended on this replica while their logout is not stored yet', async () => {
+  it('have ended on this replica as soon as their logout is queued, before it is stored', async () => {
     await isLive()
     ending.add(token.sessionId)
     expect(isLive()).toBe(false)
   })
 
-  it('ignore notifications of other programs on the channel', async () => {
+  it('ignore notifications that are malformed or do not refer to sessions', async () => {
     await isLive()
     for (const change of ['', 'session', 'session ', `session ${user.id}`, `user ${user.id}`])
       feed.tell(change)

@@ -1,4 +1,4 @@
-// Cached access tokens are verified once, and are not valid longer than an uncached token.
+// Tests that cached access tokens are verified only once, and are not valid for longer than uncached tokens.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createTokenCache, type TokenCache } from '../../../src/identity/cache/token-cache.ts'
 import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
@@ -18,7 +18,7 @@ describe('cached tokens', () => {
   let tokens: Tokens
   let known: TokenCache
   let verified: number
-  /** Delays the end of every verification. */
+  /** Called at the end of every verification, which waits for the returned promise. */
   let atEnd: () => Promise<void>
 
   beforeAll(async () => {
@@ -56,7 +56,7 @@ describe('cached tokens', () => {
     return createTokenCache({ tokens: { verifyAccess }, keys, clock, maxTokens })
   }
 
-  /** Pauses the next verification before it returns. `reached` resolves when it has paused. */
+  /** Pauses verifications at their end until `release` is called. `reached` resolves when the first one is paused. */
   function hold() {
     let release = () => {}
     const released = new Promise<void>(resolve => {
@@ -74,7 +74,7 @@ describe('cached tokens', () => {
   const issue = (id: number) =>
     tokens.issueAccess({ id, email: `user${id}@example.com`, plan: 'free' }, endless)
 
-  it('are returned after their verification, until they expire', async () => {
+  it('are returned without another verification until they expire', async () => {
     const token = await issue(7)
     expect(known.get(token)).toBeUndefined()
     await known.verify(token)
@@ -93,7 +93,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(4)
   })
 
-  it('do not include an invalid token, which is verified once for concurrent calls and again for later calls', async () => {
+  it('do not include an invalid token, so each later call verifies it again', async () => {
     const calls = Array.from({ length: 100 }, () => known.verify('nonsense'))
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['malformed']))
     expect(verified).toBe(1)
@@ -101,7 +101,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(2)
   })
 
-  it('are verified again after a failed verification, which rejects all waiting calls', async () => {
+  it('are verified again after a verification that failed, and the failure rejects all waiting calls', async () => {
     const token = await issue(7)
     atEnd = async () => {
       throw new Error('away')
@@ -113,7 +113,7 @@ describe('cached tokens', () => {
     expect(await known.verify(token)).toMatchObject({ userId: 7 })
   })
 
-  it('are refused to all waiting calls if their key is deleted during the verification', async () => {
+  it('are invalid for all waiting calls if their key is deleted during the verification', async () => {
     const { kid } = keys.current()
     const token = await issue(7)
     const { reached, release } = hold()
@@ -126,7 +126,7 @@ describe('cached tokens', () => {
     release()
     expect(await Promise.all([before, after])).toEqual(['key_unknown', 'key_unknown'])
     expect(verified).toBe(1)
-    // After the key is restored, the token must be verified again.
+    // The result must not be cached: after the key is restored, the token must be verified again.
     await database.query(
       `insert into signing_keys select * from json_populate_record(null::signing_keys, $1)`,
       [JSON.stringify(stored)],
@@ -137,7 +137,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(2)
   })
 
-  it('are refused to all waiting calls if they expire during the verification', async () => {
+  it('are invalid for all waiting calls if they expire during the verification', async () => {
     const token = await issue(7)
     const { reached, release } = hold()
     const before = known.verify(token)
@@ -168,7 +168,7 @@ describe('cached tokens', () => {
     expect(await known.verify(next)).toMatchObject({ userId: 7 })
   })
 
-  it('are compared by their whole text, so that no similar token is accepted', async () => {
+  it('are found only by their full text, so similar tokens are not accepted', async () => {
     const token = await issue(7)
     await known.verify(token)
     const [header, payload, signature = ''] = token.split('.')
@@ -202,7 +202,7 @@ describe('cached tokens', () => {
     }
   })
 
-  it('are limited in number, and the token used longest ago is evicted first', async () => {
+  it('are limited in number, and the least recently used token is evicted first', async () => {
     known = create(2)
     const [first, second, third] = [await issue(1), await issue(2), await issue(3)]
     await known.verify(first)

@@ -1,4 +1,4 @@
-// Cached users and owners of API keys over real stores: reads, and how changes invalidate cached records.
+// Tests cached users and owners of API keys with real stores: reads, and how changes invalidate cached records.
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
@@ -48,14 +48,14 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
 
   const change = (sql: string) => database.query(`update users set ${sql} where id = $1`, [id])
 
-  it('are found by an API key with two statements for 100 concurrent requests, then synchronously', async () => {
+  it('are found by an API key with two statements for 100 concurrent requests, and synchronously afterwards', async () => {
     const found = await Promise.all(Array.from({ length: 100 }, () => known.findOwner(`hash${id}`)))
     expect(new Set(found.map(owner => owner?.user.id))).toEqual(new Set([id]))
     expect(statements).toBe(2)
     expect(known.findOwner(`hash${id}`)).toMatchObject({ user: { id }, apiTokenId: expect.any(Number) })
   })
 
-  it('do not change until a change is notified, both for tokens and for API keys', async () => {
+  it('do not change until a notification about a change arrives, for access tokens and for API keys', async () => {
     await known.find(id)
     await known.findOwner(`hash${id}`)
     await change("plan = 'free'")
@@ -65,7 +65,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(known.find(id)).toMatchObject({ plan: 'free' })
   })
 
-  it('are not found while they are inactive, without another statement', async () => {
+  it('are not found while they are inactive, and are not read again for later requests', async () => {
     await change('is_active = 0')
     expect(await known.find(id)).toBeUndefined()
     const before = statements
@@ -76,7 +76,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(await known.find(id)).toMatchObject({ id })
   })
 
-  it('are read each time while they do not exist, because insertions are not notified', async () => {
+  it('are read for every request while they do not exist, because insertions cause no notification', async () => {
     const free = id + 1_000_000
     expect(await known.find(free)).toBeUndefined()
     await database.query(
@@ -86,7 +86,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(await known.find(free)).toMatchObject({ id: free })
   })
 
-  it('lose a revoked API key and get a new API key when the change is notified', async () => {
+  it('lose a revoked API key and get a new API key when a notification about the change arrives', async () => {
     await known.findOwner(`hash${id}`)
     await database.query('update api_tokens set revoked = 1 where user_id = $1', [id])
     feed.tell(`key hash${id}`)
@@ -100,7 +100,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(await known.findOwner(`next${id}`)).toMatchObject({ user: { id } })
   })
 
-  it('are read for every request while the feed is not trusted, and forgotten when it returns', async () => {
+  it('are read for every request while the feed is not trusted, and are read again when it is trusted', async () => {
     await known.findOwner(`hash${id}`)
     await change("plan = 'free'")
     feed.trust(false)
@@ -115,7 +115,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(await known.find(id)).toMatchObject({ plan: 'premium' })
   })
 
-  it('ignore notifications of other programs on the channel', async () => {
+  it('ignore notifications that are malformed or do not refer to users or API keys', async () => {
     await known.find(id)
     for (const change of ['', 'user', 'user x', 'user 1 2', 'something else', `key ${'x'.repeat(7_000)}`]) {
       feed.tell(change)

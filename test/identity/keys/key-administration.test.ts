@@ -1,4 +1,4 @@
-// The administration of signing keys by operators: which key signs, and when a key may be deleted.
+// Tests how operators administer signing keys: which key signs, and when a key may be deleted.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createKeyAdministration } from '../../../src/identity/keys/key-administration.ts'
@@ -42,14 +42,14 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     const rotation = await keys.rotate({ alg })
     return typeof rotation === 'string' ? expect.unreachable() : rotation.kid
   }
-  /** Moves all stored times back by an interval. */
+  /** Moves all stored times back by an interval, as if this interval had passed. */
   const passed = (interval: string) =>
     database.query(
       `update signing_keys set signs_from = signs_from - interval '${interval}', created_at = created_at - interval '${interval}'`,
     )
   const noForce = { force: false }
 
-  it('a generated key has the requested algorithm, and verifies but does not sign', async () => {
+  it('a generated key has the requested algorithm, and only verifies tokens', async () => {
     const keys = await keysOf()
     for (const alg of ['ES256', 'EdDSA', 'RS256'] as const) {
       const kid = await keys.generate(alg)
@@ -57,7 +57,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     }
   })
 
-  it('the first key signs at once, and each next key after all replicas know it', async () => {
+  it('the first key signs immediately, and each later key signs only when all replicas have it', async () => {
     const keys = await keysOf({ delay: propagationDelayMs })
     expect(await keys.rotate({ alg: 'ES256' })).toMatchObject({ waitMs: 0 })
     const [first] = await keys.list()
@@ -71,7 +71,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect(await find(keys, first?.kid ?? '')).toMatchObject({ state: 'verifies' })
   })
 
-  it('a rotation accepts a generated or previous key, but not the signing key or an unknown key', async () => {
+  it('a rotation to a generated or previous key succeeds, but not to the signing key or an unknown key', async () => {
     const keys = await keysOf()
     const first = await rotate(keys)
     const second = await keys.generate('ES256')
@@ -103,7 +103,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect(await keys.list()).toHaveLength(2)
   })
 
-  it('a key with tokens that may be valid is retired only with force, until they have expired', async () => {
+  it('a key whose tokens may still be valid can be retired only with force', async () => {
     const keys = await keysOf()
     const first = await rotate(keys)
     const second = await rotate(keys)
@@ -121,7 +121,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect((await keys.list()).map(({ kid }) => kid)).toEqual([third])
   })
 
-  it('a key that starts to sign during its retirement is not deleted', async () => {
+  it('a retirement does not delete a key that starts to sign at the same time', async () => {
     const keys = await keysOf()
     const kid = await keys.generate('ES256')
     await rotate(keys)
@@ -143,7 +143,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect(await find(keys, kid)).toMatchObject({ state: 'signs' })
   })
 
-  it('the previous key still signs assertions, and cannot be retired until they have expired', async () => {
+  it('the previous key still signs assertions, and cannot be retired until these assertions have expired', async () => {
     const keys = await keysOf({ lifetimes: { maxTokenTtlMs: 60_000, usesAssertions: true } })
     const first = await rotate(keys)
     await passed('1 hour')
@@ -160,8 +160,8 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect(await find(keys, second)).toMatchObject({ state: 'signs', signsAssertions: true })
   })
 
-  describe('a secret that differs from the secret of the stored keys', () => {
-    it('creates no key, because no gateway could open it', async () => {
+  describe('with a secret that differs from the secret of the stored keys', () => {
+    it('keys cannot be created or listed, because the stored keys cannot be decrypted', async () => {
       const kid = await rotate(await keysOf({ secret: 'the first' }))
       for (const secret of ['', 'another']) {
         const keys = await keysOf({ secret })
@@ -177,14 +177,14 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
       expect(await (await keysOf({ secret: 'the first' })).list()).toHaveLength(1)
     })
 
-    it('cannot encrypt only a new key while the stored keys are plain', async () => {
+    it('a key cannot be created if the stored keys are unencrypted', async () => {
       await rotate(await keysOf())
       await expect((await keysOf({ secret: 'a new one' })).rotate({ alg: 'ES256' })).rejects.toThrow(
         /start a gateway with this secret first/,
       )
     })
 
-    it('does not prevent the retirement of a key', async () => {
+    it('a key can be retired', async () => {
       const sealed = await keysOf({ secret: 'the first' })
       const first = await rotate(sealed)
       await rotate(sealed)

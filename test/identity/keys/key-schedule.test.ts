@@ -1,4 +1,4 @@
-// A key can be retired when all tokens that it signed have expired, including the safety margins.
+// Tests which key signs at a time, and from when a key can be retired.
 import { expect, it } from 'vitest'
 import {
   assertionSignerAt,
@@ -15,7 +15,7 @@ const key = (createdAt: number, signsFrom: number | null): KeyTimes => ({
 })
 const lifetimes = { maxTokenTtlMs: 900 * second, usesAssertions: false }
 
-it('the key with the latest start time in the past signs', () => {
+it('tokens are signed by the key with the latest start time that has passed', () => {
   const [first, second_, third, waiting] = [key(0, 0), key(100, 105), key(110, 115), key(50, null)]
   const keys = [third, second_, first, waiting]
   const at = (time: number) => signerAt(keys, time * second)
@@ -29,7 +29,7 @@ it('the key with the latest start time in the past signs', () => {
   ])
 })
 
-it('a new key signs assertions after it was published for 310 s, and a known key signs them at once', () => {
+it('a new key signs assertions 310 s after its publication, and an older key signs them immediately', () => {
   const [first, second_, third] = [key(-1_000, 0), key(100, 105), key(200, 205)]
   const keys = [third, second_, first]
   expect(assertionSignerAt(keys, 100 * second + published - 1)).toBe(first)
@@ -39,24 +39,24 @@ it('a new key signs assertions after it was published for 310 s, and a known key
   expect(assertionSignerAt(back, 300 * second)).toBe(back[0])
 })
 
-it('the key that signs tokens signs assertions if no key was published long enough', () => {
+it('the key that signs tokens also signs assertions if no key has been published for long enough', () => {
   const only = key(0, 0)
   expect(assertionSignerAt([only], 0)).toBe(only)
 })
 
-it('a key that signs or will sign cannot be retired, and a key that never signed always can', () => {
+it('a key that signs or will sign cannot be retired, and a key that has never signed can always be retired', () => {
   const [first, next] = [key(0, 0), key(100, 105)]
   expect(retirableFrom(next, [next, first], lifetimes)).toBeUndefined()
   expect(retirableFrom(first, [first, key(10, null)], lifetimes)).toBeUndefined()
   expect(retirableFrom(key(10, null), [first], lifetimes)).toBe(10 * second)
 })
 
-it('a key can be retired when the longest-lived token of a late replica has expired', () => {
+it('a key can be retired when its last token has expired, even if a late replica signed the token', () => {
   const [first, next, after] = [key(0, 0), key(100, 105), key(200, 205)]
   expect(retirableFrom(first, [after, next, first], lifetimes)).toBe((105 + 900 + 5) * second)
 })
 
-it('with assertions, a key can be retired 65 s after it signed the last assertion', () => {
+it('a key that also signs assertions can be retired at the earliest 65 s after its last assertion', () => {
   const [first, next] = [key(0, 0), key(100, 105)]
   const short = { maxTokenTtlMs: second, usesAssertions: true }
   expect(retirableFrom(first, [next, first], short)).toBe(100 * second + published + 65 * second)

@@ -1,4 +1,4 @@
-// A replica reloads the stored keys after a change, after a gap in the feed, and every second without the feed.
+// Tests when a replica reads the stored keys again: after changes, and every second while the feed is not available.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { KeyError } from '../../../src/identity/keys/signing-key.ts'
 import { watchKeys } from '../../../src/identity/keys/signing-keys.ts'
@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it('the keys are read once after each notified change, and otherwise not at all', async () => {
+it('the keys are read once after each notification about them, and never otherwise', async () => {
   await vi.advanceTimersByTimeAsync(60_000)
   feed.tell('user 1')
   feed.tell('key abc')
@@ -33,7 +33,7 @@ it('the keys are read once after each notified change, and otherwise not at all'
   expect(reload).toHaveBeenCalledTimes(1)
 })
 
-it('the keys are read once more if changes are notified during a read', async () => {
+it('the keys are read once more if notifications arrive during a read', async () => {
   let resolve = () => {}
   reload.mockReturnValueOnce(
     new Promise(done => {
@@ -47,7 +47,7 @@ it('the keys are read once more if changes are notified during a read', async ()
   expect(reload).toHaveBeenCalledTimes(2)
 })
 
-it('the keys are read every second without the feed, and once when it returns', async () => {
+it('the keys are read every second while the feed is not available, and once when it returns', async () => {
   feed.trust(false)
   await vi.advanceTimersByTimeAsync(3_000)
   expect(reload).toHaveBeenCalledTimes(3)
@@ -57,7 +57,7 @@ it('the keys are read every second without the feed, and once when it returns', 
   expect(reload).toHaveBeenCalledTimes(4)
 })
 
-it('the keys are read every second without the store, until a read succeeds', async () => {
+it('the keys are read every second while the store is down, until a read succeeds', async () => {
   reload.mockRejectedValue(new StorageError('away', undefined, undefined))
   feed.tell('signing_keys')
   await vi.advanceTimersByTimeAsync(5_000)
@@ -68,7 +68,7 @@ it('the keys are read every second without the store, until a read succeeds', as
   expect(onError).not.toHaveBeenCalled()
 })
 
-it('an unreadable key is reported once for each change', async () => {
+it('a key that cannot be decrypted is reported once for each change', async () => {
   const unreadable = new KeyError('auth.key_secret is another one')
   reload.mockRejectedValue(unreadable)
   feed.tell('signing_keys')

@@ -60,7 +60,7 @@ describe('a private JWK', () => {
     ['split by a line end', member => `${member.slice(0, 20)}\n${member.slice(20)}\n`],
   ]
   it.each(encodings)(
-    'with members that are %s is published in base64url without padding',
+    'is published in base64url without padding, even if its members are %s',
     async (_, encode) => {
       for (const jwk of [ecJwk, edJwk, rsaJwk]) {
         const members = Object.entries(jwk ?? {}).map(([name, value]) => [
@@ -74,7 +74,7 @@ describe('a private JWK', () => {
     },
   )
 
-  it('with missing or additional leading zeros is published with the right number of bytes', async () => {
+  it('is published with the right number of bytes, even if leading zeros are missing or added', async () => {
     let jwk = ecJwk
     while (bytesOf(jwk?.x ?? '')[0] !== 0)
       jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
@@ -104,12 +104,12 @@ describe('a private JWK', () => {
     expect(await readPrivateJwk(JSON.stringify(jwk))).toMatchObject({ alg: 'RS256' })
   })
 
-  // `test/config/golden/auth.txt` contains the message for each invalid key. This message depends on the version of Node.
+  // Only this message depends on the version of Node. `test/config/golden/auth.txt` has the messages for other invalid keys.
   it.each([
     ['EC', ecJwk, otherEcJwk],
     ['Ed25519', edJwk, otherEdJwk],
   ])(
-    'of type %s is refused if its halves do not match, and the message contains no part of it',
+    'of type %s is refused if its private part does not match its public part, without quoting the key',
     async (_, jwk, other) => {
       const error = await readPrivateJwk(JSON.stringify({ ...jwk, d: other.d })).catch(reason => reason)
       expect(error).toMatchObject({ name: 'KeyError' })
@@ -132,7 +132,7 @@ describe('keys from files', () => {
     return path
   }
 
-  it('sign with the first key, verify with all keys, and are published in the order of the files', async () => {
+  it('all verify and are published in the order of the files, and the first key signs', async () => {
     const keys = await readSigningKeys([
       await file('a.json', { ...rsaJwk, kid: 'a' }),
       await file('b.json', { ...ecJwk, kid: 'b' }),
@@ -143,7 +143,7 @@ describe('keys from files', () => {
     expect(keys.jwks().keys.map(({ kid }) => kid)).toEqual(['a', 'b'])
   })
 
-  it('cause an error with the file name if a file is missing, invalid or has a duplicate kid', async () => {
+  it('cause an error with the name of the file if it is missing or invalid, or has a duplicate kid', async () => {
     const missing = join(folder, 'missing.json')
     await expect(readSigningKeys([missing])).rejects.toThrow(`auth.keys: ${missing} cannot be read (ENOENT)`)
     const open = await file('public.json', ec.publicKey.export({ format: 'jwk' }))
@@ -179,27 +179,27 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
       'select * from signing_keys',
     )
 
-  /** Adds a key that signs after `delay` milliseconds, and returns its kid. */
+  /** Adds a key that will sign in `delay` milliseconds. @returns its kid */
   async function rotate(delay = 0): Promise<string> {
     const { kid, text } = await generatePrivateJwk('EdDSA')
     await createKeyStore(database).addSigning(kid, text, delay)
     return kid
   }
 
-  it('start with one ES256 key that is still there after a restart', async () => {
+  it('consist of one ES256 key after the first start, and this key stays after a restart', async () => {
     const first = await openKeys()
     expect(first.current().alg).toBe('ES256')
     expect((await openKeys()).current().kid).toBe(first.current().kid)
     expect(await stored()).toHaveLength(1)
   })
 
-  it('contain only one key after eight replicas started at once', async () => {
+  it('consist of one key after eight replicas have started at once', async () => {
     const replicas = await Promise.all(Array.from({ length: 8 }, () => openKeys()))
     expect(new Set(replicas.map(keys => keys.current().kid)).size).toBe(1)
     expect(await stored()).toHaveLength(1)
   })
 
-  it('keep the kid that an earlier version stored, in any encoding', async () => {
+  it('keep the kid that an earlier version stored, even if it was derived from padded members', async () => {
     const padded = { ...ecJwk, x: `${ecJwk?.x}=`, y: `${ecJwk?.y}=` }
     const earlierKid = await calculateJwkThumbprint(padded as object)
     await createKeyStore(database).addFirst(earlierKid, JSON.stringify(padded))
@@ -211,7 +211,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     }
   })
 
-  it('are sealed if a secret is set, and open only with this secret', async () => {
+  it('are encrypted if a secret is set, and can be decrypted only with this secret', async () => {
     const keys = await openKeys('a secret')
     const [row] = await stored()
     expect(row?.private_jwk).toMatch(/^sealed\./)
@@ -225,7 +225,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toEqual([row])
   })
 
-  it('are sealed at the first start with a secret if they were plain, and keep their kid', async () => {
+  it('that are unencrypted are encrypted at the first start with a secret, and keep their kid', async () => {
     const before = await openKeys()
     await rotate()
     const after = await openKeys('a secret')
@@ -233,7 +233,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await after.find(before.current().kid)).toBeDefined()
   })
 
-  it('are read again for an unknown kid, so that a new key is found and signs', async () => {
+  it('are read again if a kid is unknown, so that a new key is found and signs', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     const kid = await rotate()
@@ -243,7 +243,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
   })
 
-  it('sign only from their start time, whatever the clock of the replica, but verify before', async () => {
+  it('verify immediately, but sign only from their start time, even if the clock of the replica is wrong', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     const kid = await rotate(propagationDelayMs)
@@ -259,7 +259,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.getLoaded(old)).toBeDefined()
   })
 
-  it('are read again for the first token of a new key, even if a read overlapped with the rotation', async () => {
+  it('are read again for the first token of a new key, even if the last read was during the rotation', async () => {
     const store = createKeyStore(database)
     let meanwhile = async () => {}
     const all = async () => {
@@ -271,7 +271,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     let kid = ''
     meanwhile = async () => {
       kid = await rotate(propagationDelayMs)
-      // The longest time that a read may take.
+      // A read takes at most 1.5 s.
       clock.advance(1_500)
     }
     expect(await keys.find('made up')).toBeUndefined()
@@ -280,7 +280,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect((await keys.find(kid))?.kid).toBe(kid)
   })
 
-  it('never sign with a key that only verifies, even if it is the only key', async () => {
+  it('never sign with a key that may only verify, even if there is no other key', async () => {
     const { kid, text } = await generatePrivateJwk('ES256')
     await createKeyStore(database).add(kid, text)
     const keys = await openKeys()
@@ -290,21 +290,21 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.current().kid).not.toBe(kid)
   })
 
-  it('sign assertions with the previous key until every usable copy of the JWKS contains the new key', async () => {
+  it('sign assertions with the previous key until all copies of the JWKS that are in use contain the new key', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     await database.query("update signing_keys set created_at = now() - interval '1 hour'")
     const kid = await rotate()
     await keys.reload()
     expect(keys.current().kid).toBe(kid)
-    // A replica may load the key 5 s after it is stored. A JWKS that was fetched before may be used for 300 s.
+    // A replica may load the new key up to 5 s after it was stored. Copies of the JWKS may then be used for 300 s.
     clock.advance((5 + 300) * 1000)
     expect(keys.forAssertions().kid).toBe(old)
     clock.advance(5_000)
     expect(keys.forAssertions().kid).toBe(kid)
   })
 
-  it('are read at most once a second for unknown kids, with one query for concurrent calls', async () => {
+  it('are read at most once a second for unknown kids, and only once for concurrent calls', async () => {
     const store = createKeyStore(database)
     const all = vi.fn(store.all)
     const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
@@ -320,7 +320,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(all).toHaveBeenCalledTimes(2)
   })
 
-  it('are forgotten with the next read after their deletion, and the last key is replaced', async () => {
+  it('that were deleted are no longer used after the next read, and a new key replaces the last key', async () => {
     const keys = await openKeys()
     const gone = keys.current().kid
     await database.query('delete from signing_keys')
@@ -330,7 +330,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toMatchObject([{ kid: keys.current().kid, signs_from: expect.any(Date) }])
   })
 
-  it('cause an error instead of an invalid token if they cannot be read, also within the next second', async () => {
+  it('cause an error if they cannot be read, also within the next second, and tokens do not count as invalid', async () => {
     const store = createKeyStore(database)
     const all = vi.fn(store.all)
     const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
@@ -345,7 +345,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await keys.find('unknown')).toBeUndefined()
   })
 
-  it('stay in memory if the stored keys become unreadable', async () => {
+  it('stay in memory if the stored keys can no longer be decrypted', async () => {
     const keys = await openKeys()
     const { kid } = keys.current()
     await database.query("update signing_keys set private_jwk = 'sealed.v1.AAAA'")
@@ -357,10 +357,10 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
 })
 
 describeWithServices('two replicas that create the first key', () => {
-  it('store only one key, even if the replica that began later commits first', async () => {
+  it('store only one key, even if the transaction that began later commits first', async () => {
     const database = await postgresDatabase()
     const store = createKeyStore(database)
-    // The transaction of this store begins before the other transaction commits. `now()` is fixed at the begin.
+    // The transaction of this store begins first and commits last. Its `now()` is the time of its begin.
     const early = createKeyStore({
       ...database,
       transaction: work =>

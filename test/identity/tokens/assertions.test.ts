@@ -1,4 +1,4 @@
-// Identity assertions are reused for a while, but never for another user or upstream.
+// Tests that identity assertions are reused for 30 s, but never for another user or upstream.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { generatePrivateJwk, readPrivateJwk } from '../../../src/identity/keys/signing-key.ts'
 import { createAssertions } from '../../../src/identity/tokens/assertions.ts'
@@ -49,7 +49,7 @@ describe('an assertion', () => {
     clock.advance(1)
     const next = await assertions.tokenFor(user, 'app')
     expect(next).not.toBe(token)
-    // If the clock is set back, the cached assertion would come from the future.
+    // After the clock was set back, the cached assertion would be from the future, so it is not reused.
     clock.advance(-1)
     expect(await assertions.tokenFor(user, 'app')).not.toBe(next)
   })
@@ -76,7 +76,7 @@ describe('an assertion', () => {
     ])
   })
 
-  it('is signed once for concurrent calls, and again if signing failed', async () => {
+  it('is signed only once for concurrent calls, and is signed again after a failure', async () => {
     let signed = 0
     let fails = true
     const assertions = createAssertions({
@@ -96,7 +96,7 @@ describe('an assertion', () => {
     expect([new Set(all).size, signed]).toEqual([1, 2])
   })
 
-  it('is signed again for the oldest user if the cache is full', async () => {
+  it('is evicted from a full cache if it is the oldest, and is then signed again', async () => {
     let signed = 0
     const tokens = { issueAssertion: async () => `token ${++signed}` }
     const assertions = createAssertions({ keys, clock, tokens })

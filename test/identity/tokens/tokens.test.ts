@@ -69,7 +69,7 @@ const goodClaims = () => ({
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
-/** Signs any header and claims, even if jose refuses to sign them. */
+/** Signs a token with any header and claims, also those that jose would refuse to sign. */
 function forge(header: unknown, claims: unknown, privateKey = key.privateKey): string {
   const signed = `${part(header)}.${part(claims)}`
   const signature = sign('sha256', Buffer.from(signed), {
@@ -150,7 +150,7 @@ describe('issued tokens', () => {
     expect(await tokensOf(attacker).verifyRefreshOffline(token)).toBe('key_unknown')
   })
 
-  it('two tokens of the same user and moment differ', async () => {
+  it('two tokens for the same user differ, even if they are issued at the same time', async () => {
     expect(await tokens.issueAccess(user, endless)).not.toBe(await tokens.issueAccess(user, endless))
     expect((await tokens.issueRefresh(42, endless)).token).not.toBe(
       (await tokens.issueRefresh(42, endless)).token,
@@ -177,7 +177,7 @@ describe('issued tokens', () => {
     expect(await tokensOf(other).verifyAccess(token)).toMatchObject({ userId: 42 })
   })
 
-  it('a failed store causes an error instead of an invalid token', async () => {
+  it('a token causes an error, and does not count as invalid, if the store fails', async () => {
     const away = new StorageError('away', undefined, undefined)
     const lost = tokensWith({
       ...ringOf(key),
@@ -186,13 +186,13 @@ describe('issued tokens', () => {
     })
     await expect(lost.verifyAccess(await lost.issueAccess(user, endless))).rejects.toBe(away)
     expect(await lost.verifyRefreshOffline((await lost.issueRefresh(42, endless)).token)).toBe('key_unknown')
-    // Malformed text is invalid without any key.
+    // Malformed text is always invalid, because no key is needed to detect it.
     expect(await lost.verifyAccess('x')).toBe('malformed')
   })
 })
 
 describe('forged tokens', () => {
-  it('a forged token without a change is valid, so that each test below fails only for its change', async () => {
+  it('the forged token is valid before the change that each test below makes', async () => {
     expect(await tokens.verifyAccess(forge(ours, goodClaims()))).toMatchObject({ userId: 42 })
     expect(await tokens.verifyRefresh(forge({ ...ours, typ: 'rt+jwt' }, goodClaims()))).toMatchObject({
       userId: 42,
@@ -286,9 +286,9 @@ describe('forged tokens', () => {
     expect(await tokens.verifyAccess(make())).toBe(problem)
   })
 
-  it('another base64 form of the same bytes is invalid', async () => {
+  it('a token with another base64url form of the same signature is invalid', async () => {
     const token = forge(ours, goodClaims())
-    // 64 bytes leave four unused bits in the last character.
+    // The last character of 64 encoded bytes has four unused bits, so several characters encode the same bytes.
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     const last = alphabet[alphabet.indexOf(token.at(-1) as string) + 1]
     const other = token.slice(0, -1) + last
@@ -297,7 +297,7 @@ describe('forged tokens', () => {
     expect(await tokens.verifyAccess(other)).toBe('malformed')
   })
 
-  it('a token of another type that our key signs is neither an access token nor a refresh token', async () => {
+  it('a token of another type is neither an access token nor a refresh token, even if our key signed it', async () => {
     for (const typ of ['JWT', 'jwt', 'dpop+jwt', 'logout+jwt']) {
       const assertion = await signed({ ...ours, typ }, { ...goodClaims(), aud: 'peage' })
       expect(await tokens.verifyAccess(assertion)).toBe('type')
@@ -387,7 +387,7 @@ describe('the claim sub', () => {
 })
 
 describe('isGatewayToken', () => {
-  it('recognizes access tokens and refresh tokens, valid or not', async () => {
+  it('recognizes access tokens and refresh tokens, even if they are invalid', async () => {
     const access = await tokens.issueAccess(user, endless)
     expect(isGatewayToken(access)).toBe(true)
     expect(isGatewayToken((await tokens.issueRefresh(1, endless)).token)).toBe(true)
@@ -414,7 +414,7 @@ function signed(header: JWTHeaderParameters, claims: JWTPayload): Promise<string
   return new SignJWT(claims).setProtectedHeader(header).sign(key.privateKey)
 }
 
-/** Returns a token in the standard base64 alphabet, chosen so that it differs from base64url. */
+/** Returns a token in base64 instead of base64url. Tries again until the two forms differ. */
 function plainBase64(): string {
   const token = forge(ours, goodClaims())
   return /[-_]/.test(token) ? token.replaceAll('-', '+').replaceAll('_', '/') : plainBase64()
