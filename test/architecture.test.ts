@@ -1,4 +1,4 @@
-// Tests the architecture rules: the order of the rooms, and which files may import each package or contain SQL or French.
+// Tests the architecture rules: the order of the rooms, and which files may import a package or contain SQL or French.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'

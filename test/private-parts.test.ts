@@ -1,4 +1,4 @@
-// Tests that only three files use private parts of Node, V8 and packages, and that docs/dev/private-parts.md lists them.
+// Tests that only three files use private parts of Node, V8 and packages, and that docs/dev/private-parts.md lists all.
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 

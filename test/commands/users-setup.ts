@@ -49,7 +49,10 @@ export function lentFolder(cwd: string): NonNullable<Io['openFolder']> {
 const oneRoute = `upstreams: { a: { targets: ["http://127.0.0.1:9000"] } }
 routes: [{ name: one, path: /one, upstream: a, free_daily: true }]`
 
-/** @param postgres an address, or empty for the embedded database @param routing upstreams and routes, which only `peage explain` uses */
+/**
+ * @param postgres an address, or empty for the embedded database
+ * @param routing upstreams and routes, which only `peage explain` uses
+ */
 export function writeConfiguration(
   cwd: string,
   { name = 'gateway.yaml', postgres = '', admin = '', routing = oneRoute } = {},

@@ -1,4 +1,4 @@
-// Tests on both databases which codes are valid, how tries are counted, and which of several simultaneous uses succeeds.
+// Tests on both databases which codes are valid, how tries are counted, and which of several simultaneous uses succeed.
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
@@ -191,7 +191,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
   it('are deleted after they expire, at most as many at once as the limit', async () => {
     await database.query('delete from account_codes')
     await made()
-    // The statistics now show one row. Postgres may then run a subquery for each row, but the limit must still apply once.
+    // With statistics of one row, Postgres may run a subquery for each row. The limit must still apply only once.
     await database.query('analyze account_codes')
     await made({ purpose: 'verify' })
     const kept = await made({ purpose: 'email', newEmail: 'next@example.com', ttlMs: 60 * minute })

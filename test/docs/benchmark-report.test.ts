@@ -12,7 +12,10 @@ function measured(requests: number, cpu: number, p99 = 1): Measured {
   return { requests, seconds: 1, cpu: cpu / 1_000, memory: 100, p50: 0.5, p99 }
 }
 
-/** @param pacedRequests how many of 3,000 requests the bearer row completed @param counts for each round, whether it counts */
+/**
+ * @param pacedRequests how many of 3,000 requests the bearer row completed
+ * @param counts for each round, whether it counts
+ */
 function recording(
   bearerCpu: readonly number[],
   pacedRequests: number,

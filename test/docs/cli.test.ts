@@ -1,4 +1,4 @@
-// docs/cli.md lists every command, and is equal to the page that `npm run cli-docs` writes.
+// Tests that docs/cli.md is up to date and complete.
 import { readFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
@@ -9,11 +9,11 @@ const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: n
 const peage = await createProgram([], { env: {}, cwd: '.', ...streams })
 
 describe('docs/cli.md', () => {
-  it('is equal to the page that `npm run cli-docs` writes', () => {
+  it('is the same as the output of `npm run cli-docs`', () => {
     expect(readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')).toBe(cliPage(peage))
   })
 
-  it('has exit codes for every command, and for no other command', () => {
+  it('has exit codes for exactly the existing commands', () => {
     expect(Object.keys(exitCodes).sort()).toEqual(leavesOf(peage).map(nameOf).sort())
   })
 

@@ -5,7 +5,7 @@ import { configOf, load } from '../config/reading.ts'
 import { codeRows, plain, rowsUnder } from './read-tables.ts'
 import { type Part, schemaKeys } from './schema-keys.ts'
 
-/** Returns the words that the type cell of a key must contain: the allowed values, the limits of an integer, or `rate`. */
+/** Returns the words that the type cell of a key must contain: allowed values, the limits of an integer, or `rate`. */
 function wordsOf({
   type,
   const: literal,

@@ -1,11 +1,11 @@
-// docs/errors.md lists exactly the error codes of the refusal catalog, each with its status and text.
+// Tests that docs/errors.md lists exactly the error codes of the refusal catalog, each with its status and text.
 import { describe, expect, it } from 'vitest'
 import { catalog } from '../../src/refusals/catalog.ts'
 import { codeRows, plain } from './read-tables.ts'
 
 describe('docs/errors.md', () => {
   it('lists exactly the error codes of the catalog, each once with its status and text', () => {
-    // A few codes have a second status in the admin API, for example `401, 404`.
+    // Some codes also have a second status, in the admin API. The cell then contains both, for example `401, 404`.
     const rows = codeRows('errors.md').filter(([, status]) => /^\d{3}(, \d{3})?$/.test(status ?? ''))
     const written = rows.map(([code, status, text]) => [
       plain(code),

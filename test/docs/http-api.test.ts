@@ -1,4 +1,4 @@
-// docs/http-api.md describes every endpoint for clients, with the errors that docs/openapi.json lists for it.
+// Tests that docs/http-api.md describes every endpoint for clients, with the same errors as docs/openapi.json.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { linesOf, rowsUnder } from './read-tables.ts'
@@ -14,7 +14,7 @@ const { paths } = JSON.parse(readFileSync(new URL('../../docs/openapi.json', imp
   paths: Record<string, Record<string, Operation>>
 }
 
-/** The tags of the operations on the client listener. */
+/** The OpenAPI tags of the operations that clients can call. */
 const forClients = [
   'Accounts and sessions',
   'Password and email',
@@ -28,14 +28,14 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
     .filter(([, { tags = [] }]) => tags.some(tag => forClients.includes(tag)))
     .map(([method, { responses }]) => ({
       request: `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`,
-      // The name of a shared response lists its codes, for example `400.credentials_ambiguous.email_invalid`.
+      // The name of a shared response contains its error codes, for example `400.credentials_ambiguous.email_invalid`.
       codes: Object.entries(responses).flatMap(([status, { $ref }]) =>
         status === 'default' ? [] : ($ref?.split('/').at(-1)?.split('.').slice(1) ?? []),
       ),
     })),
 )
 
-/** Any endpoint may respond with these codes. The section on responses lists them once. */
+/** Codes that every endpoint may respond with. Only the section on responses lists them. */
 const general = [
   'credentials_ambiguous',
   'body_too_large',
@@ -61,14 +61,17 @@ describe('docs/http-api.md', () => {
     expect(listed.sort()).toEqual(operations.map(({ request }) => request).sort())
   })
 
-  it('lists the errors that any endpoint may respond with', () => {
+  it('lists the error codes that every endpoint may respond with', () => {
     const text = linesOf(page).join('\n')
     expect(general.filter(code => !text.includes(`\`${code}\``))).toEqual([])
   })
 
-  it.each(operations)('has a section about $request with its own errors', ({ request, codes }) => {
-    const section = sectionOf(request)
-    expect(section).not.toBe('')
-    expect(codes.filter(code => !general.includes(code) && !section.includes(`\`${code}\``))).toEqual([])
-  })
+  it.each(operations)(
+    'has a section about $request with the error codes of this request',
+    ({ request, codes }) => {
+      const section = sectionOf(request)
+      expect(section).not.toBe('')
+      expect(codes.filter(code => !general.includes(code) && !section.includes(`\`${code}\``))).toEqual([])
+    },
+  )
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createMetrics } from '../../src/observability/metrics/metrics.ts'
 import { codeRows, plain } from './read-tables.ts'
 
-/** Returns `[name, type, labels]` of every metric. Counts each metric once, because labels appear only after a count. */
+/** Returns `[name, type, labels]` of every metric. Labels appear only after a count, so each metric is counted once. */
 async function exposed(): Promise<string[][]> {
   const metrics = createMetrics({
     version: '1',

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { findingsIn } from './style/findings.ts'
 import { rules } from './style/rules.ts'
 
-/** The check itself quotes what it refuses. */
+/** Files that are not checked, because they quote texts that break the rules. */
 const exceptions = new Set(['test/docs/style.test.ts', 'test/docs/style/rules.ts'])
 
 const files = execFileSync('git', ['ls-files', '*.ts', '*.tsx', '*.mjs', '*.md'], { encoding: 'utf8' })

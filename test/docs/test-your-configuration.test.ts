@@ -1,4 +1,4 @@
-// docs/test-your-configuration.md: every command prints the output that the page shows.
+// Tests that the commands in docs/test-your-configuration.md print the output that the page shows.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { commandLine } from '../commands/peage.ts'
@@ -26,7 +26,7 @@ const commands = blocks('console').flatMap(block =>
 )
 
 describe('docs/test-your-configuration.md', () => {
-  it('shows more than four commands', () => expect(commands.length).toBeGreaterThan(4))
+  it('contains more than four commands', () => expect(commands.length).toBeGreaterThan(4))
 
   it.each(commands)('shows the output of peage %s', async (words, printed) => {
     const { stdout, stderr } = await peage(words.split(' ').map(word => word.replace(/^'(.*)'$/, '$1')))

@@ -1,4 +1,4 @@
-// The script in docs/webhooks-and-events.md that verifies a webhook's signature, taken from the page.
+// Tests the script in docs/webhooks-and-events.md that verifies the signature of a webhook.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

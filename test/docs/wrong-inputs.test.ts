@@ -1,4 +1,4 @@
-// The table of wrong inputs in docs/errors.md: every input of every row, sent to a running gateway.
+// Sends every input in the table of wrong inputs (docs/errors.md) to a running gateway, and checks the response.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { authOperations } from '../../src/endpoints/auth.ts'
 import { upgradeOperations } from '../../src/endpoints/upgrade.ts'
@@ -30,7 +30,7 @@ interface Sent {
 
 const page = 'errors.md'
 
-/** The names that the page defines for several requests or inputs. */
+/** The names that the page defines, each with the requests or inputs that the name stands for. */
 const names = new Map(
   linesOf(page).flatMap(line => {
     const [, name = '', meaning = ''] = /^- \*\*(.+)\*\*: (.*)$/.exec(line) ?? []
@@ -38,7 +38,7 @@ const names = new Map(
   }),
 )
 
-/** Splits a cell at its semicolons, and replaces each defined name. */
+/** Splits a cell at its semicolons, and replaces each defined name by its meaning. */
 function listOf(cell: string): readonly string[] {
   return cell.split('; ').flatMap(item => names.get(item) ?? [item])
 }
@@ -128,26 +128,33 @@ describe('the table of wrong inputs', () => {
     'a Content-Length that is not a number': () => ({ lines: ['Content-Length: x'] }),
   }
 
-  it.each(rows)('$method $path responds $status to $input', async ({ method, path, input, status, code }) => {
-    const isAuth = path.startsWith('/api/v1/auth/')
-    const literal = /^`(.*)`$/.exec(input)?.[1]
-    const named = words[input]
-    if (literal === undefined && named === undefined) throw new Error(`unknown input "${input}"`)
-    const sent = literal !== undefined ? { body: literal } : ((await named?.(isAuth)) ?? {})
-    const signedIn = isAuth ? [] : bearer(path.endsWith('/upgrade') ? free.access : pro.access)
-    const { lines = signedIn, body } = sent
-    const bytes = Buffer.from((body ?? '') as string)
-    const length =
-      lines.some(line => line.startsWith('Content-Length')) || body === undefined
-        ? []
-        : [`Content-Length: ${bytes.length}`]
-    const response = await ask(gateway.url, requestBytes(method, path, [...lines, ...length], bytes), method)
-    expect([response?.status, response && value(response, 'x-peage-error')]).toEqual([status, code])
-    if (code !== undefined) {
-      expect(catalog[code].status).toBe(status)
-      expect(JSON.parse(String(response?.body)).error).toBe(catalog[code].error)
-    }
-  })
+  it.each(rows)(
+    '$method $path responds with $status to $input',
+    async ({ method, path, input, status, code }) => {
+      const isAuth = path.startsWith('/api/v1/auth/')
+      const literal = /^`(.*)`$/.exec(input)?.[1]
+      const named = words[input]
+      if (literal === undefined && named === undefined) throw new Error(`unknown input "${input}"`)
+      const sent = literal !== undefined ? { body: literal } : ((await named?.(isAuth)) ?? {})
+      const signedIn = isAuth ? [] : bearer(path.endsWith('/upgrade') ? free.access : pro.access)
+      const { lines = signedIn, body } = sent
+      const bytes = Buffer.from((body ?? '') as string)
+      const length =
+        lines.some(line => line.startsWith('Content-Length')) || body === undefined
+          ? []
+          : [`Content-Length: ${bytes.length}`]
+      const response = await ask(
+        gateway.url,
+        requestBytes(method, path, [...lines, ...length], bytes),
+        method,
+      )
+      expect([response?.status, response && value(response, 'x-peage-error')]).toEqual([status, code])
+      if (code !== undefined) {
+        expect(catalog[code].status).toBe(status)
+        expect(JSON.parse(String(response?.body)).error).toBe(catalog[code].error)
+      }
+    },
+  )
 
   it('contains a missing, an invalid, a mistyped and an oversized body for every endpoint with a body', () => {
     const missing = operations

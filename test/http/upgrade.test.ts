@@ -18,7 +18,7 @@ const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 
 interface Plain {
   body: 'none' | 'declared' | 'chunked'
-  /** The value of `Upgrade`, a protocol other than WebSocket. The gateway handles the request as an ordinary request. */
+  /** The value of `Upgrade`, a protocol other than WebSocket. The gateway handles this as an ordinary request. */
   upgrade: string | undefined
   field: string
   /** The number of turns of the event loop that the handler waits before it responds. */

@@ -13,7 +13,7 @@ interface Frame {
   opcode: number
   mask: Buffer | undefined
   payload: Buffer
-  /** The minimum size of the extended length. Peers must use the shortest form, but all forms must be parsed correctly. */
+  /** The minimum size of the extended length. Peers must use the shortest form, but all forms must be parsed. */
   lengthBytes: 0 | 2 | 8
 }
 
@@ -30,7 +30,7 @@ const payload = fc.oneof(
 const mask = fc.option(bytes({ minLength: 4, maxLength: 4 }), { nil: undefined })
 const lengthBytes = fc.constantFrom<Frame['lengthBytes']>(0, 2, 8)
 
-/** Generates any frame, also with reserved bits and opcodes, because extensions that the peers agreed on may use them. */
+/** Generates any frame, also with reserved bits and opcodes, because extensions of the peers may use them. */
 const anyFrame: fc.Arbitrary<Frame[]> = fc
   .record({ flags: fc.nat(15), opcode: fc.nat(15), mask, payload, lengthBytes })
   .map(frame => [frame])

@@ -57,7 +57,7 @@ const written = fc
     }
   })
 
-/** Returns the bypasses that `check` reports: `guarded <- bypass`, as indexes. Undefined if `check` reports another problem. */
+/** Returns the bypasses that `check` reports: `guarded <- bypass`, as indexes. Undefined for other problems. */
 function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const text = stringify({ upstreams, routes })
   const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text })

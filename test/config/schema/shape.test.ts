@@ -78,7 +78,7 @@ const value = fc.constantFrom<unknown>(
     { sentinels: [''] },
   ],
 )
-/** A change: the path to a place, a key, a value, and whether to add the key there or to replace the last key of the path. */
+/** A change: the path to a key, a new key, its value, and whether to add the new key or to replace the old key. */
 const change = fc.tuple(fc.array(fc.nat(20), { maxLength: 6 }), key, value, fc.boolean())
 
 function changed(tree: Tree, changes: [number[], string, unknown, boolean][]): Tree {

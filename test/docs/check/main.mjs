@@ -38,7 +38,7 @@ function alone(program, words) {
   return canBe ? ['unshare', wrapped] : [program, words]
 }
 
-/** Selects one page: `npm run docs:check -- docs/http-api.md`. */
+/** Returns the option that selects one page, for example for `npm run docs:check -- docs/http-api.md`. */
 function filter() {
   const [page] = process.argv.slice(2)
   return page === undefined ? [] : ['-t', page]

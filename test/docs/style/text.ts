@@ -8,7 +8,7 @@ export interface Text {
   readonly kind?: 'heading' | 'cell'
 }
 
-/** Replaces code, because code may contain dots and forbidden words. Keeps line breaks, so that line numbers stay right. */
+/** Replaces code, because code may contain dots and forbidden words. Keeps line breaks, so line numbers stay right. */
 export function withoutCode(text: string): string {
   return text
     .replace(/`[^`]*`/g, code => `\`code\`${code.replace(/[^\n]/g, '')}`)

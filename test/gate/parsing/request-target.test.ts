@@ -14,7 +14,7 @@ const often = { seed: 20_261_121, numRuns: runs(5_000) }
 
 const guarded = '/api/v1/private'
 
-/** Parses a target for a route that allows no ambiguity. `allow-ambiguous-path.test.ts` tests routes that allow some. */
+/** Parses a target for a route that allows no ambiguity. `allow-ambiguous-path.test.ts` tests other routes. */
 const readTarget = (text: string) => {
   const read = readAny(text)
   return read?.ambiguities === 0 ? read : undefined

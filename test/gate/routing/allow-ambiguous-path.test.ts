@@ -88,7 +88,7 @@ describe('allow_in_path', () => {
         const read = parseRequestTarget(path)
         if (read === undefined) return
         for (const lax of readings(read.path)) expect(lax.split('/')).not.toContain('..')
-        // `readings` resolves dot segments, so they would not be found. Each decoding is therefore also checked directly.
+        // `readings` resolves dot segments, so each decoded text is also searched for dot segments directly.
         let text = read.path
         for (let i = 0; i < 6; i++) {
           const segments = text.split(/[/\\]/).map(segment => segment.replace(/[;?#].*$/s, '').trim())

@@ -76,7 +76,7 @@ function named(match: Match<Route>) {
   return match.kind === 'route' ? { kind: match.kind, route: match.route.name } : match
 }
 
-/** The reference matcher. Filters routes by host and path, and then chooses the most specific path, hosts and method. */
+/** The reference matcher. Filters routes by host and path, sorts them by precedence, and then chooses by method. */
 function reference(
   routes: readonly Route[],
   method: string,

@@ -104,7 +104,7 @@ describe('a private JWK', () => {
     expect(await readPrivateJwk(JSON.stringify(jwk))).toMatchObject({ alg: 'RS256' })
   })
 
-  // Only this message depends on the version of Node. `test/config/golden/auth.txt` has the messages for other invalid keys.
+  // This message depends on the version of Node. `test/config/golden/auth.txt` has the messages for other invalid keys.
   it.each([
     ['EC', ecJwk, otherEcJwk],
     ['Ed25519', edJwk, otherEdJwk],
