@@ -38,7 +38,7 @@ function read(file: string): string {
   return readFileSync(join(src, file), 'utf8')
 }
 
-/** Packages and the only places that may import them. */
+/** For each package, the only places that may import it. */
 const packages: Record<string, readonly string[]> = {
   argon2: ['accounts/password.ts'],
   jose: ['identity/'],

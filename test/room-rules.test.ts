@@ -11,7 +11,7 @@ import { floors } from '../scripts/rooms.mjs'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const biome = join(root, 'node_modules/@biomejs/biome/bin/biome')
 
-/** Path of a planted file → rules that the file breaks. */
+/** Maps the path of each written file to the rules that the linter reports for it. */
 let found: Map<string, Set<string>>
 let folder: string
 

@@ -53,7 +53,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await register('Order@example.com')).toBe('email_taken')
     })
 
-    it('creates one account for all Unicode spellings of an address, and stores the composed form', async () => {
+    it('creates one account for all Unicode spellings of an address, and stores the email in NFC', async () => {
       expect(await register('rene\u0301@example.com')).toBe('ok')
       expect(await usersWith('ren\u00e9@example.com')).toBe(1)
       expect(await register('ren\u00e9@example.com')).toBe('email_taken')
@@ -87,14 +87,14 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await register('unit@example.com')).toBe('ok')
     })
 
-    it('called 200 times at once with one email creates one account, 199 refusals and one hash', async () => {
+    it('creates one account and computes one hash for 200 simultaneous calls with one email', async () => {
       const outcomes = await Promise.all(Array.from({ length: 200 }, () => register('parallel@example.com')))
       expect(tally(outcomes)).toEqual({ ok: 1, email_taken: 199 })
       expect(await usersWith('parallel@example.com')).toBe(1)
       expect(hashes).toHaveBeenCalledTimes(1)
     })
 
-    it('called at once on two replicas creates one account, and refuses the rest with email_taken', async () => {
+    it('creates one account for simultaneous calls on two replicas, and refuses the others with email_taken', async () => {
       const other = await openRoom(database)
       for (let round = 0; round < 5; round += 1) {
         const email = `replicas${round}@example.com`
@@ -118,7 +118,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await register('shared@example.com')).toBe('ok')
     })
 
-    it('responds with 503 while the hashing queue is full, and works again afterwards', async () => {
+    it('responds with 503 while the hashing queue is full, and succeeds when the queue has room', async () => {
       const busy = await openRoom(database, { hashing: { concurrency: 1, queue: 1, wait: 5_000 } })
       // Opens all connections now, so that every registration reaches the queue before the first hash ends.
       await Promise.all(Array.from({ length: 6 }, () => database.query('select pg_sleep(0.1)')))
@@ -176,7 +176,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await room.tokens.verifyAccess(pair.access_token)).toMatchObject({ userId: id })
     })
 
-    it('requires an email and a password, and a password can be white space', async () => {
+    it('is refused without an email or a password, but white space counts as a password', async () => {
       expect(await login('', password)).toBe('credentials_missing')
       expect(await login(' \t', password)).toBe('credentials_missing')
       expect(await login('login@example.com', '')).toBe('credentials_missing')

@@ -12,14 +12,14 @@ describe('emails', () => {
     expect(normalizeEmail('I@example.com')).toBe('i@example.com')
   })
 
-  it('are composed, so that all Unicode spellings of an address become the same email', () => {
+  it('are converted to NFC, so that all Unicode spellings of an address become the same email', () => {
     for (const spelling of ['rene\u0301@example.com', 'ren\u00e9@example.com', 'RENE\u0301@example.com']) {
       expect(normalizeEmail(spelling)).toBe('ren\u00e9@example.com')
     }
     expect(normalizeEmail('\u1112\u1161\u11ab@example.com')).toBe('\ud55c@example.com')
   })
 
-  it('are composed only if the text is short enough for an email', () => {
+  it('are converted to NFC only if the text is short enough for an email', () => {
     expect(normalizeEmail(`${'\u1f71'.repeat(254)}@`)).toBe(`${'\u03ac'.repeat(254)}@`)
     const long = `${'e\u0301'.repeat(5_000)}@example.com`
     expect(isStorableEmail(normalizeEmail(long))).toBe(false)

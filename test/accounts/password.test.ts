@@ -17,7 +17,7 @@ describe('passwords', () => {
     expect(await passwords.hash(right)).not.toBe(hash)
   })
 
-  it('have from 8 to 1,024 code points', () => {
+  it('must have from 8 to 1,024 code points', () => {
     expect(passwordRefusal('1234567')).toBe('password_too_short')
     expect(passwordRefusal('éééé')).toBe('password_too_short')
     expect(passwordRefusal('12345678')).toBeUndefined()

@@ -85,7 +85,7 @@ describe('logouts while the store is down', () => {
     expect(await isRevoked(token)).toBe(true)
   })
 
-  it('are retried after 50 ms at first, and later once a second', async () => {
+  it('are first retried after 50 ms, and later once a second', async () => {
     const token = await newToken()
     state.cut = true
     await room.sessions.logout(token)

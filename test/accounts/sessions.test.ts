@@ -56,7 +56,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     })
   })
 
-  it('a refresh returns a new pair, revokes the presented token and stores its successor', async () => {
+  it('a refresh returns new tokens, revokes the presented refresh token and stores its successor', async () => {
     const { id, pair } = await newSession(room)
     await room.users.update(id, { plan: 'pro' })
     const next = await room.sessions.refresh(` ${pair.refresh_token}\n`)
@@ -77,7 +77,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await used(room, next.refresh_token)).toBe('ok')
   })
 
-  it('exactly one of 50 simultaneous uses of a token returns a pair', async () => {
+  it('exactly one of 50 simultaneous uses of a refresh token succeeds', async () => {
     for (let round = 0; round < 3; round += 1) {
       const { id, pair } = await newSession(room)
       const uses = await Promise.all(Array.from({ length: 50 }, () => used(room, pair.refresh_token)))
@@ -126,7 +126,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await used(room, other.pair.refresh_token)).toBe('ok')
   })
 
-  it('a token with an expired JWT is refused as invalid', async () => {
+  it('a refresh token whose JWT has expired is refused as invalid', async () => {
     const other = await openRoom(database)
     const { pair } = await newSession(other)
     other.clock.advance(30 * day)

@@ -110,7 +110,7 @@ export async function outcome(call: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Counts each outcome. */
+/** Returns how often each outcome occurs. */
 export function tally(outcomes: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const one of outcomes) counts[one] = (counts[one] ?? 0) + 1

@@ -77,7 +77,7 @@ it('the history starts again if the clock is set back', async () => {
   expect(history.series().requests.slice(-2)).toEqual([null, 3])
 })
 
-it('a quantile above the last bound is reported as the last bound', () => {
+it('a quantile above the last bound of the histogram is reported as the last bound', () => {
   const durations = new Map([
     [1, 0],
     [30, 0],

@@ -1,4 +1,4 @@
-// Tests `peage check`, `peage schema` and the help texts, as functions on real files.
+// Tests `peage check`, `peage schema` and the help texts in the process of the test, with real files.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'

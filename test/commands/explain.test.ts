@@ -37,7 +37,7 @@ describe('peage explain --json', () => {
     expect([exit, said.request.method, said.route]).toEqual([0, 'GET', 'open'])
   })
 
-  it('prints exactly these keys for a forwarded request', async () => {
+  it('prints exactly the expected keys for a forwarded request', async () => {
     const { exit, said } = await explain(
       'GET',
       '/api/v1/courses/7?page=2',
@@ -122,7 +122,7 @@ describe('peage explain --json', () => {
     expect(said.headers.response.remove).toEqual(['server', 'x-peage-error'])
   })
 
-  it('uses the host of --host or of a full URL', async () => {
+  it('uses the host from --host or from a full URL', async () => {
     expect((await explain('GET', '/partner', '--as', 'pro')).exit).toBe(1)
     for (const words of [['/partner', '--host', 'API.example.com:443'], ['http://api.example.com/partner']]) {
       const { exit, said } = await explain('GET', ...words, '--as', 'pro')

@@ -1,4 +1,5 @@
-// Tests that `check` reads the files that `start` needs, and that `start` refuses them before it uses the database.
+// Tests that `check` reads all files that `start` needs, and that `start` refuses invalid files before it uses the
+// database.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// Tests `peage init` as a function in a temporary folder.
+// Tests `peage init` in the process of the test, in a temporary folder.
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

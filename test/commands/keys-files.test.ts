@@ -10,7 +10,7 @@ const cwd = folder()
 const keys = (...words: string[]) => peage(cwd, ['keys', ...words])
 
 it.each(['ES256', 'EdDSA', 'RS256'])(
-  'generate --out writes a private JWK for %s, readable only by its owner, and prints no private value',
+  'generate --out writes a private JWK for %s that only its owner can read, and prints no private value',
   async alg => {
     const before = process.umask(0)
     const { exit, stdout, stderr } = await keys('generate', '--alg', alg, '--out', `${alg}.json`, '--json')
@@ -71,7 +71,7 @@ it('list prints the files of auth.keys in order, and commands that change keys p
   }
 })
 
-it('keys commands print which process to stop if this process has the embedded database open', async () => {
+it('if another process has the embedded database open, keys commands print which process to stop', async () => {
   const data = join(cwd, 'data')
   mkdirSync(join(data, 'postgres'), { recursive: true })
   chmodSync(data, 0o700)

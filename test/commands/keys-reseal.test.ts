@@ -1,4 +1,4 @@
-// Tests that `peage keys reseal` changes `auth.key_secret` without ending sessions or failing deliveries.
+// Tests that `auth.key_secret` can be changed with `peage keys reseal`, without ended sessions or failed deliveries.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'

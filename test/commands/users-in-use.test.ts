@@ -1,4 +1,4 @@
-// Tests which listener and token `peage users` uses while a gateway has locked the embedded database, and its errors.
+// Tests `peage users` while a gateway has locked the embedded database: its errors, and the listener and token it uses.
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'

@@ -183,7 +183,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect(json(await users(['show', String(id), '--json'])).email).toBe(email)
   })
 
-  it('the audit log contains each change and export of a user and its operator, but no email or password', async () => {
+  it('the audit log contains each change and export of a user with the operator, but no email or password', async () => {
     const { id } = json(
       await users(['create', 'audited@example.com', '--password-stdin', '--json'], password),
     )

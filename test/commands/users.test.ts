@@ -128,7 +128,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     },
   )
 
-  it('set-password replaces the password and revokes every session, and prints that it did so', async () => {
+  it('set-password replaces the password, revokes every session, and prints the result', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     const before = json(await users(['sessions', email, '--json']))
     expect(before.sessions).toHaveLength(2)

@@ -149,7 +149,7 @@ function stage() {
 }
 
 describe('a resource that snapshots share', () => {
-  it('is quiesced after its last active holder, closed once after its last holder, and not reused', async () => {
+  it('is quiesced when no active snapshot uses it, closed once when no snapshot uses it, and not reused', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async all => {
         const { run, expectTheModel } = stage()

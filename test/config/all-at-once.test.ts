@@ -140,7 +140,7 @@ describe('a configuration file', () => {
   it('without mistakes has no problem', () => expect(linesOf(validConfig())).toEqual([]))
 
   it.each(mistakes.map(([at], index) => [at, index] as const))(
-    'with only a mistake at %s has only one problem (%i)',
+    'with one mistake at %s has only the problem of this mistake (%i)',
     (at, index) => {
       expect(alone[index]).toEqual([expect.stringContaining(`${at}  `)])
     },

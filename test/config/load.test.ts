@@ -53,7 +53,7 @@ const DEFAULTS = {
 }
 
 describe('defaults', () => {
-  it('have the listed values, and admin is off', () => {
+  it('have the values in DEFAULTS, and admin is off', () => {
     expect(configOf('routes: []')).toEqual(DEFAULTS)
     expect(configOf('routes: []')).not.toHaveProperty('admin')
   })

@@ -142,7 +142,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toMatchObject({ id: user.id })
   })
 
-  it('allow at most five wrong tries, even after tries that were right and do not count', async () => {
+  it('allow five wrong tries, even after right tries, which do not count', async () => {
     const code = await made()
     await codes.uncountTry(code.id)
     await tryCode()
@@ -188,7 +188,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await database.query("select from account_codes where email like 'dead%'")).toEqual([])
   })
 
-  it('are deleted after they expire, at most as many at once as the limit', async () => {
+  it('are deleted after they expire, in batches no larger than the limit', async () => {
     await database.query('delete from account_codes')
     await made()
     // With statistics of one row, Postgres may run a subquery for each row. The limit must still apply only once.

@@ -92,7 +92,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(set(assignments))).toEqual([`user ${id}`])
     })
 
-    it('does not report uses that are counted, also not the first use of a day', async () => {
+    it('does not report counted uses, not even the first use of a day', async () => {
       const usage = createUsageStore(database)
       const uses = async () => {
         expect(await usage.count([id, id, id, id], '2096-02-28', 3)).toEqual([
@@ -111,7 +111,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       ['created_at = now()'],
       ['email = email, plan = plan, is_active = is_active'],
       ["daily_usage = 5, last_usage_date = date '2096-02-29'"],
-    ])('does not report %s', async assignments => {
+    ])('does not report the change %s', async assignments => {
       await set("daily_usage = 2, last_usage_date = date '2096-02-28'")()
       expect(await heardOf(set(assignments))).toEqual([])
     })
@@ -285,7 +285,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     )
   })
 
-  it('is fresh from at most a second after its start until it is closed, and reports no state change', async () => {
+  it('is fresh within a second after its start, stays fresh until it is closed, and reports no state change', async () => {
     const another = startFeed()
     const told = states.length
     expect(another.isFresh()).toBe(false)

@@ -89,7 +89,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
     await database.close()
   })
 
-  it('of 48 concurrent clients need at most one statement for four uses', async () => {
+  it('need at most one statement per four uses with 48 concurrent clients', async () => {
     const query = vi.fn(database.query)
     const use = counterOf({ ...database, query: query as Database['query'] }, 1_000)
     const ids = await Promise.all(Array.from({ length: 24 }, () => addUser(database)))

@@ -238,7 +238,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(query.mock.calls.length).toBeLessThan(10)
     })
 
-    it('sets an expiry for the count in Redis, 24 hours after the end of the day', async () => {
+    it('lets the count in Redis expire 24 hours after the end of the day', async () => {
       const id = await world.user()
       await world.counter().use(id)
       expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)

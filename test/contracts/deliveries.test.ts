@@ -219,7 +219,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(taken).user_id).toBe(late)
     })
 
-    it('applies the limit of the receiver to which the current webhook of the user belongs', async () => {
+    it('applies the limit of the receiver of the current webhook, not of an earlier webhook', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert(id)
       await stored.webhook(id, 'https://new.test/')

@@ -47,7 +47,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     }
   })
 
-  it('allows exactly the limit of many simultaneous uses', async () => {
+  it('allows exactly as many simultaneous uses as the limit', async () => {
     const key = newKey()
     const replicas = [create({ limit: 7, windowMs: MINUTE })]
     const answers = await Promise.all(Array.from({ length: 100 }, () => replicas[0]?.consume(key)))
@@ -72,7 +72,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('does not count refused uses, so after the refund of one allowed use, one use is allowed', async () => {
+  it('does not count refused uses, so one use is allowed after one refund', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
     await limiter.consume(key)

@@ -131,7 +131,7 @@ describeWithServices('migrations (Postgres)', () => {
     await client.end()
   })
 
-  it('compose the emails of an earlier version, unless another account has the composed form', async () => {
+  it('convert stored emails to NFC, unless another account already has the converted email', async () => {
     const database = replica()
     await database.migrate()
     const emails = ['ada@b.c', 'rene\u0301@b.c', 'zoe\u0308@b.c', 'zo\u00eb@b.c']

@@ -18,7 +18,7 @@ let server: Server
 let url: string
 let handle: (request: IncomingMessage, response: ServerResponse) => void
 const begun: string[] = []
-/** Requests that started too early or too late: while another request of the connection ran, or after a disconnect. */
+/** Requests that started while another request of their connection ran, or after their client had disconnected. */
 const wronglyBegun: string[] = []
 
 beforeAll(async () => {

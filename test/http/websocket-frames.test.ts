@@ -1,4 +1,4 @@
-// Tests that the begin and end of WebSocket frames are found, however their bytes are split (RFC 6455 §5.2).
+// Tests that the start and the end of WebSocket frames are found, however their bytes are split (RFC 6455 §5.2).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { closeFrame, FrameTracker } from '../../src/http/websocket-frames.ts'

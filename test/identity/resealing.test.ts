@@ -1,4 +1,4 @@
-// Tests that secrets which are encrypted with the old secret are encrypted with the new secret during operation.
+// Tests that stored secrets are encrypted again with the new secret, while other processes read and write them.
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createKeyStore, privateJwks } from '../../src/identity/keys/key-store.ts'

@@ -57,7 +57,7 @@ const written = fc
     }
   })
 
-/** Returns the bypasses that `check` reports: `guarded <- bypass`, as indexes. Undefined for other problems. */
+/** Returns the bypasses that `check` reports: `guarded <- bypass`, as indexes. `undefined` means other problems. */
 function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const text = stringify({ upstreams, routes })
   const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text })
@@ -66,7 +66,7 @@ function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const pairs = loaded.problems.map(({ path, message }) => {
     const [, guarded] = /^routes\[(\d+)\]\.path$/.exec(path) ?? []
     const [, bypass] = /routes\[(\d+)\]/.exec(message) ?? []
-    // A conflict of two routes has the same form, but then both routes have hosts, or neither has.
+    // A message about two conflicting routes has the same form. There, however, both routes have hosts, or neither has.
     const isBypass = hostsOf(guarded) > 0 && hostsOf(bypass) === 0
     return isBypass ? `${guarded} <- ${bypass}` : undefined
   })

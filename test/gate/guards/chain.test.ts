@@ -79,7 +79,7 @@ describe('a chain of guards', () => {
     [new Error('a bug'), { pass: 0, refuse: 0, error: 1 }, 'error'],
     [new ClientDisconnected(), { pass: 0, refuse: 0, error: 0 }, 'client_gone'],
   ])(
-    'returns the error of a guard, and counts the error as a refusal or a failure: %s',
+    'returns the error of a guard, and counts it as a refusal, as a failure or not at all: %s',
     async (thrown, counts, failure) => {
       const ways = [
         () => {

@@ -132,7 +132,7 @@ it('a use is counted only when a connection to the upstream is available', async
   expect([storedBefore, await stored()]).toEqual([0, 1])
 })
 
-it('a request is refused without the store if another request uses the last use while it waits for a connection', async () => {
+it('a request that waits for a connection is refused without the store if another request takes the last use', async () => {
   wait = async () => {
     wait = undefined
     await use()

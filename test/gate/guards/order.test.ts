@@ -52,7 +52,7 @@ routes:
     ['the verified email', 'email_unverified', 'POST', '/verified', ['credential', long]],
     ['the declared length', 'body_too_large', 'POST', '/all/x', ['credential', long]],
   ])(
-    'the check of %s comes before all later checks and refuses with %s',
+    'the check of %s refuses with %s, although later checks would refuse too',
     async (_, code, method, target, lines) => {
       const sent = lines.map(line => (line === 'credential' ? bearer() : line))
       expectRefusal(await ask(at.gateway.url, requestBytes(method, target, sent)), code)

@@ -107,7 +107,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('refuse a target, or decide whether it is guarded like the most lenient upstream', () => {
+  it('refuse a target, or agree with the most lenient upstream on whether the target is guarded', () => {
     fc.assert(
       fc.property(
         fc.oneof(

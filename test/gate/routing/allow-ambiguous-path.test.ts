@@ -58,7 +58,7 @@ describe('allow_in_path', () => {
     ['/100%25', []],
     ['/a%2fb;c/d./%2541', ['encoded_slash', 'semicolon', 'trailing_dot', 'double_encoding']],
     ['/a;x%2f.b', ['encoded_slash', 'semicolon']],
-  ])('must contain for the path %s: %j', (path, needs) => {
+  ])('for the path %s must contain the values %j', (path, needs) => {
     expect(needed(path)).toEqual(needs)
   })
 

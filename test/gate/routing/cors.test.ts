@@ -87,7 +87,7 @@ describe('a preflight', () => {
     ])
   })
 
-  it('is recognized as an OPTIONS request with an origin and a requested method', () => {
+  it('is recognized by the method OPTIONS, an origin and a requested method', () => {
     const fields = [
       ['origin', page],
       ['access-control-request-method', 'PUT'],

@@ -129,7 +129,7 @@ describe('a cached record', () => {
     expect(reads).toHaveLength(3)
   })
 
-  it('is not read again for calls that wait for a read that fails, while the feed is not trusted', async () => {
+  it('is not read again for waiting calls if the read fails while the feed is not trusted', async () => {
     const { remembered, reads, trust } = stage()
     trust(false)
     const calls = [remembered.get(1), remembered.get(1), remembered.get(1)]
@@ -165,7 +165,7 @@ describe('a cached record', () => {
     },
   )
 
-  it('is not cached if the feed loses trust while the record is read', async () => {
+  it('is not cached if the feed is no longer trusted when the read ends', async () => {
     const { remembered, reads, trust, settle } = stage()
     const calls = remembered.get(1)
     trust(false)

@@ -38,7 +38,7 @@ beforeEach(() => {
 })
 
 describe('an assertion', () => {
-  it('is reused for 30 s, and is then still valid for 30 s', async () => {
+  it('is reused for 30 s, and is then still valid for another 30 s', async () => {
     const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
     const token = await assertions.tokenFor(user, 'app')
     const start = clock.now()
