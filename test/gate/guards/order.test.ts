@@ -34,8 +34,8 @@ routes:
   const chunks = 'Transfer-Encoding: chunked'
 
   it.each([
-    ['valid HTTP', 'request_invalid', 'GET', '/all/..', [...two, long, chunks]],
-    ['a known Host', 'request_invalid', 'GET', '/all/..', ['Host: a b', ...two, long]],
+    ['the framing', 'request_invalid', 'GET', '/all/..', [...two, long, chunks]],
+    ['Host', 'request_invalid', 'GET', '/all/..', ['Host: a b', ...two, long]],
     ['the path rules', 'path_invalid', 'GET', '/nothing/..', [...two, long]],
     ['the route’s path', 'route_unknown', 'GET', '/nothing', [...two, long]],
     ['the route’s method', 'method_not_allowed', 'GET', '/all/x', [...two, long]],
