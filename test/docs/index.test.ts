@@ -1,4 +1,4 @@
-// The documentation as a whole: the index lists every page, and pages that people read to the end are short.
+// Tests that the index of the documentation lists every page, and that the README and the how-to pages are short.
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { pages } from './check/pages.ts'
@@ -6,7 +6,7 @@ import { pageTexts } from './style/page-texts.ts'
 import { withoutCode, wordsIn } from './style/text.ts'
 
 const index = readFileSync('docs/README.md', 'utf8')
-/** The pages that each part of the index lists, by its heading. */
+/** Maps the heading of each part of the index to the pages that the part lists. */
 const parts = new Map(
   index
     .split(/^## /m)
@@ -35,13 +35,13 @@ it('the part for contributors lists each page and each folder of docs/dev once',
   expect(parts.get(contributors)?.toSorted()).toEqual(written.sort())
 })
 
-it('all pages are in docs, in docs/dev, or in a folder that the index lists', () => {
+it('every page is in docs, in docs/dev or in a folder that the index lists', () => {
   const folders = ['docs', 'docs/dev', ...(parts.get(contributors) ?? [])]
   const nested = pages().filter(page => page.startsWith('docs/'))
   expect(nested.filter(page => !folders.includes(page.slice(0, page.lastIndexOf('/'))))).toEqual([])
 })
 
-it.each(parts.get('How to') ?? [])('%s has fewer than 1,500 words without code', page => {
+it.each(parts.get('How to') ?? [])('%s has fewer than 1,500 words, not counting code', page => {
   expect(wordsOf(page)).toBeLessThan(1500)
 })
 

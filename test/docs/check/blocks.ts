@@ -3,7 +3,7 @@
 // ```sh                   run in order, by the same shell as the page's other `sh` blocks
 // ```sh if: COMMAND       run if COMMAND succeeds; otherwise reported with the command and counted
 // ```yaml                 a gateway.yaml or a part of it; must pass `peage check`
-// ```js file: NAME        written to NAME before the shell runs; for any language; yaml is also checked
+// ```js file: NAME        written to NAME before the shell runs; any language is allowed; yaml is also checked
 // ```LANGUAGE norun: WHY  not run; counted, and reported with the reason
 // ```text, ```mermaid     output or a diagram; not run
 //
