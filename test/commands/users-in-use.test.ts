@@ -71,7 +71,7 @@ describe('peage users on the folder of a running gateway', () => {
       const { exit, stderr } = await users('set-plan', '1', 'free')
       expect(exit).toBe(1)
       expect(stderr).toContain(
-        'The command cannot use its admin API, because no token in gateway.yaml allows changeUser. Stop',
+        'The command cannot use the admin API of that process, because no token in gateway.yaml allows changeUser. Stop',
       )
     })
   })
@@ -85,7 +85,7 @@ describe('peage users on the folder of a running gateway', () => {
     })
 
     const remedy =
-      '. Stop the process that uses the folder, or run the gateway with an admin listener and a token that other.yaml also has.\n'
+      '. Stop the process that uses the folder, or run it with an admin listener and a token that other.yaml also contains.\n'
 
     async function said(admin: string): Promise<string> {
       const file = writeConfiguration(cwd, { name: 'other.yaml', admin })
@@ -98,16 +98,16 @@ describe('peage users on the folder of a running gateway', () => {
 
     it('reports that the file has no admin section, no token, or no port', async () => {
       expect(await said('')).toBe(
-        'The command cannot use its admin API, because other.yaml has no admin section',
+        'The command cannot use the admin API of that process, because other.yaml has no admin section',
       )
       expect(await said(`admin: { listen: '127.0.0.1:1' }`)).toBe(
-        'The command cannot use its admin API, because other.yaml has no admin.token',
+        'The command cannot use the admin API of that process, because other.yaml has no admin.token',
       )
       expect(await said(`admin: { listen: '127.0.0.1:1', token: "\${PEAGE_ADMIN_TOKEN:-}" }`)).toBe(
-        'The command cannot use its admin API, because admin.token in other.yaml is empty (set the variable PEAGE_ADMIN_TOKEN, as for the gateway)',
+        'The command cannot use the admin API of that process, because admin.token in other.yaml is empty (set the variable PEAGE_ADMIN_TOKEN, as for the gateway)',
       )
       expect(await said(`admin: { listen: '127.0.0.1:0', token: ${token} }`)).toBe(
-        'The command cannot use its admin API, because admin.listen in other.yaml has port 0, so its port is not known',
+        'The command cannot use the admin API of that process, because admin.listen in other.yaml has port 0, so its port is not known',
       )
     })
 
@@ -140,7 +140,7 @@ describe('peage users on the folder of a running gateway', () => {
         other = createServer((_request, response) => response.writeHead(status).end(body))
         const address = await listen(other)
         expect(await said(`admin: { listen: '${new URL(address).host}', token: ${token} }`)).toBe(
-          `Another program listens at ${address}, which other.yaml has as admin.listen`,
+          `Another program listens at ${address}, which is admin.listen in other.yaml`,
         )
       },
     )
