@@ -16,6 +16,6 @@ it('docs/getting-started.md shows the output of peage check', async () => {
 it('docs/getting-started.md shows the guards that peage explain prints', async () => {
   const { stdout } = await peage('explain GET /courses/1 --as free --used-today 1'.split(' '), env)
   const [shown = ''] = /^route .*?daily_limit_reached$/ms.exec(page) ?? []
-  const columns = (text: string) => text.replaceAll(/ +/g, ' ')
-  expect(columns(stdout)).toContain(columns(shown))
+  expect(shown).not.toBe('')
+  expect(stdout).toContain(shown)
 })
