@@ -39,7 +39,7 @@ export const listUsers = {
     is_active: Type.Optional(
       terms.oneOf(
         ['0', '1', 'false', 'true'],
-        '`0` or `false` lists only blocked users, `1` or `true` only active users.',
+        '`0` or `false` lists only inactive users, `1` or `true` only active users.',
       ),
     ),
     cursor: Type.Optional(

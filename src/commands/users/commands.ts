@@ -146,7 +146,7 @@ function resetUsage(io: Io): Command {
 }
 
 function activation(io: Io, name: string, is_active: 0 | 1): Command {
-  const effect = is_active === 1 ? 'Reactivate a user' : 'Block a user without deleting any data'
+  const effect = is_active === 1 ? 'Reactivate a user' : 'Deactivate a user without deleting any data'
   return userCommand(name, effect).action((ref: UserRef, options: Options) =>
     withUsers(io, options.config, async users => {
       const { id } = await findUser(users, ref)
