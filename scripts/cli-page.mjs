@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs'
  * @property {string} [invalid] the meaning of exit code 2, if it differs from the usual meaning
  */
 
-const noTerminal = 'invalid command line or configuration, or no terminal to ask on'
+const noTerminal = 'invalid command line or configuration, or no terminal for the question'
 
 /** The exit codes of each command. @type {Readonly<Record<string, ExitCodes>>} */
 export const exitCodes = {
@@ -27,13 +27,13 @@ export const exitCodes = {
     success: 'the configuration is valid; warnings are possible',
   },
   explain: {
-    success: 'a route matches, even if a guard refuses the request',
-    failure: 'no route matches, or the user of `--user` cannot be read',
+    success: 'a route matches the request, even if a guard refuses the request',
+    failure: 'no route matches the request, or the user of `--user` cannot be read',
   },
   test: {
-    success: 'all cases passed',
-    failure: 'a case failed, or there are no cases',
-    invalid: 'invalid command line, configuration or file of cases',
+    success: 'all test cases passed',
+    failure: 'a test case failed, or there are no test cases',
+    invalid: 'invalid command line, configuration or file of test cases',
   },
   migrate: {
     success: 'the database is up to date',
@@ -66,11 +66,11 @@ export const exitCodes = {
     invalid: noTerminal,
   },
   'users set-verified': {
-    success: 'the state of the email is set',
+    success: 'the email is marked as verified, or as not verified',
     failure: 'there is no such user, or the database failed',
   },
   'users reset-usage': {
-    success: 'the user has no daily uses today',
+    success: 'the daily usage of the user is 0',
     failure: 'there is no such user, or the database failed',
   },
   'users activate': {
@@ -104,7 +104,7 @@ export const exitCodes = {
     invalid: 'invalid address, command line or configuration',
   },
   'keys generate': {
-    success: 'the key is stored or written',
+    success: 'the key is in the database or in the file',
     failure: 'the file already exists, or the database failed',
   },
   'keys list': {
@@ -112,12 +112,13 @@ export const exitCodes = {
     failure: 'the keys cannot be read',
   },
   'keys rotate': {
-    success: 'the key signs',
-    failure: 'the key is unknown, it signs already, or the database failed',
+    success: 'the gateway signs with the key',
+    failure: 'the key is unknown, the gateway already signs with it, or the database failed',
   },
   'keys retire': {
     success: 'the key is deleted',
-    failure: 'the key is unknown, it signs, its tokens may still be valid, or the database failed',
+    failure:
+      'the key is unknown or is the signing key, its tokens may still be valid, or the database failed',
   },
   'keys reseal': {
     success: 'all values are encrypted with `auth.key_secret`',

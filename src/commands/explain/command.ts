@@ -25,12 +25,16 @@ interface Options extends ConfigOption {
 export function explainCommand(io: Io): Command {
   const explain = new Command('explain')
     .description('Show how a request would be handled: route, guards, upstream, headers')
-    .argument('<method>', 'for example GET')
-    .argument('<path>', 'for example /api/v1/courses/1, or a whole URL')
+    .argument('<method>', 'method of the request, for example GET')
+    .argument('<path>', 'path or URL of the request, for example /api/v1/courses/1')
     .addOption(
       new Option('--as <caller>', 'caller to simulate').choices(['anonymous', ...plans]).default('anonymous'),
     )
-    .addOption(new Option('--used-today <n>', 'daily uses already spent').argParser(readCount).default(0))
+    .addOption(
+      new Option('--used-today <n>', 'daily uses that the caller has already spent')
+        .argParser(readCount)
+        .default(0),
+    )
     .option('--unverified', 'simulate a caller with an unverified email')
     .addOption(
       new Option('--user <user>', 'simulate this user (ID or email), read from the database')

@@ -43,7 +43,7 @@ function generate(io: Io): Command {
     .addOption(algOption())
     .option(
       '--out <file>',
-      'write a private JWK for auth.keys to this file instead (mode 0600); needs no configuration',
+      'write the private key to this file (JWK for auth.keys, mode 0600), not to the database',
     )
     .action(async ({ config, json, alg = defaultAlgorithm, out }: NewKeyOptions & { out?: string }) => {
       if (out !== undefined) {
@@ -80,7 +80,7 @@ function list(io: Io): Command {
 
 function rotate(io: Io): Command {
   return new Command('rotate')
-    .description('Sign with a new key, or with <kid>, once all replicas have it')
+    .description('Sign with a new key, or with <kid>, as soon as all replicas have it')
     .addArgument(new Argument('[kid]', 'key from `keys generate`, or a previous key'))
     .addOption(algOption())
     .action((kid: string | undefined, { config, json, alg }: NewKeyOptions, command: Command) => {
@@ -107,8 +107,8 @@ const replicaMarginMs = 250
 function retire(io: Io): Command {
   return new Command('retire')
     .description('Delete a key that no longer signs; its tokens become invalid')
-    .addArgument(new Argument('<kid>'))
-    .option('--force', 'delete it even if its tokens may still be in use')
+    .addArgument(new Argument('<kid>', 'key to delete'))
+    .option('--force', 'delete the key even if its tokens may still be in use')
     .action((kid: string, { config, json, force }: Options & { force?: true }) =>
       withKeys(io, config, async keys => {
         const retirement = await keys.retire(kid, { force: force === true })
@@ -125,9 +125,7 @@ function retire(io: Io): Command {
 
 function reseal(io: Io): Command {
   return new Command('reseal')
-    .description(
-      'Encrypt with auth.key_secret all stored keys and webhook secrets that are unencrypted or encrypted with auth.key_secret_old',
-    )
+    .description('Encrypt all stored keys and webhook secrets with auth.key_secret')
     .action(async ({ config, json }: Options) => {
       const { resealAll } = await import('./with-keys.ts')
       await resealAll(io, config, async (keys, webhooks) => {

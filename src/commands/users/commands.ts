@@ -74,8 +74,8 @@ function show(io: Io): Command {
 
 function create(io: Io): Command {
   return new Command('create')
-    .description('Create a user; prompts for the password')
-    .addArgument(new Argument('<email>').argParser(readNewEmail))
+    .description('Create a user; asks for the password')
+    .addArgument(new Argument('<email>', 'email of the new user').argParser(readNewEmail))
     .addOption(new Option('--plan <plan>', 'plan of the new user').choices(plans).default('free'))
     .addOption(passwordOption())
     .action((email: string, options: Options & PasswordOption & { plan: Plan }, command: Command) => {
@@ -92,7 +92,7 @@ function create(io: Io): Command {
 
 function setPlan(io: Io): Command {
   return userCommand('set-plan', 'Change the plan of a user')
-    .addArgument(new Argument('<plan>').choices(plans))
+    .addArgument(new Argument('<plan>', 'new plan').choices(plans))
     .action((ref: UserRef, plan: Plan, options: Options) =>
       withUsers(io, options.config, async users => {
         const { id } = await findUser(users, ref)
@@ -118,7 +118,7 @@ function setPassword(io: Io): Command {
 
 function setVerified(io: Io): Command {
   return userCommand('set-verified', 'Mark the email of a user as verified')
-    .option('--no', 'mark it as not verified')
+    .option('--no', 'mark the email as not verified')
     .action((ref: UserRef, options: Options & { no?: boolean }) =>
       withUsers(io, options.config, async users => {
         const { id } = await findUser(users, ref)
@@ -170,7 +170,7 @@ function exportation(io: Io): Command {
 
 function deletion(io: Io): Command {
   return userCommand('delete', 'Delete a user and all of their data')
-    .option('--yes', 'skip the confirmation')
+    .option('--yes', 'delete without asking for confirmation')
     .action((ref: UserRef, options: Options & { yes?: true }, command: Command) => {
       if (!options.yes) requireTerminal(io, command, 'use --yes')
       return withUsers(io, options.config, async users => {
