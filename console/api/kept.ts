@@ -16,7 +16,7 @@ export function keep(name: string, value: string): void {
   try {
     localStorage.setItem(name, value)
   } catch {
-    // The value is then kept only in this page.
+    // The browser forbids storage, so the value is kept only in this page.
   }
 }
 

@@ -34,7 +34,7 @@ export function AuditPage() {
     setCursor(undefined)
     loaded.reload()
   }
-  /** Returns the properties of an input or a select. */
+  /** Returns the properties of the input or select that edits one filter. */
   const field = (name: keyof typeof noFilter) => ({
     value: typed[name],
     onInput: (event: { currentTarget: { value: string } }) =>

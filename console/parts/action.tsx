@@ -39,7 +39,7 @@ export function Action(props: ActionProps) {
     const goOn = () => {
       if (document.activeElement === document.body) main?.focus({ preventScroll: true })
     }
-    // Runs after the button is removed, and before other code.
+    // The microtask runs after the button is removed, and before any other code.
     return () => queueMicrotask(goOn)
   }, [])
   return (
@@ -174,7 +174,9 @@ function FieldInput({
   )
 }
 
-/** Whether the operator typed the wanted text. Invisible characters may also be typed as the page shows them. */
+/**
+ * Whether the operator typed the required text. Invisible characters may also be typed in the form that the page shows.
+ */
 function isSameText(typed: string, wanted: string): boolean {
   const text = typed.trim().normalize('NFC')
   return text === wanted.trim().normalize('NFC') || text === visible(wanted).trim().normalize('NFC')

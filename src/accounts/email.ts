@@ -36,7 +36,7 @@ export function isFindableEmail(email: string): boolean {
 const maxCodePoints = 254
 
 /**
- * A longer text has more than `maxCodePoints` after composing. Up to four code points compose to one, and each has at
- * most two UTF-16 units.
+ * A longer text still has more than `maxCodePoints` code points after composing. Up to four code points compose to one,
+ * and each has at most two UTF-16 units.
  */
 const maxComposedUnits = 8 * maxCodePoints

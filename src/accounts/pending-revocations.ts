@@ -10,7 +10,7 @@ export interface PendingRevocations {
    */
   add(tokenHash: string, isVerified: boolean, sessionId?: string): void
   /**
-   * Whether the revocation of a verified token of this session is still queued, or is not visible in this process yet.
+   * Whether a verified token of this session has a revocation that is still queued, or not yet visible in this process.
    */
   isEnding(sessionId: string): boolean
   /**
@@ -72,8 +72,7 @@ export function createPendingRevocations({
     }
     for (const [hash] of batch) hashes.delete(hash)
     if (hashes.size === 0) isBlocked = false
-    // This is not awaited, because a refresh is checked in the store. The cache of this process may be updated a moment
-    // later.
+    // The code does not wait until this process sees the change, because refreshes are checked in the store.
     if (ending.size > 0) void changesVisible().then(() => forgetSessions(batch))
     retryDelayMs = minRetryDelayMs
   }
@@ -82,7 +81,7 @@ export function createPendingRevocations({
     for (const [, sessionId] of batch) if (sessionId !== undefined) ending.delete(sessionId)
   }
 
-  // A running attempt may have started before the latest logout, so the loop repeats until none is left.
+  // A running attempt may have started before the latest logout, so the loop repeats until no revocation is pending.
   async function flush(): Promise<void> {
     while (hashes.size > 0) await attempt()
   }

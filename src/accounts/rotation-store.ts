@@ -2,7 +2,7 @@
 import type { Queryable } from '../storage/database.ts'
 import type { Plan } from '../users/user.ts'
 
-/** The user that a token pair is issued to, read in the same statement. */
+/** The user to whom a token pair is issued, read in the statement that stores the new token. */
 export interface SessionOwner {
   email: string
   plan: Plan

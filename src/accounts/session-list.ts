@@ -28,8 +28,8 @@ export interface NewestSessions {
 }
 
 /**
- * Returns the active sessions, oldest login first. With `most`, returns at most `most.limit` sessions, newest login or
- * last use first.
+ * Returns the active sessions. Without `most`, returns all of them, oldest login first. With `most`, returns at most
+ * `most.limit` sessions, sorted by `most.newest`, newest first.
  */
 export function listSessions(
   queryable: Queryable,

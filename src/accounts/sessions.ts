@@ -118,8 +118,8 @@ export function createSessions(dependencies: Dependencies): Sessions {
   }
 
   /**
-   * Returns the session from the token if the token is enough, otherwise from its record. Undefined if there is no
-   * record.
+   * Returns the session of the token. Reads the record of the token only if the token has no session id, or if
+   * `auth.session_max` limits sessions. Undefined if there is no record.
    */
   async function sessionBehind(
     presented: { userId: number; tokenHash: string },
@@ -131,8 +131,8 @@ export function createSessions(dependencies: Dependencies): Sessions {
   }
 
   /**
-   * Queues a logout while the store is down. Only keys in memory can verify the token. A token with an unknown key is
-   * queued only while there is room.
+   * Queues a logout while the store is down. The token is verified only with the keys in memory. If its key is unknown,
+   * the token is queued only while there is room.
    */
   async function queueRevocation(raw: string, tokenHash: string): Promise<never[]> {
     const verified = await tokens.verifyRefreshOffline(raw)
@@ -147,9 +147,9 @@ export function createSessions(dependencies: Dependencies): Sessions {
     await accessEnded()
   }
 
-  // Two browser tabs, or a client that lost the response, use the same token twice within moments. A later second use
-  // counts as theft. The record of a rotated token is deleted after a day. From then on, a token older than a day
-  // counts as reused if its session is active.
+  // A second use soon after the rotation is no theft. For example, two browser tabs use the same token, or a client did
+  // not receive the response. A later second use counts as theft. The record of a rotated token is deleted after a day.
+  // Without a record, the use of a token older than a day counts as theft if the session is still active.
   async function isReuse(
     { userId, sessionId, issuedAtMs }: VerifiedToken,
     rotatedAt: Date | null,

@@ -46,9 +46,7 @@ interface AuditFilter {
 /** Every method throws StorageError when the store fails. */
 export interface AuditStore {
   write(record: AuditRecord): Promise<void>
-  /**
-   * Records a refusal. Writes nothing if there is a refusal of the same operator, method and route in the same minute.
-   */
+  /** Records a refusal, at most once per minute for the same operator, method and route. */
   writeRefusal(record: AuditRecord): Promise<void>
   inTransaction(record: AuditRecord): TransactionStep
   /** Returns entries, newest first. */

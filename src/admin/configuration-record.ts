@@ -42,7 +42,7 @@ export interface ConfigurationRecord {
 export function createConfigurationRecord(first: ListedConfig, clock: Clock): ConfigurationRecord {
   let latest = first
   const valuesOf = ({ listing }: ListedConfig) => (listing === undefined ? [] : parseListing(listing))
-  /** Paths with new values that need a restart. The startup values are still in use. */
+  /** The keys whose new values need a restart. Their startup values are still in use. */
   let waiting: readonly string[] = []
   let last: LastReload | null = null
   const counts = { success: 0, failure: 0 }

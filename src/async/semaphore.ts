@@ -44,13 +44,15 @@ export interface WaitingLine<T> {
     waitMs: number,
     refuse: () => Error,
   ): {
-    /** Rejects when the wait ends without a share, or with the error of `leave`. */
+    /** Rejects with the error of `refuse` if the wait is too long, or with the error of `leave`. */
     share: Promise<T>
     leave(error: Error): void
   }
-  /** Gives a share directly to the first in line, so no newcomer overtakes it. @returns false if the line is empty */
+  /**
+   * Gives the share to the first waiting member, so that no newcomer overtakes it. @returns false if no member waits
+   */
   serve(share: T): boolean
-  /** Empties the line. Every member leaves with this error. */
+  /** Removes all waiting members. Their promises reject with this error. */
   dismiss(error: Error): void
 }
 

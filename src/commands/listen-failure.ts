@@ -10,7 +10,7 @@ interface Source {
 
 /** @returns an error with a message for the operator; an error with another cause is returned unchanged */
 export function explainListenFailure(error: unknown, { config, file, variables }: Source): unknown {
-  // An error of a worker process arrives only as its message.
+  // An error of a worker process has no code here, only its message.
   const message = error instanceof Error ? error.message : ''
   const [, code = '', host = '', port = ''] = failure.exec(message) ?? []
   const reason = reasons[code]

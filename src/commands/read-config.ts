@@ -29,8 +29,8 @@ export function openConfigFile(io: Io, file: string): ConfigFile {
 }
 
 /**
- * Returns the configuration if it has no problems. Otherwise prints the problems and throws.
- * @param besides other problems, one line each, to print together with the problems of the file
+ * Returns the configuration if there are no problems. Otherwise prints the problems and throws.
+ * @param besides the problems found elsewhere, one line each, to print together with the problems of the file
  * @throws CommanderError with exit code 2
  */
 export function orExit<T extends object>(

@@ -81,10 +81,10 @@ function onEndSignals(endNow: () => void): Promise<string> {
 const parentPollMs = 500
 
 /**
- * A signal to `npx peage start` ends npx and its shell, but does not reach the gateway. Without npx, the end of the
- * parent process is ignored, because a gateway may outlive the shell that started it.
+ * Watches for the end of npx. A signal to `npx peage start` ends npx and its shell, but does not reach the gateway.
+ * Without npx, the end of the parent process is ignored, because a gateway may outlive the shell that started it.
  * @param parentOf returns the current parent's process id, which changes when the parent ends
- * @returns a promise that resolves when npx has ended; never without npx
+ * @returns a promise that resolves when npx has ended; without npx, it never resolves
  */
 function onNpxEnded(env: Io['env'], parentOf: () => number): Promise<string> {
   return new Promise(resolve => {

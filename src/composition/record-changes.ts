@@ -1,5 +1,5 @@
-// Records changes of users, as events for services and as notices for users. It is used for changes by clients,
-// operators and commands.
+// Records changes to users as events for services and as notices to the users. Clients, operators and commands can make
+// these changes.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { MailQueue } from '../mail/mail-queue.ts'
@@ -7,7 +7,7 @@ import { createNoticeRecorder } from '../mail/notices.ts'
 import type { RecordUserChanges } from '../users/user-change.ts'
 import { createEventRecorder } from '../webhooks/events/record-events.ts'
 
-/** @param config returns the configuration at the time of each change */
+/** @param config called at each change; returns the configuration at that time */
 export function createChangeRecorder(
   config: () => Pick<Config, 'events' | 'mail'>,
   clock: Clock,

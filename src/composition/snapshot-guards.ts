@@ -102,7 +102,7 @@ export async function createGuardDependencies(
   }
 }
 
-/** @param maxSessions may be the limit for tokens, because each session has at least one token */
+/** @param maxSessions the limit for tokens may be passed, because each session has at least one token */
 function openSessionCache(
   maxSessions: number,
   { stores, pendingRevocations: { isEnding }, feed, clock, metrics }: ServingProcess,

@@ -55,7 +55,7 @@ export function createDigestPoll(path: string): () => Promise<string | undefined
 }
 
 /**
- * Number of polls that always read the file after a change. File-system timestamps may be too coarse to show the next
+ * After a change, this many polls always read the file. File-system timestamps may be too coarse to show the next
  * change.
  */
 const pollsAlwaysRead = 25

@@ -18,7 +18,7 @@ import { positionsOf, type YamlSource } from './yaml/yaml-source.ts'
 interface ConfigSource extends SourceFile {
   /** The number of workers for `auto`. It also limits the default of `auth.hashing.concurrency`. */
   readonly cores?: number
-  /** The workers that already run. They share the machine until a restart, even if the file has a new number. */
+  /** The number of workers that already run. It stays the same until a restart, even if the file has a new number. */
   readonly workers?: number
   /**
    * Also checks the files that a gateway reads at startup. Commands that only use the stores do not need these files.
@@ -150,7 +150,7 @@ function nameRoutes<Route extends { name?: string; path: string }>(
   routes: readonly Route[],
 ): (Route & { name: string })[] {
   const usedNames = new Set(routes.map(route => route.name))
-  /** The next suffix to try for each base name. */
+  /** Maps each base name to the next suffix to try. */
   const numbers = new Map<string, number>()
   return routes.map(route => {
     if (route.name !== undefined) return { ...route, name: route.name }

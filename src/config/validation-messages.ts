@@ -60,8 +60,8 @@ function sentence(error: ShapeError): string {
 }
 
 /**
- * Finds a branch for text that would accept the number or boolean in quotes. For example, a token may consist of
- * digits.
+ * Finds a text schema that accepts the number or boolean if it is written in quotes. For example, a token may consist
+ * of digits.
  */
 function schemaOfText({ schema, value }: ShapeError): Schema | undefined {
   if (typeof value !== 'number' && typeof value !== 'boolean') return undefined

@@ -30,7 +30,7 @@ export const tokenPair = record(
   { title: 'TokenPair', description: 'The tokens of a session.' },
 )
 
-/** Refusals of endpoints without authentication. Requests with two credentials are refused on every path. */
+/** Refusals of endpoints that need no authentication. A request with two credentials is refused even there. */
 export const openRefusals: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
 /** Refusals of endpoints that accept a code from a mail. Wrong codes count as failed logins. */
 export const codeRefusals: Refusals = {

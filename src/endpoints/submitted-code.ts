@@ -33,7 +33,7 @@ export function createRedeemSubmitted(attemptGuess: AttemptGuess): RedeemSubmitt
     const token = tokenOf(body)
     if (token !== '') return redeem({ token })
     const tryCode = async () => {
-      // No account can have this text as its email, and the database would reject some of these texts.
+      // No account can have this text as its email. The database would reject some of the texts that get here.
       if (!isStorableEmail(email)) throw new Refusal('code_invalid')
       return redeem({ code: body.string('code').trim(), owner })
     }

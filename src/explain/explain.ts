@@ -75,13 +75,13 @@ export interface ForwardedTo {
   readonly name: string
   /** The URL at the target with the most weight. With equal weights, the first target is used. */
   readonly url: string
-  /** The URLs at every target that receives requests. */
+  /** One URL for each target that receives requests. */
   readonly urls: readonly string[]
 }
 
 export type Explain = (request: ExplainRequest) => Promise<Explanation>
 
-/** The returned function must explain one request at a time, because all requests share the stubs. */
+/** Use the returned function for only one request at a time, because all requests share the stubs. */
 export async function createExplain(config: Config, clock: Clock): Promise<Explain> {
   const caller: Caller = { usedToday: 0, verified: true, user: undefined }
   const findLocalPath = stubEndpoints(config)

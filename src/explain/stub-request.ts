@@ -35,7 +35,8 @@ export function createStubRequest({
     rawHeaders: fields.flat(),
     headers: Object.fromEntries(fields.map(([name, value]) => [name.toLowerCase(), value])),
     complete: true,
-    // Node's parser sets `upgrade` for requests with an `Upgrade` header. The stub is not parsed, so it is always set.
+    // Node's parser sets `upgrade` if the request has an `Upgrade` header. This stub has no parser, so `upgrade` is
+    // always true.
     upgrade: true,
   })
 }

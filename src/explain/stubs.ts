@@ -75,7 +75,7 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
       badKeys: createRateLimiter('bad_keys', null, { clock }),
       onApiTokenError: () => {},
     },
-    // Each request gets a new limiter, so that it is the first of its window.
+    // Each request gets a new limiter, so that each is the first request of its window.
     createRateLimiter: (name, limit) => {
       const fresh = () => createRateLimiter(name, limit, { clock })
       return { consume: key => fresh().consume(key), refund: async () => {} }
@@ -105,7 +105,10 @@ function recordOf(ofPlan: UserWithEpoch | undefined, { verified, user }: Caller)
 /** A placeholder for assertions, which are shown but never sent. */
 export const stubAssertions: Assertions = { tokenFor: async () => '<signed by the gateway>' }
 
-/** Creates the gateway's own endpoints. An explained request reads their paths and plans, but calls none of them. */
+/**
+ * Creates the gateway's own endpoints. To explain a request, the program uses only their paths and plans, and calls
+ * none of them.
+ */
 export function stubEndpoints(config: Pick<Config, 'account'>): FindLocalPath {
   const endpoints = [
     createAuthEndpoints,

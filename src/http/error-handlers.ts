@@ -81,7 +81,8 @@ export function onClientError(
 }
 
 /**
- * Sends a refusal after the responses to earlier requests. An earlier refusal would be read as one of these responses.
+ * Sends a refusal after the responses to earlier requests. If it were sent before them, the client would take it for
+ * one of these responses.
  */
 function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {
   const pending = pendingResponse(socket)

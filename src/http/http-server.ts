@@ -17,7 +17,7 @@ interface HttpServerOptions {
   isIdle(socket: Socket): boolean
 }
 
-/** Creates a plain or a TLS server. The type is the same, because callers use both kinds the same way. */
+/** Creates a plain or a TLS server. Both have the same type, because callers use them in the same way. */
 export function createHttpServer(
   { timeouts, tls, isIdle }: HttpServerOptions,
   listener: RequestListener,
@@ -26,8 +26,8 @@ export function createHttpServer(
     maxHeaderSize: maxHeaderBytes,
     // The gate refuses a missing Host, with the gateway's own response.
     requireHostHeader: false,
-    // The whole request has no limit. Bodies have an idle limit instead. With Node's default, a `headers` timeout above
-    // five minutes is an error.
+    // The whole request has no time limit. Bodies have an idle limit instead. With Node's default, a `headers` timeout
+    // above five minutes is an error.
     requestTimeout: 0,
     headersTimeout: timeouts.headers,
     // How often Node checks these timeouts. Its default is 30 seconds.
@@ -51,8 +51,8 @@ export function createHttpServer(
   // By default, Node silently drops headers after the thousandth. A dropped header might be the length of the body or a
   // second credential.
   server.maxHeadersCount = 0
-  // The maximum time without a byte in either direction. A client that does not read its response must not keep it in
-  // memory, or keep the upstream's connection busy. A client that waits for its response is not affected.
+  // The maximum time without a byte in either direction. A client that does not read its response must not keep the
+  // response in memory, or keep the upstream's connection busy. A client that waits for its response is not affected.
   server.setTimeout(timeouts.body_idle, socket => {
     if (socket.writableLength > 0 || isIdle(socket)) socket.destroy()
   })

@@ -93,7 +93,7 @@ export function keepSocketsWithUnsentData(server: Server, sockets: ReadonlySet<S
   const closeIdleConnections = server.closeIdleConnections.bind(server)
   server.closeIdleConnections = () => {
     const unsent = [...sockets].filter(socket => socket.writableLength > 0)
-    // An own `destroy` hides the method of the prototype while Node destroys the idle connections.
+    // While Node destroys the idle connections, this property hides the method `destroy` of the prototype.
     for (const socket of unsent) socket.destroy = () => socket
     closeIdleConnections()
     for (const socket of unsent) Reflect.deleteProperty(socket, 'destroy')
@@ -170,8 +170,8 @@ export function rescueConnections(worker: Worker): void {
   process.on('internalMessage', (message: ClusterMessage) => inTransit.delete(message.ack))
   worker.once('listening', () => listening.add(worker))
   worker.once('exit', () => {
-    // Node emits `disconnect` only when the dead worker has taken its connections. It never takes them, and until the
-    // event the other workers do not receive them.
+    // Node emits `disconnect` only after the worker has taken its connections, and a dead worker never takes them.
+    // Until this event, the other workers do not receive these connections.
     const late = setTimeout(tell, drainDelayMs, 'disconnect')
     worker.once('disconnect', () => clearTimeout(late))
   })
@@ -214,11 +214,11 @@ export async function withoutOptimizingWasm<T>(work: () => Promise<T>): Promise<
 export let tickRecord: object | undefined
 
 /**
- * Keeps `process.nextTick` fast, by keeping the record of one tick. V8 forgets the shape of objects that no longer
- * exist. If a garbage collection finds no waiting tick, Node's compiled code stops using the shape of ticks
+ * Keeps `process.nextTick` fast by keeping the record of one tick in memory. V8 forgets the shape of objects that no
+ * longer exist. If a garbage collection finds no waiting tick, Node's compiled code stops using the shape of ticks
  * permanently. Each request then costs 5 to 25 µs more. Call this once, before the process accepts requests.
  *
- * Remove this when the lowest cost of several processes is the same without it.
+ * Remove this when the lowest cost measured in several processes is the same without it.
  * https://github.com/nodejs/node/pull/13446
  */
 export function keepShapeOfTicks(): void {

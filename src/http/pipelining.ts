@@ -9,7 +9,7 @@ import { onceOwnsConnection } from './node-internals.ts'
 
 /** The responses that have not closed, in the order of their requests. */
 const pending = Symbol('pending')
-/** The last request, if its response closed before all of its body arrived. */
+/** The last request, if its response closed before the whole request body had arrived. */
 const unread = Symbol('unread')
 type Connection = Duplex & { [pending]?: ServerResponse[]; [unread]?: IncomingMessage | undefined }
 
@@ -20,8 +20,9 @@ type Connection = Duplex & { [pending]?: ServerResponse[]; [unread]?: IncomingMe
 const maxWaitingRequests = 100
 
 /**
- * Calls `start` when the response owns the connection, because a queued response emits no `close`. Node stops reading a
- * connection when responses accumulate. It does not stop when requests accumulate, so this function limits them.
+ * Calls `start` when the response owns the connection, because a queued response emits no `close`. Also limits the
+ * number of waiting requests. Node stops reading a connection if too many responses wait, but not if too many requests
+ * wait.
  */
 export function whenWritable(request: IncomingMessage, response: ServerResponse, start: () => void): void {
   const connection: Connection = request.socket

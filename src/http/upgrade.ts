@@ -60,7 +60,8 @@ function destroySocket(this: Socket): void {
 function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const response = attachResponse(request)
   socket.setTimeout(server.timeout)
-  // A client sends nothing before its 101 (RFC 6455 §4.1). If bytes arrive, the caller of `detachSocket` receives them.
+  // A client sends nothing before it receives the 101 (RFC 6455 §4.1). If bytes arrive earlier, the caller of
+  // `detachSocket` receives them.
   const stopBuffering = bufferWhilePending(server, socket, head, () => {
     if (response.headersSent) socket.pause()
     else socket.destroy()
@@ -83,7 +84,7 @@ function reparseWithoutUpgrade(server: Server, request: IncomingMessage, socket:
   }
   socket.off('error', destroySocket)
   socket.unshift(Buffer.concat([Buffer.from(`${text}\r\n`, 'latin1'), head]))
-  // Both events give a connection to the server's HTTP parser.
+  // Each of these events passes the connection to the server's HTTP parser.
   server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket)
   socket.resume()
 }

@@ -44,7 +44,7 @@ export class FrameTracker {
     return offset
   }
 
-  /** The last byte of a header starts the payload. */
+  /** Reads one byte of a header. The payload begins after the last byte. */
   #readHeaderByte(byte: number): void {
     const at = this.#headerLength++
     if (at === 0) {

@@ -27,7 +27,8 @@ export interface AccountCodes {
 
 export interface PasswordReset {
   /**
-   * Sends a code to the email if it has an account. Neither result nor duration shows whether it has one.
+   * Sends a code to the email if there is an account with it. Neither the result nor the duration shows whether there
+   * is one.
    * @param email normalized
    * @throws Refusal `email_invalid`
    */
@@ -90,8 +91,8 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
 
   /**
    * Counts a request before any user is looked up. The client's limit is checked first, so that a client over its limit
-   * cannot use up the limits of addresses. If one address is over its limit, no mail is sent to any address. Otherwise
-   * an email change could be requested without a notice to the current address.
+   * cannot use up the limits of addresses. If one address is over its limit, no mail is sent to any address. Without
+   * this rule, an email change could be requested without a notice to the current address.
    */
   async function mayMail(client: string, addresses: readonly string[]): Promise<boolean> {
     if (!(await limiters.perAddress.consume(client)).allowed) return false

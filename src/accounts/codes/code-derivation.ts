@@ -31,7 +31,7 @@ export function createCodeDerivation(keys: CodeKeys): CodeDerivation {
   }
 }
 
-/** Derives the code of a mail at each attempt to send it, because no table contains the code. */
+/** Derives the code each time the gateway tries to send the mail, because no table contains the code. */
 export function createReadMailedCode(
   database: Queryable,
   derivation: Pick<CodeDerivation, 'codeOf'>,

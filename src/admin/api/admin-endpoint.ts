@@ -27,7 +27,7 @@ import type { UserDetailsStore } from '../user-details-store.ts'
 import type { Parameter } from './input.ts'
 
 export interface AdminEndpoint {
-  /** The operation has exactly one successful response. */
+  /** The operation must have exactly one successful response. */
   readonly operation: OperationOfOperators
   /**
    * Whether the audit records every refusal. The default is true, except for `GET`. If false, the audit records only

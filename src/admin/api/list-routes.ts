@@ -52,7 +52,7 @@ const route = terms.record(
       Type.Array(terms.plan, { description: 'The plans that may use the route. `null` means every plan.' }),
     ),
     free_daily: Type.Boolean({
-      description: '`true` if a request of a user of plan free counts as one daily use.',
+      description: '`true` if a request by a user of plan `free` counts as one daily use.',
     }),
     rate_limit: terms.nullable(
       terms.record({

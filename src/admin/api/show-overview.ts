@@ -100,7 +100,9 @@ export function createOverviewEndpoint(dependencies: AdminDependencies): AdminEn
   }
 }
 
-/** @param worker undefined if this process serves requests itself; it is running, because it sends the response */
+/**
+ * @param worker undefined if this process serves requests itself; it is then running, because it sends this response
+ */
 function stateOf(worker: WorkerHealth | undefined): 'ok' | 'degraded' | 'down' {
   if (worker === undefined) return 'ok'
   if (worker.pid === undefined || worker.stores === undefined) return 'down'

@@ -18,8 +18,8 @@ export class AdminUnavailable extends Error {
 
 /**
  * Administers users through the admin listener of the configuration. Each call uses the first token whose role allows
- * it.
- * @throws AdminUnavailable here or from any method; an Error if the gateway itself fails
+ * it. The methods throw the same errors as this function.
+ * @throws AdminUnavailable if the listener cannot be used; an Error if the gateway itself fails
  */
 export function createAdminClient(
   admin: Config['admin'],

@@ -76,9 +76,7 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
   return last_usage_date === null ? '-' : `${daily_usage} on ${last_usage_date}`
 }
 
-/**
- * Escapes invisible and bidirectional characters. With them, the email of a user could falsify the operator's screen.
- */
+/** Escapes invisible and bidirectional characters. With them, an email could change the text that the operator sees. */
 function escapeInvisible(email: string): string {
   const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
   return email.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)

@@ -18,7 +18,7 @@ export function parseEventUrl(text: string): string {
   return text
 }
 
-/** Length of the decoded key. Standard Webhooks specifies both limits. */
+/** The limits for the length of the decoded key, as in Standard Webhooks. */
 const minSecretBytes = 24
 const maxSecretBytes = 64
 

@@ -69,7 +69,7 @@ function readQuery(query: string): { name: string | undefined; isOff: boolean } 
     }
   }
   const [name, tls] = [options.get('name') ?? undefined, options.get('tls')]
-  if (tls !== null && tls !== 'off') throw new FormatError('must have no value other than off after ?tls=')
+  if (tls !== null && tls !== 'off') throw new FormatError('allows only the value off after ?tls=')
   if (name !== undefined && !isHostName(name) && !/^\[[0-9A-Fa-f:.]+\]$/.test(name)) {
     throw new FormatError('must have a host name after ?name=')
   }

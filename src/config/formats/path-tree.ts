@@ -3,7 +3,7 @@ import type { PathPattern } from './path-pattern.ts'
 
 export interface Placed {
   readonly pattern: PathPattern
-  /** Lower case, without port and final dot. Empty for every host. */
+  /** In lower case, without port and final dot. An empty list means every host. */
   readonly hosts: readonly string[]
 }
 

@@ -70,7 +70,7 @@ function createSameService(upstreams: readonly DeclaredUpstream[], validation: V
 function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Diagnostic[] {
   const declared = new Set(names)
   /**
-   * The hints of unknown names. Their number is limited, because each search takes time and only `mostProblems`
+   * The hints for unknown names. Their number is limited, because each search takes time and only `mostProblems`
    * diagnostics are reported.
    */
   const hints = new Map<string, string>()

@@ -56,11 +56,11 @@ export interface DeclaredRoute {
   /** All keys of the route in the file, with values of any shape. */
   readonly written: Readonly<Record<string, unknown>>
   readonly pattern: PathPattern | undefined
-  /** The valid hosts, normalized like the hosts of requests. Empty for every host. */
+  /** The valid hosts, normalized like the hosts of requests. An empty list means every host. */
   readonly hosts: readonly string[] | undefined
   /** The valid methods, with HEAD if GET is among them. `all` if the route declares none. */
   readonly methods: readonly string[] | 'all' | undefined
-  /** Whether upstream and guards are all valid. */
+  /** Whether the upstream and all guards are valid. */
   readonly guardsKnown: boolean
   /** Whether the value at this place and everything below it are valid. */
   isValid(steps: readonly (string | number)[]): boolean

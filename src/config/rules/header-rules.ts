@@ -6,7 +6,7 @@ import { type DeclaredRoute, isSection } from './declarations.ts'
 
 type Direction = 'request' | 'response'
 
-/** Checks each header that is valid by itself, even if other headers are invalid. */
+/** Checks every valid header, even if other headers are invalid. */
 export function checkHeaders(route: DeclaredRoute): Diagnostic[] {
   const { headers } = route.written
   if (!isSection(headers)) return []

@@ -40,7 +40,7 @@ export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: Same
   }
 }
 
-/** Stops at the limit, because in some files thousands of routes are each bypassed through thousands of others. */
+/** Stops at the limit, because a file may have thousands of routes, each bypassed through thousands of others. */
 function takeUpTo<T>(limit: number, all: readonly T[], isOne: (one: T) => boolean): T[] {
   const found: T[] = []
   for (const one of all) {
@@ -58,7 +58,7 @@ interface PlacedRoute extends Placed {
 interface Table {
   /** Routes with a valid path and valid hosts, in file order. */
   readonly placed: readonly PlacedRoute[]
-  /** Returns the routes for every host whose path overlaps with the pattern and is not more specific. */
+  /** Returns the routes without hosts whose path overlaps with the pattern and is not more specific. */
   lessSpecific(pattern: PathPattern): PlacedRoute[]
   /** Whether a path reaches the bypass with an unnamed host, and the guarded route with one of that route's hosts. */
   isOpen(bypass: PlacedRoute, guarded: PlacedRoute): boolean
@@ -75,7 +75,7 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     const placed = { route, pattern, hosts, index }
     leaves.set(placed, all.insert(placed))
     if (hosts.length === 0 && route.guardsKnown) bypasses.insert(placed)
-    // Lengths with one more segment are tested too, because a path without `/*` no longer matches them.
+    // Paths with one more segment are tested too, because routes of this length without `/*` do not match them.
     lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
   }
   const sorted = [...lengths].sort((a, b) => a - b)
@@ -98,9 +98,9 @@ const unnamed = ''
 const unusedSegment = '\0'
 
 /**
- * Returns a path of the given length that both patterns match, and that as few other routes as possible match. At a
- * position where neither pattern has a literal, the path has a segment that no route contains. If a third route
- * receives this path, it also receives every other shared path of this length.
+ * Returns a path of the given length that matches both patterns, and as few other routes as possible. If neither
+ * pattern has a literal at a position, the path has a segment there that no route contains. If a third route receives
+ * this path, it also receives every other shared path of this length.
  */
 function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | undefined {
   const fits = ({ segments, wildcard }: PathPattern) =>
@@ -126,7 +126,7 @@ function lessSpecific(bypasses: PathTree<PlacedRoute>, pattern: PathPattern): Pl
       if (!isMoreSpecific(first.pattern, pattern)) found.push(...leaf.anyHost)
     }
     const segment = pattern.segments[depth]
-    // A longer path is more specific, or does not match.
+    // All routes below this node have longer paths. They are more specific than the pattern, or do not match it.
     if (segment === undefined && !(pattern.wildcard && isBehind)) continue
     const wait = (child: PathTree<PlacedRoute> | undefined, behind: boolean) => {
       if (child) waiting.push({ node: child, depth: depth + 1, isBehind: behind })
@@ -148,7 +148,10 @@ function hasWeakerGuards({ keys: lax }: DeclaredRoute, { keys: guarded }: Declar
   )
 }
 
-/** Callers without a credential, with a bad credential, and users of each plan with and without a verified email. */
+/**
+ * The kinds of callers: without a credential, with a bad credential, and users of each plan with and without a verified
+ * email.
+ */
 const callers = [
   'anonymous',
   'rejected',

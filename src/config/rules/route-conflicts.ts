@@ -28,9 +28,9 @@ export function checkRouteConflicts(routes: readonly DeclaredRoute[]): Diagnosti
 
 /** The indexes of the routes that claim one path and host. */
 interface Claims {
-  /** The first route, whatever its methods are. */
+  /** The first route, with any methods. */
   any: number
-  /** The first route for all methods. */
+  /** The first route that allows every method. */
   all: number
   readonly byMethod: Map<string, number>
 }

@@ -43,7 +43,7 @@ export function checkListeners(yaml: YamlSource, validation: Validation): Diagno
     clients.port === operators.port &&
     (clients.host === operators.host || [clients.host, operators.host].some(host => everyAddress.has(host)))
   if (!isTaken) return []
-  // At least one of the two keys is in the file, because the defaults differ.
+  // At least one of the `listen` keys is in the file, because their defaults are different.
   const [pointer, other] = yaml.locations.has('/admin/listen')
     ? (['/admin/listen', 'server.listen'] as const)
     : (['/server/listen', 'admin.listen'] as const)

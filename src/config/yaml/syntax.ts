@@ -53,7 +53,7 @@ export function parseText(text: string): Document {
   return first as Document
 }
 
-/** The error if no part of the text is reliable. Its diagnostic is then the only one. */
+/** The error for a text of which no part is reliable. Its diagnostic is then the only one of the file. */
 export class Unreadable extends Error {
   readonly diagnostic: Diagnostic
 
@@ -81,7 +81,8 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
 }
 
 /**
- * Maps each alias to the last node before it that has its anchor. The library would search the document for each alias.
+ * Maps each alias to its node, which is the last earlier node with the same anchor. The library would search the whole
+ * document for each alias.
  */
 export function resolveAliases(document: Document): Map<Alias, Node> {
   const anchored = new Map<string, Node>()

@@ -123,7 +123,10 @@ class Reader {
     }
   }
 
-  /** @param parent the location as far as it is known; an empty value gets the offset of its key */
+  /**
+   * Reads a value. An empty value gets the offset of its key.
+   * @param parent the path and key of the value, with a fallback for its offset
+   */
   #value(node: unknown, pointer: string, parent: SourceLocation, isAliased: boolean): unknown {
     const range = isScalar(node) || isCollection(node) || isAlias(node) ? node.range : undefined
     const empty = range == null || range[0] === range[1]

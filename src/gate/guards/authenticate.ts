@@ -20,7 +20,7 @@ import type { Guard } from './guard.ts'
 export interface AuthenticationDependencies {
   tokens: TokenCache
   users: Omit<UserCache, 'close'>
-  /** Undefined if `auth.logout_ends_access` is off. An access token then stays valid after its session. */
+  /** Undefined if `auth.logout_ends_access` is off. An access token then stays valid after its session has ended. */
   sessions: Pick<SessionCache, 'isLive'> | undefined
   lastUsed: Pick<LastUsed, 'record'>
   badKeys: RateLimiter

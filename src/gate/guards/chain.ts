@@ -14,7 +14,7 @@ import type { RateLimit, WithinLimit } from './rate-limit.ts'
 import { type PlanAllowed, requirePlan } from './require-plan.ts'
 import { requireVerified } from './require-verified.ts'
 
-/** The error that ended the guards. `thrown` is a Refusal, ClientDisconnected, or an error of a store. */
+/** The result if a guard refused or failed. `thrown` is a Refusal, ClientDisconnected, or an error of a store. */
 interface NotAdmitted {
   readonly allowed: false
   readonly thrown: unknown

@@ -17,7 +17,10 @@ declare const useIsStored: unique symbol
 export interface Admission {
   readonly allowed: true
   readonly identity: Identity
-  /** Set if the use was counted. The code that forwards the request takes over the reservation. */
+  /**
+   * The connection reserved for a counted request. Undefined if no use was counted. The code that forwards the request
+   * takes it over.
+   */
   readonly reservation: Reservation | undefined
   readonly [useIsStored]: true
 }
@@ -57,8 +60,8 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
     user: User,
     identity: Identity,
   ): Promise<Admission | Refusal> {
-    // A body that arrived together with the head is parsed after this turn. Only then does `isGone` report an invalid
-    // body.
+    // If the body arrived together with the head, Node parses it after the current synchronous code. Before that,
+    // `isGone` cannot report an invalid body.
     await undefined
     if (request.isGone()) throw new ClientDisconnected()
     const reserving = request.reserveConnection()

@@ -36,7 +36,7 @@ export function ambiguitiesOf(segment: string): number | undefined {
 
 /**
  * Returns the segments that laxer servers may see. There is one list for each number of additional decodings. If a
- * decoded path contains `?` or `#`, there is another list that ends there.
+ * decoded path contains `?` or `#`, there is another list that ends before this character.
  * @param segments decoded once and folded, without a dot segment in any interpretation
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {

@@ -61,9 +61,7 @@ interface Options {
   policies: CorsPolicies | undefined
 }
 
-/**
- * Does not change `head`, except on a WebSocket route. There, stores the bearer token of the subprotocols in `head`.
- */
+/** Changes `head` only on a WebSocket route: sets the bearer token from the subprotocols. */
 export type Decide = (request: IncomingMessage, head: RequestHead) => RoutingDecision
 
 export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }: Options): Decide {
@@ -174,7 +172,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
   }
 }
 
-/** Reads the token of `peage.bearer.<token>`, because browsers cannot set `Authorization` on a WebSocket. */
+/** Uses the token of the subprotocol `peage.bearer.<token>`. Browsers cannot set `Authorization` on a WebSocket. */
 function takeBearer(request: IncomingMessage, head: RequestHead): void {
   const { bearers } = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
   if (bearers.length === 0) return
