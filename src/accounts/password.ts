@@ -42,8 +42,8 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
 }
 
 /**
- * The hash that is checked if there is no real hash, so that the check takes as long. It is random and belongs to no
- * password.
+ * The hash that is checked if there is no real hash, so that the check always takes the same time. It is random and
+ * belongs to no password.
  */
 const dummyHash = [
   '$argon2id$v=19',

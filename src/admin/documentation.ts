@@ -23,7 +23,10 @@ export const documentation = {
   },
 } as const satisfies Record<string, Operation>
 
-/** @param app an instance whose requests all come from operators @param render called once, at the first request */
+/**
+ * @param app an instance whose requests all come from operators
+ * @param render called once, at the first request
+ */
 export function serveDocumentation(app: FastifyInstance, render: () => Promise<string>): void {
   let rendered: Promise<string> | undefined
   app.get(documentation.document.path, async ({ operator }: OperatorRequest, reply) => {

@@ -61,7 +61,7 @@ const sameInterruptMs = 250
 
 /**
  * Handles SIGTERM and SIGINT until the process ends. Without a handler, a second signal would end the process without a
- * drain. It may arrive before the drain of the first signal starts.
+ * drain. The second signal may arrive before the drain of the first signal starts.
  * @param endNow called at each signal after the first
  * @returns the name of the first signal
  */

@@ -22,7 +22,7 @@ const commands: Readonly<Record<string, (io: Io) => Command | Promise<Command>>>
 
 /** @returns the exit code: 0 on success, 1 if a command failed, 2 for an invalid command line or configuration */
 export async function run(args: readonly string[], io: Io): Promise<number> {
-  // A closed standard error is not a failure, because the exit code still shows the result.
+  // A closed standard error stream is not a failure, because the exit code still shows the result.
   io.stderr.on('error', () => {})
   try {
     const program = await createProgram(args, io)

@@ -10,7 +10,7 @@ import { type GatewayProcess, openServingProcess } from './process.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import { createResourcePool } from './snapshot-resources.ts'
 
-/** A configuration that is ready to be activated. Call exactly one of the two methods, once. */
+/** A configuration that is ready to be activated. Call either `commit` or `rollback`, and only once. */
 export interface PreparedChange {
   /** Activates the configuration. Resolves when all new requests use it, or after the time limit for this. */
   commit(): Promise<Activation>

@@ -47,7 +47,9 @@ export interface Snapshot extends RequestSnapshot {
 
 interface Dependencies {
   serving: ServingProcess
-  /** Released after retirement, or if building the snapshot fails. */
+  /**
+   * The resources that snapshots share. The scope is released after the snapshot has retired, or if building it fails.
+   */
   resources: ResourceScope
   /** Resolves when database changes are visible in every process. */
   changesVisible(): Promise<void>

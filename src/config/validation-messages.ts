@@ -94,7 +94,9 @@ function nearestKey(error: ShapeError): string | undefined {
   return isPartOfListen(error) ? 'listen' : nearest(key, Object.keys(schema.properties ?? {}))
 }
 
-/** Whether the unknown key is a part of `listen`. Other programs have separate keys for these parts. */
+/**
+ * Whether the unknown key is a part of `listen`, for example `port`. Other programs have a separate key for each part.
+ */
 function isPartOfListen({ key = '', schema: { properties = {} } }: ShapeError): boolean {
   return Object.hasOwn(properties, 'listen') && /^(port|host|hostname|address|addr|bind|ip)$/i.test(key)
 }

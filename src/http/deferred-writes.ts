@@ -1,5 +1,6 @@
-// Defers response writes until the current event-loop poll has read every ready socket. A write may have to wake a
-// sleeping receiver. Consecutive writes wake it once, which saves up to a third of the cost of a short response.
+// Defers response writes until the current event-loop poll has read every ready socket. A single write may have to wake
+// a sleeping receiver. Several consecutive writes wake it only once, which saves up to a third of the cost of a short
+// response.
 import { AsyncResource } from 'node:async_hooks'
 import type { ServerResponse } from 'node:http'
 

@@ -139,7 +139,9 @@ export function toRefusal(thrown: unknown): Refusal {
   return new Refusal('internal', { cause: thrown })
 }
 
-/** Returns the response as bytes, for a socket without a request, because the HTTP parser rejected the input. */
+/**
+ * Returns the response as bytes. It is for a socket that has no request, because the HTTP parser rejected the input.
+ */
 function serializeRefusal({ status, response }: Refusal, ownFields: readonly string[]): Buffer {
   const { body } = response
   const fields = [...response.fields, ...ownFields]

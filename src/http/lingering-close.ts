@@ -60,8 +60,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 const tlsQuietMs = 50
 
 /**
- * Ends the gateway's side while the client may still be sending. Over TLS, this first waits for a pause of the client.
- * If bytes of the client are unread, OpenSSL fails the connection, and the response is lost.
+ * Ends the gateway's side while the client may still be sending. Over TLS, this first waits until the client pauses. If
+ * bytes of the client are unread, OpenSSL fails the connection, and the response is lost.
  */
 function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
   markEnding(socket)

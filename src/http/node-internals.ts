@@ -154,7 +154,7 @@ const drainDelayMs = 100
  * If a worker dies, gives its connections in transit to another worker. Without this, Node forgets these connections,
  * and their clients wait forever. Nothing was read from the connections, so another worker can accept them. Node does
  * the same with connections that a worker refuses. If Node changes the internal messages of cluster, no connection is
- * rescued, and the rest works.
+ * rescued, but everything else still works.
  *
  * Remove this when Node does it itself. https://github.com/nodejs/node-v0.x-archive/pull/7928
  */
@@ -191,9 +191,9 @@ let running = 0
  * The compiler would double the CPU time of a start with the embedded database, and use up to 600 MB for the largest
  * functions. SQL statements would not become faster.
  *
- * V8 decides whether it may optimize a function when the module is compiled (Node 20) or when the function is first
- * called (Node 24). So later modules, for example undici's parser, are optimized. `wasm-tier-up` stays off after
- * `work`. If it were on again, V8 would optimize the whole module. The flag has no effect on other modules.
+ * V8 decides when a module is compiled (Node 20), or when a function is first called (Node 24), whether it may optimize
+ * the function. So later modules, for example undici's parser, are optimized. `wasm-tier-up` stays off after `work`. If
+ * it were on again, V8 would optimize the whole module. The flag has no effect on other modules.
  *
  * Remove this when V8 needs less for large functions, or when PGlite contains smaller functions.
  * https://github.com/colbymchenry/codegraph/issues/298

@@ -1,4 +1,5 @@
-// Reads a small request body before a connection is taken for it, so that a slow client does not block a connection.
+// Reads a small request body before an upstream connection is taken for it, so that a slow client does not block the
+// connection.
 import type { IncomingMessage } from 'node:http'
 import { RequestBody } from './request-body.ts'
 

@@ -1,4 +1,4 @@
-// Tracks the boundaries of WebSocket frames (RFC 6455 §5.2). Parses the headers and only counts the payloads.
+// Tracks the boundaries of WebSocket frames (RFC 6455 §5.2). Parses the headers, and only counts the bytes of payloads.
 import { randomBytes } from 'node:crypto'
 
 /** Follows the bytes of one direction. Stores only numbers, because every open WebSocket has two trackers. */

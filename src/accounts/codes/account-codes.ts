@@ -43,7 +43,7 @@ export interface PasswordReset {
    * Sets the password. It is hashed only after the code was found correct.
    * @returns the user's id
    * @throws Refusal `code_invalid`; `service_unavailable` if the hashing queue is full; `password_too_common` if the
-   *   password is the email of the account. The code stays valid after the last two.
+   *   password is the email of the account. After the last two errors, the code stays valid.
    */
   reset(submitted: SubmittedCode, newPassword: string): Promise<number>
 }

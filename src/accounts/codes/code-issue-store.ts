@@ -14,7 +14,7 @@ export interface AccountCode {
    */
   readonly email: string
   readonly session_epoch: number
-  /** The future email of the user. Set only for the purpose `email`. */
+  /** The new email that the user requested. Set only for the purpose `email`. */
   readonly new_email: string | null
   readonly expires_at: Date
 }

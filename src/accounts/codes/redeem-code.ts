@@ -78,8 +78,8 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
 }
 
 /**
- * Whether waiting requests fail with the same error. They do not if it concerns only one request, for example its new
- * password.
+ * Whether waiting requests fail with the same error. They do not if the error concerns only one request, for example
+ * its new password.
  */
 function isShared(error: unknown): boolean {
   return !(error instanceof Refusal) || error.code === 'service_unavailable'

@@ -120,7 +120,7 @@ async function readBodyOf(
 }
 
 /**
- * One catch-all route refuses unknown paths and methods. Separate routes for each missing method took 5 % of the
+ * One catch-all route refuses unknown paths and methods. Separate routes for each missing method would take 5 % of the
  * startup time.
  */
 const apiPath = '/admin/v1'

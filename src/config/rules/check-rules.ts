@@ -92,7 +92,7 @@ function hintFor(upstream: string, names: readonly string[]): string {
   return `; declared upstreams: ${names.slice(0, mostNames).join(', ')}${more}`
 }
 
-/** The number of names that a hint lists. */
+/** The maximum number of names in a hint. */
 const mostNames = 50
 
 function checkOwner(route: DeclaredRoute): Diagnostic[] {

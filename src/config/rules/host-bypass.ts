@@ -75,7 +75,8 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     const placed = { route, pattern, hosts, index }
     leaves.set(placed, all.insert(placed))
     if (hosts.length === 0 && route.guardsKnown) bypasses.insert(placed)
-    // Paths with one more segment are tested too, because routes of this length without `/*` do not match them.
+    // Paths with one more segment are tested too. Routes with this number of segments but without `/*` do not match
+    // them.
     lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
   }
   const sorted = [...lengths].sort((a, b) => a - b)

@@ -37,7 +37,7 @@ function leadsTo(origin: string, { host, port }: ListenAddress): boolean {
   const targetPort = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
   if (port === 0 || port !== targetPort) return false
   const target = url.hostname.replace(/^\[|\]$/g, '')
-  // A connection to the unspecified address goes to loopback.
+  // A connection to the unspecified address (0.0.0.0 or ::) goes to loopback.
   const dialled = everyAddress.has(target) ? [target === '::' ? '::1' : '127.0.0.1'] : addressesOf(target)
   const listening = addressesOf(host)
   return dialled.some(address =>

@@ -63,7 +63,7 @@ export function pairErrors({ cert, key }: Partial<CertificatePair>): Certificate
   try {
     createSecureContext({ cert, key })
   } catch (error) {
-    // The message comes from OpenSSL, for example for a key that is too short or a broken chain.
+    // The message comes from OpenSSL, for example if a key is too short or the chain is broken.
     return [{ half: 'cert', message: `cannot be used for TLS (${(error as Error).message})` }]
   }
   return []

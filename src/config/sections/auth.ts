@@ -25,8 +25,8 @@ const hashing = section(
 )
 
 /**
- * A million users and a million tokens use about 1.5 GB (docs/dev/measurements.md). Node's heap has at most 4 GiB by
- * default.
+ * The upper limit of the cache sizes. A million users and a million tokens use about 1.5 GB (docs/dev/measurements.md),
+ * and Node's heap has at most 4 GiB by default.
  */
 const maxRemembered = 1_000_000
 

@@ -64,7 +64,8 @@ const sentences: readonly (readonly [RegExp, Sentence])[] = [
 ]
 
 /**
- * The parser reports an extra colon, and a next line that is indented deeper, with the same error at the same place.
+ * The parser reports the same error at the same place for two mistakes: an extra colon, and a next line that is
+ * indented deeper.
  */
 function ofNestedMapping(text: string, at: number): string {
   return /:(\s|$)/.test(lineAfter(text, at))

@@ -30,7 +30,8 @@ export interface GuardedRequest {
 /**
  * A guard makes one decision. `In` is the result of the previous guard, and `Out` the result of this guard. These types
  * are brands of the identity, so a chain with a missing or swapped guard does not compile. A guard is synchronous
- * unless it has to wait. It may return a refusal, because a throw costs as much as all guards together.
+ * unless it has to wait. It may return a refusal instead of throwing it, because a throw costs as much as all guards
+ * together.
  * @throws Refusal, ClientDisconnected, or an error of a store; synchronously or as a rejection
  */
 export type Guard<In, Out> = (

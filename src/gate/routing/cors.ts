@@ -46,8 +46,8 @@ export function createCorsPolicies(
 }
 
 /**
- * Returns undefined if the request is no preflight. An `OPTIONS` request is only a preflight with `Origin` and
- * `Access-Control-Request-Method`.
+ * Returns undefined if the request is no preflight. Only an `OPTIONS` request with `Origin` and
+ * `Access-Control-Request-Method` is a preflight.
  */
 export function readPreflight({ method, headers }: IncomingMessage): Preflight | undefined {
   if (method !== 'OPTIONS') return undefined
