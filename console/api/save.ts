@@ -2,7 +2,7 @@
 
 /**
  * @param name the name of the file
- * @param content written as JSON
+ * @param content the value to write as JSON
  */
 export function saveJson(name: string, content: unknown): void {
   const url = URL.createObjectURL(

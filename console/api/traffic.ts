@@ -18,7 +18,7 @@ export async function readTraffic(): Promise<Reading> {
   return { atMs: Date.now(), routes: parseTraffic(text) }
 }
 
-/** @param text in Prometheus' exposition format */
+/** @param text the metrics in Prometheus' exposition format */
 export function parseTraffic(text: string): Map<string, Counts> {
   const routes = new Map<string, Counts>()
   for (const row of text.split('\n')) {

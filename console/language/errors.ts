@@ -150,7 +150,7 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
 }
 
 /**
- * @param code as in `X-Peage-Error`
+ * @param code the value of `X-Peage-Error`
  * @returns undefined for an unknown code
  */
 export function sentenceOf(code: string): Bilingual | undefined {

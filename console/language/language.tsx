@@ -24,7 +24,7 @@ export interface Speech {
   t(key: Key, values?: Readonly<Record<string, string | number>>): string
   say(text: Bilingual): string
   number(value: number, digits?: number): string
-  /** @param value ISO 8601, or milliseconds since the epoch */
+  /** @param value the time in ISO 8601, or in milliseconds since the epoch */
   time(value: string | number): string
   /** Returns the time zone of `time`, for example `Europe/Paris (GMT+1)`. */
   zone(): string

@@ -162,7 +162,7 @@ function Concerned({ entry: { user_id, email } }: { entry: Entry }) {
 
 /**
  * @param day the value of a date input, in the browser's time zone
- * @param later number of days to add
+ * @param later the number of days to add
  * @returns the start of the day
  */
 function startOf(day: string, later: number): string {

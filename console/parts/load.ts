@@ -10,7 +10,7 @@ export interface Loaded<Of> {
 
 /**
  * @param load called again when `key` changes; the previous data is then dropped
- * @param everyMs interval in milliseconds; undefined to load once
+ * @param everyMs the interval in milliseconds; undefined to load once
  */
 export function useLoaded<Of>(key: string, load: () => Promise<Of>, everyMs?: number): Loaded<Of> {
   const [state, setState] = useState<{ key: string; data?: Of; error?: ApiError }>({ key })

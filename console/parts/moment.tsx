@@ -1,7 +1,7 @@
 // Shows a time without a line break.
 import { useSpeech } from '../language/language.tsx'
 
-/** @param at ISO 8601 */
+/** @param at the time in ISO 8601 */
 export function Moment({ at }: { at: string }) {
   const { time } = useSpeech()
   return (

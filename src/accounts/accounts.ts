@@ -22,7 +22,7 @@ export interface Accounts {
    */
   register(submitted: SubmittedCredentials): Promise<{ message: string; user_id: number }>
   /**
-   * @param userAgent shown to the user with the session
+   * @param userAgent the `User-Agent`, which the user sees with the session
    * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` if the hashing queue is full;
    *   StorageError
    */

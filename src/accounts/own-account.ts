@@ -17,7 +17,7 @@ export interface OwnAccount {
   /**
    * Sets the password, ends every session and opens a new one. If concurrent changes use the same current password,
    * only one succeeds. The others fail, because the current password is then wrong.
-   * @param change `next` was already validated; `userAgent` is shown to the user with the new session
+   * @param change the input of the client; `next` is already validated, and the user sees `userAgent` with the session
    * @throws Refusal `password_unchanged`
    */
   changePassword(

@@ -5,8 +5,8 @@ export interface PendingRevocations {
   /** The number of revocations that are not stored yet. */
   readonly count: number
   /**
-   * Queues a token's hash until its revocation is stored. A token whose signature could not be checked is queued only
-   * while there is room, because made-up tokens must not exhaust memory.
+   * Queues a token's hash until its revocation is stored. A token with an unverified signature is queued only while
+   * there is room, so that made-up tokens cannot exhaust memory.
    */
   add(tokenHash: string, isVerified: boolean, sessionId?: string): void
   /**

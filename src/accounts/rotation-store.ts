@@ -59,9 +59,9 @@ interface RotationRow extends SessionOwner {
 
 // All parts of the statement read the same snapshot. If a token is used several times at once, the first use locks the
 // record, and the other uses wait in `rotated`. After the first use commits, the others find the record revoked and
-// update nothing. The user is locked before the record, as in a deletion. Otherwise the foreign key of the insert would
-// lock the user last, and a rotation and a deletion could deadlock. KEY SHARE does not block an update of the session
-// epoch.
+// update nothing. The user is locked before the record, as in a deletion. Without this order, the foreign key of the
+// insert would lock the user last, and a rotation and a deletion could deadlock. KEY SHARE does not block an update of
+// the session epoch.
 const rotationSql = `
   with presented as (
     select t.id, case when t.session_epoch = u.session_epoch then t.rotated_at end as rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,

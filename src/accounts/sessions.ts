@@ -30,8 +30,8 @@ export interface Sessions {
   create(userId: number, epoch: number, userAgent?: string): Promise<SignedIn | 'user_inactive'>
   /**
    * Issues the first token pair in the transaction of a change that ends all previous sessions.
-   * @param change calls `open` in its transaction; returns the changed user, or undefined if it changed
-   *   nothing
+   * @param change the function that makes the change and calls `open` in its transaction; returns the changed user, or
+   *   undefined if nothing was changed
    */
   createWith(
     userId: number,

@@ -5,9 +5,9 @@ import { createNetworks, createTrustedProxies } from '../http/client-address.ts'
 export type IsAllowedAddress = (request: Pick<IncomingMessage, 'socket' | 'headers'>) => boolean
 
 /**
- * The socket's address must be allowed. If it is a trusted proxy, the client's address must be allowed too. Otherwise
- * every client of that proxy could call the admin listener.
- * @param allowFrom CIDRs or single addresses; undefined allows every address
+ * The socket's address must be allowed. If it is a trusted proxy, the client's address must be allowed too. If only the
+ * proxy were checked, all of its clients could call the admin listener.
+ * @param allowFrom the CIDRs or single addresses; undefined allows every address
  */
 export function createAddressFilter(
   allowFrom: readonly string[] | undefined,

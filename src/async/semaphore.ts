@@ -16,7 +16,7 @@ interface Semaphore {
   run<T>(task: () => Promise<T>): Promise<T>
 }
 
-/** @param refuse creates the error for a task that gets no slot in time */
+/** @param refuse a function that creates the error for a task that gets no slot in time */
 export function createSemaphore(
   { concurrency, queue, wait }: SemaphoreOptions,
   refuse: () => Error,
@@ -39,7 +39,7 @@ export function createSemaphore(
 
 export interface WaitingLine<T> {
   length(): number
-  /** @param refuse creates the error for a member that gets no share within `waitMs` */
+  /** @param refuse a function that creates the error for a member that gets no share within `waitMs` */
   join(
     waitMs: number,
     refuse: () => Error,

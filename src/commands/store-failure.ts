@@ -20,7 +20,7 @@ export function inPlainWords(error: unknown, storage: Config['storage'], file: s
   return new Error(`the database ${placeOf(storage.postgres)} failed (${reason}). ${advice}.`)
 }
 
-/** @param failure the error's code (an SQLSTATE if the server responded), otherwise its message */
+/** @param failure the error's code (an SQLSTATE if the server responded), or its message if there is no code */
 function adviceFor(failure: string, file: string): string {
   const key = `storage.postgres in ${file}`
   if (/^28...$/.test(failure)) return `Check the user, the password and sslmode of ${key}, and pg_hba.conf`

@@ -43,7 +43,7 @@ export interface Gateway {
   close(): Promise<void>
 }
 
-/** Resolves when changes are visible in every process. @param here waits only for this process */
+/** Resolves when changes are visible in every process. @param here a function that waits only for this process */
 export type ChangesVisibleEverywhere = (here: () => Promise<void>) => Promise<void>
 
 /** @throws KeyError if the signing keys cannot be read; CertificateError if the files of `server.tls` are unusable */

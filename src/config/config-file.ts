@@ -73,8 +73,8 @@ export function createConfigFile(
 }
 
 /**
- * Whether the path is not a regular file, and so may not be readable twice. A missing file counts as regular, because
- * it may come back.
+ * Whether the path is something other than a regular file, for example a pipe, which can be read only once. A missing
+ * file counts as regular, because it may come back.
  */
 function isPipe(path: string): boolean {
   try {

@@ -36,7 +36,7 @@ export function parseListing(listing: Listing): ListedValue[] {
 
 /**
  * Hides secret values and unknown keys, because a key may contain a misplaced secret.
- * @param yaml undefined if the file is not valid YAML; messages then repeat nothing of the file
+ * @param yaml the parsed file; undefined if the file is not valid YAML; messages then repeat nothing of the file
  */
 export function maskProblems({ problems }: Problems, yaml?: YamlSource): ListedProblem[] {
   const hidden = yaml === undefined ? [] : hiddenTexts(yaml)

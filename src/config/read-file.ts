@@ -10,8 +10,8 @@ export const maxValueBytes = 64 * 1024
 export type ReadFile = (path: string, maxBytes: number) => string
 
 /**
- * Error codes whose cause is not the file: the process or the machine has no free resources, or the disk or server
- * fails.
+ * Error codes that do not concern the file itself: the process or the machine has no free resources, or the disk or
+ * server fails.
  */
 const machineCodes = new Set([
   'EAGAIN',
@@ -62,7 +62,7 @@ export function readLimited(path: string, maxBytes: number, maxWaitMs?: number):
 
 /**
  * Reads a file or a pipe to its end.
- * @param maxWaitMs time limit for a pipe; without it, there is no limit, as with `cat`
+ * @param maxWaitMs the time limit for a pipe; without it, there is no limit, as with `cat`
  * @throws FileRefused if the file is too large, is neither file nor pipe, or is a pipe that does not end in time
  */
 export function readLimitedBytes(path: string, maxBytes: number, maxWaitMs?: number): Buffer {

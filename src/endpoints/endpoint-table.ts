@@ -15,11 +15,11 @@ export interface LocalPath {
 
 /**
  * Returns the matching path, or `unknown` if the path is reserved but has no endpoint. Undefined for all other paths.
- * @param segments percent-decoded once and lower-cased, as for route matching
+ * @param segments the segments, percent-decoded once and lower-cased, as for route matching
  */
 export type FindLocalPath = (segments: readonly string[]) => LocalPath | 'unknown' | undefined
 
-/** @param replaceable endpoints that a declared route may replace */
+/** @param replaceable the endpoints that a declared route may replace */
 export function createEndpointTable(
   endpoints: readonly LocalEndpoint[],
   replaceable: readonly LocalEndpoint[],

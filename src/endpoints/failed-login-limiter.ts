@@ -19,7 +19,7 @@ export interface FailedLoginLimiter {
   attempt<T>(limits: readonly FailedLoginLimit[], attempt: () => Promise<T>): Promise<T>
 }
 
-/** @param email normalized @throws the errors of `FailedLoginLimiter` */
+/** @param email the normalized email @throws the errors of `FailedLoginLimiter` */
 export type AttemptGuess = <T>(client: string, email: string, attempt: () => Promise<T>) => Promise<T>
 
 export function createAttemptGuess(

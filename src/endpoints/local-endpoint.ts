@@ -10,7 +10,7 @@ export type LocalEndpoint = PublicEndpoint | GuardedEndpoint | DocumentEndpoint
 export interface PublicEndpoint {
   readonly kind: 'public'
   readonly operation: Operation
-  /** @param authenticate runs the authentication guard, and throws its refusal */
+  /** @param authenticate a function that runs the authentication guard, and throws its refusal */
   answer(
     request: EndpointRequest,
     authenticate: () => Promise<AuthenticatedRequest>,

@@ -1,4 +1,4 @@
-// Creates a request that was not received from a network, and a response that is never sent.
+// Creates a request that did not come from a network, and a response that is never sent.
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 
@@ -59,7 +59,7 @@ export function createStubResponse(
   return Object.assign(response, { writeHead, end: () => response })
 }
 
-/** @param rawHeaders alternating names and values */
+/** @param rawHeaders the alternating names and values */
 export function toHeaderList(rawHeaders: readonly string[]): HeaderList {
   return rawHeaders.flatMap((name, index) =>
     index % 2 === 0 ? [[name, rawHeaders[index + 1] as string] as const] : [],

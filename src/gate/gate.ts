@@ -31,7 +31,7 @@ import { createRouteTable } from './routing/route-table.ts'
 export interface Gate {
   parse(request: IncomingMessage): RequestHead
   readonly decide: Decide
-  /** Returns the guards of a local endpoint. @param plans `undefined` for every plan */
+  /** Returns the guards of a local endpoint. @param plans the allowed plans; `undefined` for every plan */
   endpointGuards(plans: readonly Plan[] | undefined): GuardChain<EndpointAdmission>
 }
 

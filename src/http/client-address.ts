@@ -19,7 +19,7 @@ export interface TrustedProxies {
   knownClientOf(peer: string, forwardedFor: string): string | undefined
 }
 
-/** @param cidrs `server.trusted_proxies`: CIDRs or single addresses */
+/** @param cidrs the CIDRs and addresses of `server.trusted_proxies` */
 export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
   const trusts = createNetworks(cidrs)
   const follow = (peer: string, forwardedFor: string) => {
@@ -45,7 +45,7 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
 
 /**
  * Creates a function that returns whether an address is in one of the networks. Invalid text is in no network.
- * @param cidrs CIDRs or single addresses
+ * @param cidrs the CIDRs or single addresses
  */
 export function createNetworks(cidrs: readonly string[]): (address: string) => boolean {
   const ranges = cidrs.map(readRange)

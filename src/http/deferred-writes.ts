@@ -32,7 +32,7 @@ export function flushDeferred(): void {
   for (const write of writes) write.send()
 }
 
-/** Ends the response after the current event-loop poll. @param body latin1 */
+/** Ends the response after the current event-loop poll. @param body the text in latin1 */
 export function endDeferred(response: ServerResponse, body: string): void {
   defer(new DeferredEnd(response, body))
 }

@@ -17,7 +17,7 @@ import { isInBody, pendingResponse, whenAnswered } from './pipelining.ts'
  */
 export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly string[]
 
-/** @param ownFields alternating header names and values, for responses to invalid requests */
+/** @param ownFields the alternating header names and values for responses to invalid requests */
 export function installErrorHandlers(
   app: FastifyInstance,
   onRefusal: OnRefusal,
@@ -61,7 +61,7 @@ export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal
 
 /**
  * Handles an error of a connection or of its HTTP parser. Fastify calls this as `clientErrorHandler`.
- * @param ownFields alternating header names and values
+ * @param ownFields the alternating header names and values
  */
 export function onClientError(
   error: Error & { code?: string },

@@ -69,7 +69,7 @@ function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
     socket.end(onEnded)
     return
   }
-  // A response in progress must not be written after the last response.
+  // A response that is still in progress must not write anything after the last response.
   dropFurtherWrites(socket)
   let bytesSeen = socket.bytesRead
   let waited = 0

@@ -33,8 +33,8 @@ export function whenWritable(request: IncomingMessage, response: ServerResponse,
     connection.destroy()
   } else {
     onceOwnsConnection(response, () => {
-      // A request whose body failed to parse is refused elsewhere, as the last of its connection. It is not started, so
-      // that it does not count against a limit.
+      // If the body of a request failed to parse, other code refuses the request and ends the connection. The request
+      // is not started here, so that it does not count against a limit.
       if (request.complete || !isEnding(connection)) start()
     })
   }
@@ -118,7 +118,7 @@ const maxEarlyBytes = 65_536
  * Replaces Node's listeners, which Node removes from the connection before `upgrade` and `connect`. Without the new
  * listeners, a pending response gets no `drain`. The gateway would also not notice that the client has disconnected, or
  * does not read.
- * @param head bytes already received
+ * @param head the bytes already received
  * @param onFull called when more than 64 KiB have been received
  * @returns a function that stops buffering and returns the received bytes
  */

@@ -14,7 +14,7 @@ import { bufferWhilePending, isUnanswered, whenAnswered } from './pipelining.ts'
  * it again without the header. If an earlier request has no response yet, the request is refused and its connection
  * ends.
  * @param mayUpgrade whether to emit the request as a `request` event, with a response that `detachSocket` accepts
- * @param ownFields alternating header names and values, for refusals
+ * @param ownFields the alternating header names and values, for refusals
  */
 export function routeUpgrades(
   server: Server,

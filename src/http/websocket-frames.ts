@@ -65,8 +65,8 @@ export class FrameTracker {
 
 /**
  * Returns a Close frame without a reason.
- * @param code RFC 6455 §7.4.1
- * @param isMasked required for frames of a client (RFC 6455 §5.3)
+ * @param code the status code (RFC 6455 §7.4.1)
+ * @param isMasked whether to mask the frame; required for frames of a client (RFC 6455 §5.3)
  */
 export function closeFrame(code: number, isMasked: boolean): Buffer {
   const payload = Buffer.from([code >> 8, code & 0xff])

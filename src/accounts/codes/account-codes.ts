@@ -29,7 +29,7 @@ export interface PasswordReset {
   /**
    * Sends a code to the email if there is an account with it. Neither the result nor the duration shows whether there
    * is one.
-   * @param email normalized
+   * @param email the normalized email
    * @throws Refusal `email_invalid`
    */
   forgot(email: string, client: string): Promise<{ message: string }>
@@ -59,7 +59,7 @@ export interface EmailChange {
    * Sends a code to the new email and a notice to the current email. If another account has the new email, no code is
    * sent. All cases take the same time.
    * @param user the user whose password was correct, with the session epoch of that moment
-   * @param newEmail normalized; one mailbox
+   * @param newEmail the normalized new email, which is exactly one mailbox
    */
   request(user: EmailChangeRequest['user'], newEmail: string, client: string): Promise<void>
   /** Changes the email and marks it as verified. @throws Refusal `code_invalid`, `email_taken` */

@@ -48,7 +48,7 @@ export interface EmailChangeRequest {
 
 /** Each `issue…` method stores the code and its mails in one transaction. It returns whether any mail was stored. */
 export interface CodeIssueStore {
-  /** @param inTransaction runs in the same transaction if a mail was stored */
+  /** @param inTransaction a step to run in the same transaction if a mail was stored */
   issueReset(email: string, ttlMs: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   issueVerification(user: Requester, ttlMs: number, now: Date): Promise<boolean>
   /** Invalidates the previous code even if the new email is taken, so that the user cannot find out taken emails. */

@@ -59,7 +59,7 @@ export function createCodeRedemptionStore({
 }: Dependencies): CodeRedemptionStore {
   /**
    * Spends the code, makes the change and records it.
-   * @param recorded additional changes to record, which a comparison of the user before and after does not show
+   * @param recorded the additional changes to record, which a comparison of the user before and after does not show
    */
   function spendFor(
     code: AccountCode,

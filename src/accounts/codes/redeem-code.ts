@@ -12,7 +12,7 @@ import type { CodeOwner, CodeRedemptionStore } from './code-redemption-store.ts'
 export type SubmittedCode = { readonly token: string } | { readonly code: string; readonly owner: CodeOwner }
 
 /**
- * @param work spends the row; returns undefined if another use has spent it
+ * @param work the function that spends the row; returns undefined if another use has spent it
  * @throws Refusal `code_invalid` if the token or code is wrong or spent; errors of `work`
  * @throws StorageError
  */

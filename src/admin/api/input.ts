@@ -9,7 +9,7 @@ import type { ObjectSchema } from '../../schema/type.ts'
 /**
  * Reads a JSON object. An unknown member is refused, because a change with a misspelled member must not look
  * successful.
- * @param schema of the operation's body; if undefined, the body must be missing or empty
+ * @param schema the schema of the operation's body; if undefined, the body must be missing or empty
  * @param judgeFields called with the names of all members, before unknown members are refused
  * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; errors of `judgeFields`
  */
@@ -34,7 +34,7 @@ export async function readBody(
   return body
 }
 
-/** @param name of the invalid body member; it appears in the response */
+/** @param name the name of the invalid body member, which appears in the response */
 export function invalidField(name: string): Refusal {
   return new Refusal('request_invalid', { body: { field: name } })
 }

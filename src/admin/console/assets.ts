@@ -50,7 +50,10 @@ export async function readConsoleAssets(folder = built): Promise<ConsoleAssets> 
   return { page: await read(manifest.page, 'text/html; charset=utf-8'), files: new Map(files) }
 }
 
-/** Returns the best coding that the client accepts (RFC 9110 §12.5.3). @param accepted `Accept-Encoding` */
+/**
+ * Returns the best coding that the client accepts (RFC 9110 §12.5.3).
+ * @param accepted the value of `Accept-Encoding`
+ */
 export function chooseCoding(accepted: string | undefined): Coding {
   const weights = new Map(
     (accepted ?? '').split(',').map(item => {

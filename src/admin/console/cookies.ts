@@ -18,7 +18,7 @@ export function readCookies(header: string | undefined, isSecure: boolean): stri
   })
 }
 
-/** Returns a `Set-Cookie` value. @param value empty to clear the cookie */
+/** Returns a `Set-Cookie` value. @param value the value; empty to clear the cookie */
 export function writeCookie(value: string, isSecure: boolean): string {
   const maxAge = value === '' ? 0 : sessionTtlSeconds
   const [name, secure] = isSecure ? [secureName, '; Secure'] : [plainName, '']

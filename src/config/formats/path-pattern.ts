@@ -101,7 +101,7 @@ export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
 }
 
-/** Whether a path belongs to the gateway. @param path segments, percent-decoded and lower-cased */
+/** Whether a path belongs to the gateway. @param path the segments, percent-decoded and lower-cased */
 export function isGatewayPath(path: readonly string[]): boolean {
   const segments = path.map(value => ({ kind: 'literal', value }) as const)
   return ownedByGateway({ segments, wildcard: false })

@@ -40,7 +40,7 @@ export class PathTree<Route extends Placed> {
 
   /**
    * Returns the routes of the most specific path that matches and has routes for the host.
-   * @param segments percent-decoded once and lower-cased
+   * @param segments the segments, percent-decoded once and lower-cased
    */
   find(host: string, segments: readonly string[]): readonly Route[] | undefined {
     return descend(this, host, segments, 0)

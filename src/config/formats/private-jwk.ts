@@ -20,7 +20,7 @@ export interface PrivateJwk {
 
 /**
  * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 to 8,192 bits.
- * @param kid by default the JWK's own `kid`, or its RFC 7638 thumbprint
+ * @param kid the name of the key; by default the JWK's own `kid`, or its RFC 7638 thumbprint
  * @returns the key, or an error that completes "the key …" or "the file …"
  */
 export function readJwk(text: string, kid?: string): PrivateJwk | { error: string } {

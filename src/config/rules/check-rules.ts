@@ -25,7 +25,7 @@ import { checkRouteConflicts } from './route-conflicts.ts'
 import { checkListeners, checkWorkers } from './server-rules.ts'
 import { checkTlsIsUsed } from './tls.ts'
 
-/** @param validation contains the parts that are already known to be invalid; the rules skip them */
+/** @param validation the parts that are already known to be invalid; the rules skip them */
 export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml)
   const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))

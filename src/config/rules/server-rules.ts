@@ -4,7 +4,10 @@ import { type ListenAddress, parseListen } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
-/** `auto` counts as several processes even on one core. Otherwise a file could be valid on only some machines. */
+/**
+ * `auto` counts as several processes even on one core. If it depended on the cores, a file could be valid on only some
+ * machines.
+ */
 export function checkWorkers(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { server, storage } = yaml.value as {
     server?: Partial<WrittenServer>

@@ -18,7 +18,7 @@ interface ReadSource {
 
 /**
  * @param keys the valid top-level keys, for the error message of an empty file
- * @param whenMissing advice for the error message if the file does not exist
+ * @param whenMissing the advice for the error message if the file does not exist
  */
 export function readSource(
   source: SourceFile,

@@ -28,7 +28,7 @@ export interface AuthenticationDependencies {
   onApiTokenError(error: unknown): void
 }
 
-/** @param auth `routes[].auth` */
+/** @param auth the value of `routes[].auth` */
 export type Authenticate = (auth: Route['auth']) => Guard<void, Identity>
 
 /**
@@ -96,7 +96,7 @@ function identifyByToken(
   })
 }
 
-/** @param problem why the access token is missing or invalid; it is logged if there is no API key */
+/** @param problem the reason why the access token is missing or invalid; it is logged if there is no API key */
 function identifyByApiKey(
   dependencies: AuthenticationDependencies,
   credentials: Credentials,

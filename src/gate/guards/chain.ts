@@ -62,7 +62,10 @@ export function compileGuards(
   return neverThrowing(andThen(andThen(allowed, target), admission))
 }
 
-/** Compiles the guards of a local endpoint: authentication and plan. @param plans `undefined` for every plan */
+/**
+ * Compiles the guards of a local endpoint: authentication and plan.
+ * @param plans the allowed plans; `undefined` for every plan
+ */
 export function compileEndpointGuards(
   plans: readonly Plan[] | undefined,
   { authenticate, decisions }: Pick<Dependencies, 'authenticate' | 'decisions'>,

@@ -41,7 +41,10 @@ export type Guard<In, Out> = (
 
 type GuardResult<Out> = Out | Refusal
 
-/** Runs `second` if `first` allows the request. @param second `undefined` if the route does not configure it */
+/**
+ * Runs `second` if `first` allows the request.
+ * @param second the next guard; `undefined` if the route does not configure it
+ */
 export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undefined): Guard<A, C> {
   // A guard that is not configured allows everything. B and C then differ only in the brand.
   if (second === undefined) return first as unknown as Guard<A, C>

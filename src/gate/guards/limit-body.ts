@@ -9,7 +9,7 @@ declare const sized: unique symbol
 
 export type BodyAllowed = Identity & { readonly [sized]: true }
 
-/** @param maxBytes `undefined` for no limit */
+/** @param maxBytes the limit; `undefined` for no limit */
 export function limitBody(maxBytes: number | undefined): Guard<EmailVerified, BodyAllowed> {
   return ({ head }, identity) =>
     maxBytes !== undefined && (head.contentLength ?? 0) > maxBytes

@@ -16,7 +16,10 @@ export type WithinLimit = Identity & { readonly [limited]: true }
  */
 export type RateLimit = (route: Route) => Guard<Identity, WithinLimit>
 
-/** @param createLimiter limiters with the same name share their counts across all replicas */
+/**
+ * @param createLimiter a function that creates a limiter; limiters with the same name share their counts across all
+ *   replicas
+ */
 export function createRateLimit(createLimiter: CreateRateLimiter): RateLimit {
   return ({ name, rate_limit }) => {
     if (!rate_limit) return (_, identity) => identity as WithinLimit

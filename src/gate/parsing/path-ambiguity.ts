@@ -14,7 +14,7 @@ export function toFlags(allowed: readonly Allowance[]): number {
 /**
  * Returns the ambiguities that a route must allow for a segment, as flags; 0 if there are none. Returns `undefined` if
  * no route can allow the segment, because a server may read a dot segment or a control character in it.
- * @param segment decoded once
+ * @param segment the segment, decoded once
  */
 export function ambiguitiesOf(segment: string): number | undefined {
   if (!mayBeAmbiguous.test(segment)) return 0
@@ -37,7 +37,7 @@ export function ambiguitiesOf(segment: string): number | undefined {
 /**
  * Returns the segments that laxer servers may see. There is one list for each number of additional decodings. If a
  * decoded path contains `?` or `#`, there is another list that ends before this character.
- * @param segments decoded once and folded, without a dot segment in any interpretation
+ * @param segments the segments, decoded once and folded, without a dot segment in any interpretation
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {
   const readings: string[][] = []

@@ -13,8 +13,8 @@ export type Match<R extends Route> =
 
 export interface RouteTable<R extends Route> {
   /**
-   * @param host lower case, without port and final dot
-   * @param segments decoded once and folded, as `parseRequestTarget` returns them
+   * @param host the host in lower case, without port and final dot
+   * @param segments the path segments, decoded once and folded, as `parseRequestTarget` returns them
    */
   match(method: string, host: string, segments: readonly string[]): Match<R>
 }
