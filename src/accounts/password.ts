@@ -9,8 +9,8 @@ export interface Passwords {
   /** Hashes the unchanged password. Returns a PHC string. @throws Refusal `service_unavailable` if the queue is full */
   hash(password: string): Promise<string>
   /**
-   * Whether the password matches the hash. Without a hash, or with a password that no account can have, returns false
-   * after the same work as for a wrong password. The response time must not reveal which emails have accounts.
+   * Whether the password matches the hash. Returns false if there is no hash, or if no account can have the password.
+   * The work is always the same, because the response time must not reveal which emails have accounts.
    * @throws Refusal `service_unavailable` if the hashing queue is full
    */
   verify(hash: string | undefined, password: string): Promise<boolean>

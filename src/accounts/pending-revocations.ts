@@ -15,8 +15,8 @@ export interface PendingRevocations {
   isEnding(sessionId: string): boolean
   /**
    * Whether a refresh must wait, so that no token survives its logout on this replica. While the store is down, every
-   * refresh waits. If the store is up but refuses some revocations (another program has locked their user), only
-   * refreshes of the same sessions wait.
+   * refresh waits. If the store is up, some revocations may still fail, because another program has locked their user.
+   * Then only refreshes of the same sessions wait.
    */
   isHolding(sessionId: string | undefined): boolean
   /** Resolves when nothing is pending. @throws StorageError if the store refuses revocations; they stay queued */

@@ -1,5 +1,4 @@
-// Reads a small request body before an upstream connection is taken for it, so that a slow client does not block the
-// connection.
+// Reads a small request body before an upstream connection is taken for it. A slow client must not block a connection.
 import type { IncomingMessage } from 'node:http'
 import { RequestBody } from './request-body.ts'
 
