@@ -7,7 +7,7 @@ type Status = 'ok' | 'degraded' | 'down'
 interface HealthReport {
   readonly status: Status
   readonly checks: Readonly<Record<string, Status>>
-  /** The result of the last reload. Absent if its configuration is active in every process. */
+  /** The result of the last reload. Absent if the reloaded configuration is active in every process. */
   readonly configuration?: Exclude<ReloadResult, 'success'>
   /** Settings that are not suitable for production, and problems of single workers. */
   readonly warnings?: readonly string[]

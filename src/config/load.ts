@@ -122,7 +122,7 @@ function applyComputedDefaults(
   }
 }
 
-/** Removes the section if `smtp` is empty. If `smtp` is set, the rules have already required a sender. */
+/** Removes the section if `smtp` is empty. If `smtp` is set, the rules have already checked that there is a sender. */
 function usableMail(mail: DecodedConfig['mail']): Pick<Config, 'mail'> {
   const { smtp, from } = mail ?? {}
   return mail === undefined || smtp === undefined || from === undefined

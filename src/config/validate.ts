@@ -19,7 +19,7 @@ export function validate(schema: Schema, yaml: YamlSource): Validation {
   return toValidation(yaml, bestBranches(coercible.length > 0 ? errorsNow() : errors))
 }
 
-/** Adds the errors below an invalid name, because an upstream with an invalid name is validated too. */
+/** Adds the errors of each value under an invalid name, because the value is validated too, for example an upstream. */
 function withMisnamed(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(error => {
     const { keyword, key, value, schema, pointer } = error

@@ -30,7 +30,7 @@ export function createHttpServer(
     // above five minutes is an error.
     requestTimeout: 0,
     headersTimeout: timeouts.headers,
-    // How often Node checks these timeouts. Its default is 30 seconds.
+    // The interval at which Node checks these timeouts. Node's default is 30 seconds.
     connectionsCheckingInterval: 1_000,
     keepAliveTimeout: timeouts.keep_alive,
   }

@@ -14,8 +14,8 @@ const unread = Symbol('unread')
 type Connection = Duplex & { [pending]?: ServerResponse[]; [unread]?: IncomingMessage | undefined }
 
 /**
- * The maximum number of waiting requests per connection. No client needs more. A connection must not be read faster
- * than its responses are sent.
+ * The maximum number of waiting requests per connection. No client needs more. Without a limit, a connection could be
+ * read faster than its responses are sent.
  */
 const maxWaitingRequests = 100
 

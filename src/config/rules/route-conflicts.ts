@@ -28,9 +28,9 @@ export function checkRouteConflicts(routes: readonly DeclaredRoute[]): Diagnosti
 
 /** The indexes of the routes that claim one path and host. */
 interface Claims {
-  /** The first route, with any methods. */
+  /** The first of these routes, with any methods. */
   any: number
-  /** The first route that allows every method. */
+  /** The first of these routes that allows every method. */
   all: number
   readonly byMethod: Map<string, number>
 }

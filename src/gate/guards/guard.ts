@@ -46,7 +46,7 @@ type GuardResult<Out> = Out | Refusal
  * @param second the next guard; `undefined` if the route does not configure it
  */
 export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undefined): Guard<A, C> {
-  // A guard that is not configured allows everything. B and C then differ only in the brand.
+  // A guard that is not configured allows everything. The types B and C then differ only in the brand.
   if (second === undefined) return first as unknown as Guard<A, C>
   const next = (request: GuardedRequest, result: GuardResult<B>) =>
     result instanceof Refusal ? result : second(request, result)
