@@ -14,14 +14,14 @@
  */
 export const floors = [
   [
-    { name: 'cli.ts', duty: 'The program `peage`.' },
-    { name: 'worker.ts', duty: 'The program of a worker process.' },
+    { name: 'cli.ts', duty: 'The entry point of the program `peage`.' },
+    { name: 'worker.ts', duty: 'The entry point of a worker process.' },
   ],
-  [{ name: 'commands', duty: 'The commands of `peage`: arguments, output and exit status.' }],
+  [{ name: 'commands', duty: 'The commands of `peage`: arguments, output and exit code.' }],
   [{ name: 'server', duty: 'The process: start, reload, drain, end, workers.' }],
   [
     { name: 'composition', duty: 'Builds everything that one configuration needs.' },
-    { name: 'explain', duty: 'The dry run: the same gate over stubs of stores and network.' },
+    { name: 'explain', duty: 'The dry run: the same gate, with stubs instead of stores and network.' },
   ],
   [{ name: 'proxy', duty: 'The client listener and the whole life of one request.' }],
   [
@@ -44,12 +44,15 @@ export const floors = [
     { name: 'accounts', duty: 'Registration, login, passwords, sessions, refresh tokens, codes of mails.' },
     { name: 'webhooks', duty: 'Webhooks of users, alerts, deliveries, events for services.' },
     { name: 'usage', duty: 'The daily limit of the free plan.' },
-    { name: 'openapi', duty: 'The OpenAPI document.' },
+    { name: 'openapi', duty: 'Creates the OpenAPI document.' },
   ],
   [{ name: 'mail', duty: 'Mails to users: text, storage, sending.' }],
   [
     { name: 'identity', duty: 'Tokens, signing keys, API keys, and the caches of users and sessions.' },
-    { name: 'outbox', duty: 'Background sending: leases, attempts, retries.' },
+    {
+      name: 'outbox',
+      duty: 'Sends mails, deliveries and events in the background: leases, attempts, retries.',
+    },
   ],
   [{ name: 'users', duty: 'The user record: store, status, session epoch.' }],
   [{ name: 'http', duty: 'node:http: servers, TLS, pipelining, upgrades, bodies, parser errors.' }],
@@ -57,12 +60,12 @@ export const floors = [
   [{ name: 'observability', duty: 'Logs, metrics, traces.' }],
   [
     { name: 'refusals', duty: 'Every error code with its status and French text.' },
-    { name: 'config', duty: 'The configuration file: reads, checks, decodes, compares.' },
+    { name: 'config', duty: 'Reads, checks, decodes and compares the configuration file.' },
   ],
   [
     { name: 'async', duty: 'Semaphores, batches, queues, values that may be promises.' },
     { name: 'schema', duty: 'JSON Schemas with types that the compiler infers.' },
-    { name: 'clock.ts', duty: 'The time.' },
+    { name: 'clock.ts', duty: 'The current time.' },
     { name: 'version.ts', duty: "The package's name and version." },
   ],
 ]
