@@ -18,10 +18,10 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Creates a function that adds calls to batches. If no batch is running, a call starts one. If the last batch had only
- * one call, the new batch starts immediately. Otherwise it starts after the event loop has read every ready socket, so
- * that calls from those sockets join. When a batch ends, the waiting calls start the next batch, also after the ready
- * sockets were read.
+ * Creates a function that adds calls to batches. A call during a batch waits for the next batch. A call while no batch
+ * is running opens a new batch. The new batch runs immediately if the last batch had only one call. Otherwise, it runs
+ * after the event loop has read every ready socket, so that calls from those sockets can join. When a batch ends, the
+ * waiting calls form the next batch, which also runs after the ready sockets were read.
  */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options

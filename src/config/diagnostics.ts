@@ -85,7 +85,7 @@ export function locateDiagnostics(file: string, text: string, diagnostics: reado
   return { problems, more }
 }
 
-/** Replaces line breaks. A message may repeat a name from the file that contains them. */
+/** Replaces line breaks. A message may repeat a name from the file, and the name may contain line breaks. */
 function inOneLine(message: string): string {
   return message.replace(/\p{Cc}+/gu, ' ')
 }

@@ -5,7 +5,7 @@ import { type FileSource, loadSource } from './load-source.ts'
 
 parentPort?.postMessage(load(workerData))
 
-/** @throws the error if the machine could not read a file */
+/** @throws the system error if a file could not be read */
 function load(source: FileSource): ReloadResult {
   const { read, digest, failure } = loadSource(source)
   if (failure !== undefined) throw failure

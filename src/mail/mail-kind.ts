@@ -10,7 +10,7 @@ const noticeKinds = [
   'account_deleted',
   /** Sent to the current address, because a change to another address was requested. */
   'email_change_requested',
-  /** Sent to the owner of an address that another user requested. */
+  /** Sent to the owner of an email address when another user requests this address. */
   'email_taken',
 ] as const
 

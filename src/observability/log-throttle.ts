@@ -14,7 +14,7 @@ export function createLogThrottle(clock: Clock): (kind: string) => number | unde
   return kind => {
     const line = lines.get(kind)
     const nowMs = clock.now()
-    // If the clock is set back, a kind must not be suppressed until the clock catches up.
+    // If the clock is set back, a kind must be logged again at once, not only after the clock has caught up.
     if (line !== undefined && nowMs >= line.atMs && nowMs - line.atMs < intervalMs) {
       line.unwritten += 1
       return undefined

@@ -43,8 +43,8 @@ interface LogBuffer {
 }
 
 /**
- * How long a line may wait. A killed process loses the lines of this time. With 20 ms, writes delayed 1 % of the
- * requests of a process with few requests, so its p99 was a seventh longer.
+ * How long a line may wait. If the process is killed, the lines that are still waiting are lost. With a limit of 20 ms,
+ * writes delayed 1 % of the requests of a process with few requests, so its p99 was a seventh longer.
  */
 const maxWaitMs = 100
 
@@ -57,7 +57,7 @@ const maxWaitingBytes = 32 * 1024 * 1024
  * Writes lines in batches, because a write per line would cost each request a tenth of its time. It buffers bytes,
  * because a concatenated string keeps all its pieces in memory, and every garbage collection would copy them. That was
  * 3 % of the cost of a request.
- * @param onLost receives the number of dropped lines, when half of the waiting bytes have been read
+ * @param onLost receives the number of dropped lines after the reader has read half of the waiting bytes
  */
 function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): LogBuffer {
   const buffer = Buffer.allocUnsafe(maxBufferBytes)
@@ -73,7 +73,7 @@ function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): L
     if (lostLines === 0) return
     const lines = lostLines
     lostLines = 0
-    // Called outside of the write, because the line that is being written must be first.
+    // `onLost` is called after the current write, because the line that is being written must come first.
     queueMicrotask(() => onLost(lines))
   }
   const flush = () => {

@@ -58,7 +58,8 @@ export function createCompletion({
     const { request, response, snapshot } = context
     const countsBytes = snapshot.logRequest !== undefined
     if (countsBytes) startCountingBytes(context, request.socket)
-    // This is the only listener of `close`. It first ends the work that waits for the upstream, which sets the outcome.
+    // This is the only listener of `close`. It first ends the work that waits for the upstream, because the end of this
+    // work sets the outcome.
     response.on('close', () => {
       context.waiter?.onClientGone()
       if (countsBytes) stopCountingBytes(context, request.socket)

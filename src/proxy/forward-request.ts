@@ -21,7 +21,7 @@ import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './u
 interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly response: ServerResponse
   readonly trace: RequestTrace | undefined
-  /** Added to the response of the upstream or the gateway. */
+  /** Added to the response, whether the upstream or the gateway sends it. */
   readonly headers: Readonly<Record<string, string>> | undefined
 }
 

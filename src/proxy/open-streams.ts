@@ -36,7 +36,7 @@ export interface OpenStreams {
 interface Dependencies {
   users: UserStatusStore
   sessions: Pick<SessionStore, 'findActive'>
-  /** Reports the end of a session earlier than the next check. */
+  /** Reports the end of a session before the next regular check would find it. */
   feed: Pick<ChangeFeed, 'subscribe'>
   clock: Clock
   /** A monotonic clock, for example `performance.now()`. */
@@ -103,7 +103,8 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
     if (watched.size === 0) return
     isChecking = true
     const startedMs = now()
-    // Contains only streams that this query covers. The result has no entry for a stream that opens during the query.
+    // A copy, because `watched` may grow during the query. The result has no entry for a stream that opens during the
+    // query.
     const checked = [...watched]
     try {
       await reauthorize(checked)
@@ -119,8 +120,8 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
   }
 
   /**
-   * Also covers streams for which a change is notified while the check runs. If the check fails, the next regular check
-   * covers these streams.
+   * Checks the streams whose user or session was reported as changed, including changes that are reported during the
+   * check. If the check fails, the next regular check covers these streams.
    */
   async function checkNotified(): Promise<void> {
     if (isCheckingNotified || isStopped) return

@@ -11,7 +11,7 @@ interface EndedRequest {
   /** The Host header, as received. */
   readonly host: string
   readonly routing: RoutingDecision
-  /** As in the access log; undefined if the client disconnected before a decision. */
+  /** The decision, as in the access log; undefined if the client disconnected before a decision. */
   readonly decision: string | undefined
 }
 
@@ -36,7 +36,7 @@ export function createOriginLog({ logger, clock }: Options): LogOrigin {
   function isDue(origin: string): boolean {
     const now = clock.now()
     for (const [earlier, atMs] of written) {
-      // If the clock is set back, an origin must not be suppressed until the clock catches up.
+      // If the clock is set back, origins must be logged again at once, not only after the clock has caught up.
       if (now >= atMs && now - atMs < intervalMs) break
       written.delete(earlier)
     }
@@ -74,7 +74,7 @@ function isCrossOrigin(origin: string, headers: IncomingHttpHeaders, host: strin
   return origin.replace(/^https?:\/\//, '') !== host.toLowerCase()
 }
 
-/** Returns whether a browser may send this origin, and `cors.origins` may list it. */
+/** Returns whether a browser can send this origin and `cors.origins` can contain it. */
 function isOrigin(text: string): boolean {
   if (text.length > maxLength || text === '*') return false
   try {

@@ -22,7 +22,9 @@ import type { LogOrigin } from './origin-log.ts'
 export interface RequestSnapshot {
   readonly gate: Gate
   readonly forward: ForwardRequest
-  /** Resolves when access tokens of ended sessions are refused, as far as `auth.logout_ends_access` requires it. */
+  /**
+   * Resolves when access tokens of ended sessions are refused. Resolves immediately without `auth.logout_ends_access`.
+   */
   accessEnded(): Promise<void>
   /** `server.timeouts.body_idle`. */
   readonly bodyIdleMs: number
@@ -44,7 +46,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   readonly routing: RoutingDecision
   /** The snapshot with which the request was parsed. The request keeps it to its end. */
   readonly snapshot: RequestSnapshot
-  /** As in logs and in `X-Request-Id`. */
+  /** The request ID, as in logs and in `X-Request-Id`. */
   readonly requestId: string
   /** `performance.now()` at arrival. */
   readonly startedAt: number
@@ -67,7 +69,10 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   waiter: Waiter | undefined = undefined
   /** The user whom a local endpoint has just registered, signed in or signed out. */
   userId: number | undefined = undefined
-  /** Bytes written to the connection before and for this response. Counted only if requests are logged. */
+  /**
+   * The bytes that were written to the connection before this response and for this response. They are counted only if
+   * requests are logged.
+   */
   bytesBefore = 0
   bytesSent = 0
 

@@ -52,7 +52,7 @@ export function registerEndpoints(app: FastifyInstance): void {
   // bodies themselves.
   for (const method of ['POST', 'DELETE'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
-  // Fastify adds HEAD to GET.
+  // Fastify also registers HEAD for GET.
   app.route({
     method: ['GET', 'POST', 'DELETE'],
     url: servedPath,

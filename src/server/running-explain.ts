@@ -14,8 +14,8 @@ export function createRunningExplain(active: () => ListedConfig, clock: Clock): 
 
   async function run(question: ExplainQuestion): Promise<object> {
     // The explainer is created at the first call, because most gateways never explain a request. `config` and `listing`
-    // are read together. A reload may end before the explanation does, and the new listing has other secrets at other
-    // places.
+    // are read together, because a reload may end before the explanation does. The secrets of the new listing may be at
+    // other places.
     const { config, listing } = active()
     if (explain === undefined || config !== explained) explain = await createExplain(config, clock)
     explained = config
@@ -35,7 +35,7 @@ export function createRunningExplain(active: () => ListedConfig, clock: Clock): 
     return { ...rest, headers: { request: mask('request'), response: mask('response') } }
   }
 
-  // All calls share the stubs, so they run one after another.
+  // Calls run one after another, because they share the stubs.
   return question => {
     const answer = last.then(() => run(question))
     last = answer.catch(() => {})

@@ -43,7 +43,10 @@ export interface ChangeFeed {
 
 interface Dependencies {
   listen: Listen
-  /** The database that commits the changes. Heartbeats sent through it are notified after the changes. */
+  /**
+   * The database that commits the changes. If a heartbeat is sent through it, Postgres notifies the earlier changes
+   * first.
+   */
   database: Queryable
   /** A monotonic clock, for example `performance.now()`. */
   now(): number

@@ -56,7 +56,10 @@ export async function buildIndexesConcurrently(
   }
 }
 
-/** A failed build leaves an invalid index. Names are found by the search_path, like the tables. */
+/**
+ * An index that a failed build left invalid also counts as missing. Index names are resolved with the search_path, like
+ * table names.
+ */
 async function missingOf(client: IndexClient, names: readonly string[]): Promise<string[]> {
   const { rows } = await client.query(
     `select name from unnest($1::text[]) with ordinality as named (name, position)

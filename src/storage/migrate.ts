@@ -91,7 +91,8 @@ async function applyPending(
       } catch (error) {
         // The runner reduces the driver's error to a text without the SQLSTATE, so the original error is kept here.
         failure ??= error
-        // The runner leaves the failed transaction open, and could not release its lock inside it.
+        // The runner leaves the failed transaction open. Inside this transaction, the runner could not release its
+        // lock.
         await client.query('rollback').catch(() => {})
         throw error
       }

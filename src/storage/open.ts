@@ -165,7 +165,8 @@ async function openProductionDatabase(
         return database.close()
       },
     },
-    // A listener with another address may be down while Postgres is up, so it does not report the state of Postgres.
+    // With `postgres_listen`, the listener has another address. That address may be down while Postgres is up, so the
+    // listener does not report the state of Postgres.
     listen: postgresListener(postgres_listen || url, postgres_listen === '' ? state : undefined),
   }
 }

@@ -30,7 +30,7 @@ export async function forward(options: ForwardOptions): Promise<void> {
   try {
     let body: ReadAhead | undefined
     if (options.hasBody && mayBeSmall(options.contentLength)) {
-      // A client that sends slowly must not keep a connection from other requests.
+      // A client that sends slowly must not occupy a connection that other requests need.
       if (reservation !== undefined && !request.complete) reservation = keepCounted(reservation)
       body = await readSmallBody(options)
     }
@@ -98,7 +98,7 @@ function sendOnce(
     headersTimeout: options.responseTimeoutMs,
     bodyTimeout: upstream.timeouts.idle,
     upgrade: options.webSocket === undefined ? null : 'websocket',
-    // By default, undici would use the Host header, which a route may change.
+    // By default, undici would use the Host header as the server name, but a route may change the Host header.
     servername: endpoint.serverName,
   }
   return new Promise(resolve => {
@@ -128,7 +128,7 @@ function streamOf(
 }
 
 /**
- * Returns the body that was read, if it is whole. A chunked body becomes a stream, so that it stays chunked. undici
+ * Returns the whole body if it was read in advance. A chunked body becomes a stream, so that it stays chunked. undici
  * declares the length of a buffer, but not of a stream.
  */
 function wholeBody({ contentLength }: ForwardOptions, read: ReadAhead | undefined): Buffer | Readable | null {

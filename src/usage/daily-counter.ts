@@ -9,11 +9,11 @@ import { utcDay } from './utc-day.ts'
 /** `used` includes this use. With `no_user`, the user does not exist and nothing was counted. */
 type UseResult =
   | { counted: true; used: number }
-  /** `day` is the day for which the use was checked. */
+  /** `day` is the UTC day whose uses were checked. */
   | { counted: false; used: number; reason: 'spent' | 'no_user'; day: string }
 
 export interface DailyCounter {
-  /** A counted use is stored when the promise resolves. @throws StorageError; the request must then be refused */
+  /** When the promise resolves, a counted use is stored. @throws StorageError; the request must then be refused */
   use(userId: number): Promise<UseResult>
   /** Call it when a record changed. Later callers then do not share reads that began before the change. */
   onChange(): void
@@ -26,7 +26,7 @@ interface Dependencies {
   clock: Clock
   /** `limits.free_daily`, in uses per UTC day. */
   dailyLimit: number
-  /** Called each time Redis fails and only the record decides. */
+  /** Called each time Redis fails, so that only the record decides. */
   onFallback(reason: unknown): void
 }
 
@@ -97,7 +97,8 @@ export function createDailyCounter({
   }
 
   /**
-   * Decides a use after Redis reported that none is left. If the record in Postgres has a use left, the record decides.
+   * Decides a use after Redis reported that the user has no use left. Redis may be wrong, so the record in Postgres
+   * decides.
    */
   async function decideFull(use: Use): Promise<UseResult> {
     const { userId, day } = use
@@ -117,8 +118,8 @@ export function createDailyCounter({
       if (hint === 'full') await correctHint(userId, day, used)
       return { counted, used }
     }
-    // A use is also refused if the record already has a later day. Its count is then low, so the limit is reported
-    // instead.
+    // A use is also refused if the record already has a later day. The count of that day is low, so the limit is
+    // reported instead.
     const usedToday = Math.max(used, dailyLimit)
     if (hint !== 'unknown') await correctHint(userId, day, usedToday)
     return { counted, used: usedToday, reason: 'spent', day }
@@ -126,7 +127,7 @@ export function createDailyCounter({
 
   const batches = {
     ...batchBounds,
-    // Around midnight, uses of two days arrive.
+    // Around midnight, the waiting uses may belong to two days. A batch contains only uses of one day.
     areAlike: (first: Use, later: Use) => first.day === later.day,
   }
   const decide = createBatches<Use, UseResult>({ ...batches, run: decideTogether })

@@ -32,7 +32,10 @@ export function createUsageHint(keyValue: ScriptRunner): UsageHint {
   }
 }
 
-/** A key of the wrong Redis type fails separately, without the others. A value that is not a number counts as full. */
+/**
+ * If a key has the wrong Redis type, only the reply for this key is an error. A value that is not a number counts as a
+ * reached limit.
+ */
 const RESERVE = defineScript(
   'reserve_uses',
   `

@@ -108,7 +108,7 @@ interface CountedRow {
   readonly used_after: number
 }
 
-/** @returns the next use that the statement counted; `counted: false` after all of them are handed out */
+/** @returns the next use that the statement counted; `counted: false` if all counted uses have already been returned */
 function nextCount(row: CountedRow): Count {
   const counted = row.used < row.used_after
   if (counted) row.used += 1
@@ -141,7 +141,10 @@ const HAS_USE_LEFT = `$3::int > 0
   and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
     or (last_usage_date = $2::date and daily_usage < $3::int))`
 
-/** `(select …)` hides the length of the arrays, because Postgres would make a new plan for each length. */
+/**
+ * `(select …)` hides the length of the arrays from the planner. Otherwise, Postgres would make a new plan for each
+ * length.
+ */
 const countStatement = (locking: string) =>
   prepared(`
 with locked as materialized (
@@ -161,7 +164,10 @@ const COUNT_UNLOCKED = countStatement('skip locked')
 /** Waits for a locked row, so it is called for one user at a time. */
 const COUNT_WAITING = countStatement('')
 
-/** Returns no row if it counted nothing. Without arrays, a single use takes little longer than a plain update. */
+/**
+ * Returns no row if it counted nothing. It takes no arrays, so for a single use it is hardly slower than a plain
+ * update.
+ */
 const COUNT_ONE_UNLOCKED = prepared(`
 update users set daily_usage = ${USED_AFTER}, last_usage_date = $2::date
 from (

@@ -78,8 +78,8 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
 }
 
 /**
- * Whether waiting requests fail with the same error. They do not if the error concerns only one request, for example
- * its new password.
+ * Returns whether waiting requests fail with the same error. They do not if the error concerns only one request, for
+ * example an invalid new password in that request.
  */
 function isShared(error: unknown): boolean {
   return !(error instanceof Refusal) || error.code === 'service_unavailable'

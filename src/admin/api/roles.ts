@@ -17,7 +17,7 @@ export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
 }
 
 /**
- * Checks which members of a body the role may send. This includes unknown members.
+ * Checks that the role may send every member of the body. Unknown members are checked too.
  * @throws Refusal 403 `admin_forbidden`
  */
 export function requireFields(operation: Judged, bearer: Bearer, names: readonly string[]): void {

@@ -68,7 +68,8 @@ export function createRecordCache<K extends {}, V extends object>({
   function readUncached(key: K): Promise<V | undefined> {
     const turn = uncachedReads.get(key)
     if (turn === undefined) return startRead(key)
-    // A failed read also fails the next one, so that callers do not wait twice for a store that is down.
+    // If a read fails, the next read fails with the same error, so that callers do not wait twice for a store that is
+    // down.
     turn.next ??= turn.running.then(() => startRead(key))
     return turn.next
   }

@@ -13,12 +13,14 @@ export interface KeyInfo {
   /** The time when the key starts or started to sign. `null` for a key that only verifies. */
   readonly signsFrom: Date | null
   readonly signsAssertions: boolean
-  /** The time from which no signature of the key is valid. `null` if no other key is to sign after this key. */
+  /**
+   * The time from which no signature of the key is valid. `null` if no other key is scheduled to sign after this key.
+   */
   readonly retirableFrom: Date | null
 }
 
 export interface KeyAdministration {
-  /** Returns the keys, with the latest `signsFrom` first. */
+  /** Returns the keys, sorted by `signsFrom`, latest first. */
   list(): Promise<KeyInfo[]>
   /** Creates a key that is published and verifies but does not sign. Returns its `kid`. */
   generate(alg: SigningAlgorithm): Promise<string>

@@ -26,7 +26,7 @@ export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   )
 }
 
-/** @param decrypted with the latest `signs_from` first; at least one key signs now */
+/** @param decrypted the keys, sorted by `signs_from`, latest first; at least one of them must be signing now */
 export function keyRingFromStore(decrypted: readonly DecryptedKey[], clock: Clock): KeyRing {
   // Converts times from the database's clock to this process's clock, so that a replica with a wrong clock does not
   // sign too early.

@@ -16,14 +16,14 @@ export const propagationDelayMs = 5_000
 /** The time for which verifiers may cache the JWKS. */
 export const jwksMaxAgeSeconds = 300
 
-/** The delay after which every cached copy of the JWKS contains a stored key. */
+/** How long after a key is stored every cached copy of the JWKS contains it. */
 const publicationDelayMs = jwksMaxAgeSeconds * 1000 + 2 * propagationDelayMs
 
 export const assertionTtlMs = 60_000
 
 /**
  * Returns the key that signs access and refresh tokens. The replicas verify these tokens themselves.
- * @param keys with the latest `signsFrom` first, as the store lists them
+ * @param keys the keys, sorted by `signsFrom`, latest first, as the store lists them
  */
 export function signerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, 0)
@@ -51,7 +51,8 @@ export interface Lifetimes {
 }
 
 /**
- * Returns the time from which no signature of the key is valid. `undefined` if no other key is to sign after this key.
+ * Returns the time from which no signature of the key is valid. `undefined` if no other key is scheduled to sign after
+ * this key.
  * @param keys all keys, with or without this key
  */
 export function retirableFrom(

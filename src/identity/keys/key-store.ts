@@ -13,7 +13,7 @@ export interface StoredKey {
 }
 
 export interface KeyStore {
-  /** Returns all keys, with the latest `signs_from` first. The keys that only verify come last. */
+  /** Returns all keys, sorted by `signs_from`, latest first. The keys that only verify come last. */
   all(): Promise<StoredKey[]>
   /**
    * Stores a key that signs immediately, except if another key signs already. Only one of several concurrent replicas

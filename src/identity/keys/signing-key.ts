@@ -1,4 +1,4 @@
-// Validates a private JWK, and derives the keys that sign and verify and the public JWK.
+// Validates a private JWK. Derives the signing key, the verification key and the public JWK from it.
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
 import { type PrivateJwk, readJwk } from '../../config/formats/private-jwk.ts'
 

@@ -9,7 +9,7 @@ export interface DecryptedKey {
 }
 
 /**
- * Returns all stored keys, with the latest `signs_from` first. At least one key signs now.
+ * Returns all stored keys, sorted by `signs_from`, latest first. At least one of them is signing now.
  * @throws StorageError
  * @throws KeyError with a message for the operator if `auth.key_secret` is missing or different
  */

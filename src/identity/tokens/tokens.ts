@@ -29,7 +29,7 @@ export type TokenProblem =
   | 'audience'
   | 'expired'
 
-/** The session that a token is issued in. */
+/** The session for which a token is issued. */
 export interface TokenSession {
   readonly id: string
   /**
@@ -40,7 +40,7 @@ export interface TokenSession {
 }
 
 export interface Tokens {
-  /** @param session the token contains its id and expires when it ends, or earlier */
+  /** @param session the session whose ID the token contains; the token expires when this session ends, or earlier */
   issueAccess(user: { id: number; email: string; plan: Plan }, session: TokenSession): Promise<string>
   /** `expiresAt` is stored with the session. It has milliseconds, while the expiry in the token has whole seconds. */
   issueRefresh(userId: number, session: TokenSession): Promise<{ token: string; expiresAt: Date }>
@@ -219,7 +219,7 @@ function decode(token: string, typ: TokenType): DecodedToken | 'malformed' | 'ty
 /** The length of `{"typ":"at+jwt"}` in base64url. */
 const minHeaderChars = 22
 
-/** 4 KiB. An accepted token is ASCII, so characters are bytes. */
+/** 4 KiB. An accepted token is ASCII, so each character is one byte. */
 const maxTokenBytes = 4096
 
 /** Accepts only the output of `JSON.stringify`, which excludes duplicate members and invalid UTF-8. */

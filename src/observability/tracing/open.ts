@@ -24,14 +24,14 @@ type Env = Readonly<Record<string, string | undefined>>
 interface TracingSettings {
   /** The URL for traces, without parts that may be secret. */
   readonly endpoint: string
-  /** A sentence for each setting that works, but differently from its value. */
+  /** One sentence for each setting that is accepted but does not take effect as written. */
   readonly warnings: readonly string[]
 }
 
 interface ReadSettings {
-  /** Undefined if traces cannot work, or without an endpoint and without `OTEL_TRACES_EXPORTER=otlp`. */
+  /** Undefined if the settings cannot work, or if neither an endpoint nor `OTEL_TRACES_EXPORTER=otlp` is set. */
   readonly traces?: TracingSettings
-  /** A sentence for each setting that cannot work. */
+  /** One sentence for each setting that makes tracing impossible. */
   readonly problems: readonly string[]
 }
 
@@ -94,7 +94,7 @@ function urlOf(text: string): URL | undefined {
   return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined
 }
 
-/** Returns whether Node can decode the user info. If not, Node would throw for each export. */
+/** Returns whether Node can decode the user info of the URL. If not, Node would throw at each export. */
 function isEncoded({ username, password }: URL): boolean {
   try {
     return decodeURIComponent(username + password) !== undefined

@@ -1,5 +1,5 @@
-// Checks the variables of the OTLP exporter and of its batches. The SDK ignores some mistakes, and drops spans because
-// of others.
+// Checks the variables of the OTLP exporter and of its batches. The SDK ignores some mistakes. Other mistakes make it
+// drop spans.
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { maxFileBytes, type ReadFile, tryRead } from '../../config/read-file.ts'
 
@@ -7,9 +7,9 @@ import { maxFileBytes, type ReadFile, tryRead } from '../../config/read-file.ts'
 type Get = (name: string) => string | undefined
 
 interface Findings {
-  /** A sentence for each variable that cannot work. */
+  /** One sentence for each variable that makes tracing impossible. */
   readonly problems: readonly string[]
-  /** A sentence for each variable whose value the SDK does not use as written. */
+  /** One sentence for each variable whose value the SDK does not use as written. */
   readonly warnings: readonly string[]
 }
 
@@ -62,7 +62,7 @@ function entryError(entry: string): string | undefined {
   if (rawName.trim() === '' || rawValue === undefined) {
     return 'is not name=value. Write a comma in a value as %2C.'
   }
-  // The SDK cuts the entry at a `;`.
+  // The SDK cuts off an entry at its first `;`.
   if (entry.includes(';')) return 'contains a semicolon. Write it as %3B.'
   let name: string
   let value: string

@@ -46,7 +46,7 @@ export type GuardFailure = 'refuse' | 'error' | 'client_gone'
 export interface RequestResult {
   /** Undefined if the client disconnected before a response began. */
   readonly status: number | undefined
-  /** As in the access log. */
+  /** The decision, as in the access log. */
   readonly decision: string
   readonly outcome: string | undefined
 }
@@ -59,7 +59,7 @@ export interface Attempt {
   readonly method: string
   /** `scheme://host:port`. */
   readonly origin: string
-  /** Path and query. The query is not recorded. */
+  /** The path with the query. Only the path is recorded. */
   readonly path: string
   /** How many times the request was sent before this attempt. */
   readonly resendCount: number
@@ -75,7 +75,7 @@ export interface AttemptSpan {
 
 /** Wraps storage queries in spans. Each call settles like `run`. */
 export interface StoreSpans {
-  /** @param text without values, which are in the parameters */
+  /** @param text the SQL statement without values; the values are in the parameters */
   statement<T>(text: string, run: () => Promise<T>): Promise<T>
   script<T>(name: string, run: () => Promise<T>): Promise<T>
 }

@@ -45,7 +45,7 @@ export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Pr
 }
 
 /**
- * The maximum number of exited workers whose counters are stored separately. If there are more, their counters are
- * added up.
+ * The maximum number of exited workers whose counters are stored separately. If more workers have exited, the counters
+ * of several workers are added up.
  */
 const maxSeparate = 8

@@ -52,7 +52,7 @@ async function acquire(file: string, mine: string, dir: string): Promise<void> {
     if (create(file, mine)) return
     const theirs = read(file)
     if (theirs === undefined) {
-      // The file was released in between, or it is a broken link. A broken link stays.
+      // The lock file was deleted in the meantime, or it is a broken link. A broken link is not deleted.
       if (Date.now() > deadline)
         throw Object.assign(new Error(`${file} is a broken link`), { code: 'EEXIST' })
       await sleep(10)
@@ -138,7 +138,7 @@ function processStart(pid: number): string | undefined {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [state, ticks] = [fields[0], fields[19]]
-    // The process was killed, but its parent has not waited for it.
+    // The process has ended, but its parent has not yet read its exit status.
     if (state === 'Z' || state === 'X') return 'ended'
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}:${ticks}`
   } catch {

@@ -105,7 +105,9 @@ async function openFolder(dir: string): Promise<Opened> {
   return { pglite: await open({ dataDir: folder }), prepared: prepared ?? [] }
 }
 
-/** 8 MB contain the used part of a small installation's tables. The default of 128 MB would all become resident. */
+/**
+ * 8 MB is enough for the used part of a small installation's tables. With the default, all 128 MB would occupy memory.
+ */
 const SETTINGS = ['-c', 'shared_buffers=8MB']
 
 function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite> {

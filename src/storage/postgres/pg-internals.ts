@@ -43,7 +43,7 @@ export function createPool(config: PoolConfig & { max: number }): Pool {
   }
 
   const pool = new Pool({ ...config, Client: CountedClient })
-  // A request to a full pool waits in the pool's queue. Connections that are released also go to this queue.
+  // A request to a full pool waits in the pool's queue. A released connection goes to the first request in this queue.
   Object.defineProperty(pool.options, 'max', { get: () => (opening < MAX_OPENING ? config.max : 0) })
   pool.on('connect', openNext)
 
@@ -54,7 +54,7 @@ export function createPool(config: PoolConfig & { max: number }): Pool {
     if (pool.waitingCount === 0 || pool.totalCount >= config.max) return
     pool.connect().then(
       client => client.release(),
-      // A queued request reports its own timeout.
+      // This error is ignored, because each queued request fails with its own timeout.
       () => {},
     )
   }

@@ -7,15 +7,15 @@ import { type CheckedOutClient, query, withClient } from './postgres-query.ts'
 const WARMUP_TIMEOUT_MS = 5_000
 
 /**
- * Returns whether the server has room. Leaves some for operators and for processes that start later. Every role may
- * read both values.
+ * Returns whether the server has room for more connections. A quarter stays free for operators and for processes that
+ * start later. Every role may read the two values.
  */
 const HAS_ROOM = `select sum(numbackends) < 0.75 * current_setting('max_connections')::int as "hasRoom"
                     from pg_stat_database`
 
 export interface WarmupResult {
   readonly open: number
-  /** Why there are no more connections; undefined if all are open. */
+  /** Why not all connections are open; undefined if they are. */
   readonly reason: string | undefined
 }
 
@@ -42,7 +42,7 @@ export async function warmUp(pool: Pool, maxConnections: number): Promise<Warmup
       )
     } catch (error) {
       const { message, code } = toStorageError(error)
-      // With a SQLSTATE, the server itself refused.
+      // If the error has a SQLSTATE, the server itself refused the connection.
       if (code !== undefined || tries <= 0) return message
       lateReason = `: ${message}`
       return openNext()

@@ -9,8 +9,9 @@ export type RedisAddress = string | { cluster: string[] } | { sentinels: string[
 const connectTimeoutMs = 1_000
 
 /**
- * Without a connection, a command fails at once and is not queued. No command is sent twice. There is no
- * `commandTimeout`, because a Cluster tries a command several times, and a deadline must include all attempts.
+ * Without a connection, a command fails at once and is not queued. A command is not sent again after a lost connection.
+ * There is no `commandTimeout`, because a Cluster tries a command several times, and a deadline must include all
+ * attempts.
  */
 const failFast = {
   connectTimeout: connectTimeoutMs,

@@ -19,7 +19,7 @@ export interface ScriptRunner {
    */
   run(script: Script, key: string, args: readonly (string | number)[]): Promise<unknown>
   /**
-   * Runs a script that returns one reply per key. This costs a fraction of one call for each key.
+   * Runs a script that returns one reply per key. One call for all keys costs a fraction of separate calls.
    * @returns the replies in the order of the keys; an Error for a key that failed
    * @throws ScriptError within 150 ms; the script may have run for some keys
    */
@@ -28,7 +28,7 @@ export interface ScriptRunner {
     keys: readonly [string, ...string[]],
     args: readonly (string | number)[],
   ): Promise<readonly unknown[]>
-  /** Checks now whether the server runs scripts. Returns false without a response within 150 ms. */
+  /** Checks now whether the server runs scripts. Returns false if the server does not respond within 150 ms. */
   ping(): Promise<boolean>
   /**
    * Resolves when Redis runs or refuses scripts, or after `timeoutMs`.

@@ -15,7 +15,7 @@ export interface RedisHooks {
 const COMMAND_TIMEOUT_MS = 150
 /** How long a script waits for a slow pipeline before it is sent. This is a part of the 150 ms. */
 const MAX_PIPELINE_WAIT_MS = 5
-/** Limits the size of one write to Redis. In a longer pipeline, a script does not cost less. */
+/** Limits the size of one write to Redis. A longer pipeline would not make a script cheaper. */
 const MAX_SCRIPTS_IN_PIPELINE = 100
 /** The interval between checks of a server that is down. */
 const CHECK_INTERVAL_MS = 500
@@ -127,7 +127,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       return await work()
     } catch (error) {
       if (error instanceof ScriptError) throw error
-      // An error may concern one key or every script, so a check decides.
+      // The error may concern only one key, or Redis may refuse every script. The check finds out which.
       void check()
       throw new ScriptError(`redis: ${messageOf(error)}`)
     }

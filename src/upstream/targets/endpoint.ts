@@ -27,7 +27,7 @@ export interface Endpoint {
   readonly pool: ConnectionPool
   /** Returns false while the health checks fail or the circuit is open. The endpoint then receives no requests. */
   isAvailable(): boolean
-  /** Returns whether the address was found after the start, and its first health check has not ended. */
+  /** Returns whether the address was found after the start and its first health check is still pending. */
   isUnchecked(): boolean
   state(): Pick<TargetStatus, 'checks' | 'problem' | 'circuit'>
   readonly ejection: OutlierEjection
@@ -51,7 +51,7 @@ interface Options {
   /** Undefined for a literal address, or if the name is looked up for each connection. */
   address: string | undefined
   config: UpstreamConfig
-  /** The initial state is `passing` at the start, and `unchecked` for an address that is found later. */
+  /** `passing` for an address that is known when the gateway starts, `unchecked` for an address that is found later. */
   initialHealth: HealthState
 }
 

@@ -7,11 +7,11 @@ import type { Target } from './target.ts'
 import { createWeightedRoundRobin } from './weighted-round-robin.ts'
 
 /**
- * Picks an endpoint. The guards check availability earlier, when a refusal does not waste a use. If no endpoint is
- * available any more, an unavailable endpoint is picked.
+ * Picks an endpoint. The guards check availability earlier, so that a refusal does not cost a use. If every endpoint
+ * has become unavailable since then, picks an unavailable endpoint.
  * @param key the hash of the user, who keeps the same endpoint while it is available; undefined to take turns
- * @param tried endpoints on which this request has failed; they are avoided if possible
- * @param client endpoints where this client may take one more connection are preferred
+ * @param tried the endpoints on which this request has failed; they are avoided if possible
+ * @param client the client; endpoints where it may take one more connection are preferred
  * @returns undefined if no target with a weight has an address
  */
 export type PickEndpoint = (

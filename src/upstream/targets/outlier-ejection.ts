@@ -2,7 +2,7 @@
 import type { EndAttempt } from '../failures.ts'
 
 export interface OutlierEjection {
-  /** Returns whether other targets are preferred now. */
+  /** Returns whether requests should currently go to other targets. */
   isEjected(): boolean
   /** Call when a request is sent. If the ejection time has passed, this request is the probe. */
   beginAttempt(): EndAttempt
@@ -14,7 +14,7 @@ export interface OutlierEjection {
 const initialEjectionMs = 1_000
 const maxEjectionMs = 30_000
 
-/** The number of silent attempts in a row that count like one failed connection. */
+/** The number of attempts in a row without a response that count like one failed connection. */
 const maxConsecutiveSilent = 5
 
 /** @param hasHealthChecks if true, the endpoint stays ejected until a health check or a request succeeds */

@@ -11,7 +11,7 @@ export interface TargetStatus {
   readonly problem: string | null
   /** State of the circuit breaker; `null` if the target has none. */
   readonly circuit: CircuitState | null
-  /** Whether outlier ejection prefers other targets. */
+  /** Whether outlier ejection currently sends requests to other targets. */
   readonly isEjected: boolean
 }
 

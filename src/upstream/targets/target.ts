@@ -45,7 +45,10 @@ export function openTarget({ target, config: initial, lookups, events }: Options
   let config = initial
   let endpoints: readonly OpenEndpoint[] = []
   const retired = new Set<OpenEndpoint>()
-  /** The end of the start, from `performance.now()`. An address that is found later was added after the start. */
+  /**
+   * The time when the start ends, from `performance.now()`. An address that is found later counts as added after the
+   * start.
+   */
   let startedAtMs = performance.now() + resolveWaitMs
   const open = (address: string | undefined) => {
     const initialHealth = performance.now() < startedAtMs ? 'passing' : 'unchecked'

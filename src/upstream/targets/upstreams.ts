@@ -186,7 +186,7 @@ function statusOf(upstream: string, target: OpenTarget, { hasAlternatives }: Ups
     ]
   }
   return endpoints.map(endpoint => {
-    // Ejection means that other targets are preferred. Without other targets it has no effect.
+    // Ejection only makes requests prefer other targets, so it has no effect without other targets.
     const isEjected = hasAlternatives() && endpoint.ejection.isEjected()
     const isHealthy = endpoint.isAvailable() && !isEjected
     return { upstream, target: endpoint.name, isHealthy, isEjected, ...endpoint.state() }

@@ -13,8 +13,8 @@ export interface WebSocketHandshake {
   /** Subprotocols offered to the upstream. */
   readonly offeredProtocols: readonly string[]
   /**
-   * The subprotocol to select if the upstream was offered none. Browsers fail if the response selects none of their
-   * subprotocols.
+   * The subprotocol to select if the gateway offered none to the upstream. Browsers fail if the response selects none
+   * of their subprotocols.
    */
   readonly fallbackProtocol: string | undefined
   /** Receives the open tunnel. @returns a function to call when the WebSocket has ended */

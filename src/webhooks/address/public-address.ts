@@ -20,14 +20,20 @@ export function isPublic(address: string): boolean {
   }
 }
 
-/** Azure VMs reach their host agent, and its secrets, at this address. It is an ordinary public address otherwise. */
+/**
+ * At this address, Azure VMs reach their host agent, which can return secrets. Everywhere else, it is an ordinary
+ * public address.
+ */
 const azureHost = '168.63.129.16'
 
 function isPublicIPv4(address: ipaddr.IPv4): boolean {
   return address.range() === 'unicast' && address.toString() !== azureHost
 }
 
-/** The unicast space that IANA has allocated. The library also reports unallocated space as unicast. */
+/**
+ * The block that IANA has allocated for global unicast. The library also reports addresses outside this block as
+ * unicast.
+ */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
 function isPublicIPv6(address: ipaddr.IPv6): boolean {

@@ -8,7 +8,7 @@ type Destination =
   | { readonly kind: 'found'; readonly addresses: readonly string[] }
   /** The name has no address at this moment. The webhook may still be registered. */
   | { readonly kind: 'unresolved' }
-  /** `address` is an address of the host that is not public. */
+  /** `address` is a non-public address of the host. */
   | { readonly kind: 'forbidden'; readonly address: string }
 
 export interface DestinationRules {
@@ -39,7 +39,7 @@ export type Resolve = (name: string) => Promise<readonly string[] | 'unresolved'
 interface ResolverOptions {
   /** `webhooks.allow_private_networks`. */
   readonly allowPrivate: boolean
-  /** Name servers as `address[:port]`, by default the system's. */
+  /** Name servers as `address[:port]`, by default the system's name servers. */
   readonly servers?: readonly string[]
 }
 
@@ -48,10 +48,11 @@ const lookupTimeoutMs = 2_000
 const firstTryTimeoutMs = 700
 
 /**
- * Creates a resolver. A user chooses the name, so its name server may delay on purpose. `dns.lookup` would then block a
- * thread of libuv's pool. That would delay password hashes and the lookups of upstreams. So the gateway queries the
- * name servers itself, without the hosts file. With `allowPrivate`, the operator trusts the users. The system's lookup
- * then also finds names in the hosts file and in search domains.
+ * Creates a resolver. A user chooses the host name, and its name server may respond slowly on purpose. `dns.lookup`
+ * would then block a thread of libuv's pool, which would delay password hashes and the lookups of upstreams. So the
+ * gateway queries the name servers itself and does not read the hosts file. With `allowPrivate`, the operator trusts
+ * the users, so the gateway uses the system's lookup. This lookup also finds names in the hosts file and in search
+ * domains.
  */
 export function createResolver(options: ResolverOptions): Resolve {
   const { allowPrivate, servers } = options

@@ -19,7 +19,10 @@ interface Slot {
 
 interface DeliverySlots {
   readonly perReceiver: number
-  /** Returns how many more deliveries the class admits. It is below 0 if too many were moved to the class. */
+  /**
+   * Returns how many more deliveries the class admits. The number is negative if too many deliveries were moved to the
+   * class.
+   */
   freeSlots(slotClass: SlotClass): number
   acquire(receiver: string, slotClass: SlotClass): Slot
   /** Returns the receivers with running deliveries, and how many more deliveries each receiver may have. */

@@ -21,7 +21,7 @@ export interface LeasedDelivery {
 }
 
 export interface LeaseRequest {
-  /** The maximum in total and per receiver. */
+  /** The maximum number of leased deliveries, in total and per receiver. */
   limit: number
   perReceiver: number
   /** Receivers with running deliveries, and how many more deliveries each receiver may have. */
@@ -83,7 +83,10 @@ export function createLeaseStore(database: Queryable): LeaseStore {
   }
 }
 
-/** Runs first, because at most polls nothing is due. Postgres needs ten times as long to plan the statement below. */
+/**
+ * This query runs first, because most polls find nothing due. Postgres needs ten times as long to plan the statement
+ * below.
+ */
 const firstDueSql = prepared(`
   select id from webhook_deliveries
    where status = 'pending' and due_at <= $1::timestamptz

@@ -38,7 +38,10 @@ export interface EventStore extends Pick<AttemptStore<'delivered'>, 'release'> {
   ): Promise<void>
   /** Deletes up to `limit` events that were finished before `before`. @returns how many were deleted */
   prune(before: Date, limit: number): Promise<number>
-  /** Deletes pending events of users without an event since `before`. Call this only if the gateway sends no events. */
+  /**
+   * Deletes the pending events of each user whose latest pending event is older than `before`. Call this only if the
+   * gateway sends no events.
+   */
   pruneUnsent(before: Date, limit: number): Promise<number>
 }
 
@@ -121,7 +124,7 @@ const forgetEndedSql = `delete from events where user_id = $1 and status <> 'pen
 /**
  * Stores events in the transaction of their changes, in this order. An event is due immediately, unless an older event
  * of its user is unfinished.
- * @param tx has changed each of these users, so it has locked their rows
+ * @param tx the transaction; it has already changed each of these users, so it holds the locks of their rows
  * @throws StorageError
  */
 export async function storeEvents(tx: Queryable, events: readonly NewEvent[], now: Date): Promise<void> {

@@ -130,7 +130,10 @@ export class SendFailure extends Error {
   }
 }
 
-/** Returns one short line for tables and terminals, because certificates and responses add their own text to errors. */
+/**
+ * Returns one short line for tables and terminals. The text is cleaned, because certificates and responses can add
+ * their own text to an error.
+ */
 export function describeError(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
   const words = [code, message].filter(word => typeof word === 'string' && word !== '')
