@@ -5,14 +5,15 @@ import { isSealed, type Sealer } from './sealer.ts'
 
 export interface Resealed {
   readonly resealed: number
-  /** Rows that were already sealed with `auth.key_secret`. */
+  /** The number of rows that were already sealed with `auth.key_secret`. */
   readonly already: number
   /** The keys of the rows that cannot be opened with either secret. These rows stay unchanged. */
   readonly unreadable: readonly string[]
 }
 
 /**
- * Never overwrites a change that another process makes at the same time, but reads the row again. Can be repeated.
+ * Seals the secrets in these columns with `auth.key_secret`. If another process changes a row at the same time, reads
+ * the row again and does not overwrite the change. The call can be repeated.
  * @throws StorageError; rows resealed so far stay resealed
  */
 export async function reseal(columns: readonly SealedColumn[], sealer: Sealer): Promise<Resealed> {
@@ -49,5 +50,5 @@ export async function reseal(columns: readonly SealedColumn[], sealer: Sealer): 
   return { resealed, already, unreadable: [...unreadable] }
 }
 
-/** The maximum number of rows in memory. */
+/** The maximum number of rows in memory at a time. */
 const pageSize = 500

@@ -1,4 +1,4 @@
-// Reads a column of sealed or plain secrets row by row, and replaces only secrets that have not changed since.
+// Reads a column of sealed or plain secrets row by row. Replaces a secret only if it has not changed since it was read.
 import type { Database } from '../storage/database.ts'
 
 /** Contains only constants of the program, because the names are inserted into SQL unescaped. */

@@ -1,4 +1,4 @@
-// Logs changes of something that is up or down: at most one line in 10 s, and always the last state.
+// Logs when something goes down or comes up again. Writes at most one line in 10 s, and always logs the last state.
 
 const intervalMs = 10_000
 

@@ -1,4 +1,4 @@
-// Stores the result of attempts at the rows of an outbox: done, failed permanently, or to be retried.
+// Stores the results of attempts to send the rows of an outbox: done, failed permanently, or to be retried.
 import type { Queryable } from '../storage/database.ts'
 
 /** A row that this process may attempt until its lease expires. */

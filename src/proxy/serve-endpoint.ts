@@ -1,5 +1,5 @@
-// Serves the local endpoints through one handler of Fastify. The guards, the body and the response come from the
-// gateway.
+// Serves the local endpoints through one handler of Fastify. The gateway itself runs the guards, reads the body and
+// builds the response.
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type {

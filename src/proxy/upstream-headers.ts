@@ -95,7 +95,7 @@ const droppableByConnection = new Set<HeaderKind>([
 /** A placeholder, because the target and its Host are chosen when the request is sent. */
 const setByForward = ''
 
-/** @param from headers before this index stay */
+/** @param from the index of the first header to examine; earlier headers stay */
 function without(names: ReadonlySet<string>, fields: string[], from: number): string[] {
   const remaining = fields.slice(0, from)
   for (let i = from; i < fields.length; i += 2) {
@@ -105,7 +105,7 @@ function without(names: ReadonlySet<string>, fields: string[], from: number): st
   return remaining
 }
 
-/** Values from proxies in front of the gateway, which the gateway extends. */
+/** The values that proxies in front of the gateway have sent. The gateway appends its own values. */
 interface Forwarded {
   for: string
   proto: string
@@ -211,8 +211,8 @@ function connectionOptions(request: IncomingMessage): Set<string> | undefined {
 }
 
 /**
- * Encodes an email for a header. It may contain characters other than ASCII, so it is percent-encoded as in a mailto
- * URI.
+ * Encodes an email for a header. The email may contain characters other than ASCII, so it is percent-encoded as in a
+ * mailto URI.
  */
 function fieldSafe(text: string): string {
   return text.replace(/[^\x21-\x24\x26-\x7e]/gu, character => encodeURIComponent(character))

@@ -18,7 +18,7 @@ interface Details {
 interface RefusalResponse {
   /** Alternating header names and values. */
   readonly fields: readonly string[]
-  /** In latin1, one byte per character, so that Node sends head and body in one piece. */
+  /** The body as latin1 text, with one character per byte, so that Node sends head and body in one piece. */
   readonly body: string
 }
 

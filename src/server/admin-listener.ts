@@ -123,7 +123,7 @@ interface AdminSettings {
   isAllowedAddress: IsAllowedAddress
   seenByBrowser: SeenByBrowser
   isConsoleOn: boolean
-  /** Has its own limit (`auth.hashing`), so that operators do not wait behind logins. */
+  /** Hashes with a separate limit (`auth.hashing`), so that operators do not wait behind logins. */
   hashPassword: Passwords['hash']
   warnings: string[]
 }

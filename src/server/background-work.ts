@@ -11,7 +11,7 @@ import type { DataPlane } from './serve.ts'
 export interface BackgroundWork
   extends Pick<AlertService, 'alerts' | 'deliveries'>,
     Pick<MailService, 'mails'> {
-  /** Stops sending alerts, events and mails. @param grace milliseconds for running attempts */
+  /** Stops sending alerts, events and mails. @param grace how long running attempts may continue, in milliseconds */
   endSending(grace: number): Promise<void>
   /** Stops everything. The caller closes the storage. */
   close(): Promise<void>

@@ -59,7 +59,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   async function apply({ config: written, lines, warnings, listing, digest }: ReadConfig): Promise<void> {
     const { config, restartRequired } = keepImmutable(current.get(), written)
     const changes = diffConfigs(current.get(), config)
-    // Requests get a turn in between, because comparing and building 10,000 routes each take a tenth of a second.
+    // Requests can run between the two steps. With 10,000 routes, the comparison and the preparation each take a tenth
+    // of a second.
     await setImmediate()
     const prepared = await dataPlane.prepare(config)
     if (isOver) {
@@ -84,7 +85,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
       )
     }
     logWarnings(warnings, logger)
-    // A stale mount may show the old file forever, so the log must not suggest that a change was applied.
+    // An outdated mount may show the old file forever, so the log must not suggest that a change was applied.
     if (late.length > 0) {
       logger.error({ workers: late, ...changes }, incomplete)
       void everywhere.then(() => {

@@ -15,7 +15,7 @@ interface Window {
 /** Maximum number of keys per limiter, about 20 MB. If there are more keys, the oldest window is dropped. */
 const MAX_KEYS = 100_000
 
-/** @param maxKeys for tests */
+/** @param maxKeys replaceable for tests */
 export function createMemoryRateLimiter(
   { limit, windowMs }: { limit: number; windowMs: number },
   clock: Clock,

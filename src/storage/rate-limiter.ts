@@ -56,7 +56,7 @@ export const limitNames: Readonly<Record<RateLimiterName, LimitNames>> = {
   bad_keys: { policy: 'bad_keys', key: 'auth.rate_limits.bad_keys' },
 }
 
-/** @param name part of the keys in Redis; replicas share a limit by its name, and different limits stay separate */
+/** @param name the name of the limit, which is part of its keys in Redis; replicas share limits with the same name */
 export function createRateLimiter(
   name: string,
   limit: Limit | null,

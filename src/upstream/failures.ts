@@ -23,7 +23,7 @@ export function refusalFor(error: Error): Refusal {
 
 /**
  * @param wasConnected whether sending the request had begun
- * @returns undefined if the failure is the client's or the gateway's own
+ * @returns undefined if the client or the gateway itself caused the failure
  */
 export function failureOf(error: Error, wasConnected: boolean): Failure | undefined {
   if (error instanceof Refusal || error instanceof ClientDisconnected || isInvalidRequest(error))

@@ -13,7 +13,7 @@ export interface ResponseHeaderRules {
 /**
  * @param status status code; responses with 204 and 1xx must not have `Content-Length`
  * @param rawHeaders alternating names and values, as undici passes them
- * @param requestId added if the upstream sends none
+ * @param requestId the request ID, which is added if the upstream sends none
  * @param canSendTrailers whether the response can carry trailers; if not, node:http rejects a `Trailer` header
  * @throws Refusal 502 if the body has a transfer coding other than `chunked`, which the gateway cannot decode
  */
@@ -84,7 +84,8 @@ function unsupportedTransferCoding(): Refusal {
 
 /** Headers named in `Connection` are also hop-by-hop, except Content-Length, which frames the body. */
 function addConnectionOptions(value: string, known: Set<string> | undefined): Set<string> | undefined {
-  // This is the most frequent value. `keep-alive` itself is always dropped.
+  // This case is checked first, because `keep-alive` is the most frequent value. The `Keep-Alive` header itself is
+  // always dropped.
   if (value === 'keep-alive') return known
   const connectionOptions = known ?? new Set<string>()
   for (const option of value.toLowerCase().split(',')) connectionOptions.add(option.trim())
@@ -176,7 +177,9 @@ function isFieldValue(value: string): boolean {
   return /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
 }
 
-/** undici decodes the phrase as UTF-8. node:http may reject non-ASCII text, so the standard phrase replaces it. */
+/**
+ * undici decodes the reason phrase as UTF-8. node:http may reject non-ASCII text, so the standard phrase replaces it.
+ */
 export function reasonPhrase(status: number, phrase: string): string {
   return /^[\t -~]*$/.test(phrase) ? phrase : (STATUS_CODES[status] ?? '')
 }

@@ -122,7 +122,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     try {
       response.writeHead(status, reasonPhrase(status, statusText), fields)
     } catch (error) {
-      // The invalid reason phrase would also break the refusal.
+      // Node keeps the invalid reason phrase, which would also make the refusal fail.
       response.statusMessage = ''
       throw error
     }
@@ -225,7 +225,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#abort?.()
   }
 
-  /** Ends a response without an end of its own, as if the upstream had ended it. */
+  /** Ends an endless response, as if the upstream had ended it. */
   #endEarly(): void {
     if (this.isOver) return
     this.#end('complete')

@@ -2,17 +2,17 @@
 
 const DAY_MS = 86_400_000
 
-/** @param nowMs since the epoch @returns `YYYY-MM-DD` */
+/** @param nowMs milliseconds since the epoch @returns `YYYY-MM-DD` */
 export function utcDay(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 10)
 }
 
-/** Returns the whole seconds, at least 1, from `nowMs` (since the epoch) until the UTC day ends. */
+/** Returns the whole seconds, at least 1, until the UTC day ends. @param nowMs milliseconds since the epoch */
 export function secondsToMidnight(nowMs: number): number {
   return Math.max(1, Math.ceil((DAY_MS - (nowMs % DAY_MS)) / 1000))
 }
 
-/** Returns the end of the UTC day of `nowMs` (since the epoch). */
+/** Returns the end of the UTC day of `nowMs`. @param nowMs milliseconds since the epoch */
 export function nextMidnight(nowMs: number): Date {
   return new Date((Math.floor(nowMs / DAY_MS) + 1) * DAY_MS)
 }

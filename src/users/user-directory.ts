@@ -8,7 +8,10 @@ export interface UserQuery {
   readonly email?: string | undefined
   readonly plan?: Plan | undefined
   readonly isActive?: 0 | 1 | undefined
-  /** The start of emails, normalized. Users are then ordered by the bytes of their emails, otherwise by id. */
+  /**
+   * The beginning of an email, normalized. If it is set, users are ordered by the bytes of their emails, otherwise by
+   * id.
+   */
   readonly prefix?: string | undefined
   /** With `prefix`, also finds the user with this id. */
   readonly id?: number | undefined
@@ -20,7 +23,10 @@ export interface UserPage {
 }
 
 export interface UserDirectory {
-  /** Includes inactive users. @param after the email (with a prefix) or the id of the last user of the previous page */
+  /**
+   * Includes inactive users.
+   * @param after the last user of the previous page: the email if `prefix` is set, otherwise the id
+   */
   page(query: UserQuery, after: string | number | undefined, limit: number): Promise<UserPage>
 }
 

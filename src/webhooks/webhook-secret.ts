@@ -53,7 +53,7 @@ export function signDelivery(secret: string, id: string, timestampSeconds: numbe
 /**
  * Returns the headers of Standard Webhooks.
  * @param id the same for every attempt of a message
- * @param signingSecrets each adds a signature, in order
+ * @param signingSecrets the secrets; each adds one signature, in this order
  */
 export function webhookHeaders(
   id: string,

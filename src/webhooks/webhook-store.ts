@@ -16,8 +16,8 @@ export interface WebhookStore {
   /**
    * Replaces the user's webhook and keeps its pending deliveries. If the URL is unchanged, deliveries are also signed
    * with the previous secret for 24 hours.
-   * @param precondition run after the user is locked; if it throws, nothing changes
-   * @returns when the webhook was registered; `user_gone` if no active user has this ID
+   * @param precondition a function that runs after the user is locked; if it throws, nothing changes
+   * @returns the time when the webhook was registered; `user_gone` if no active user has this ID
    */
   put(
     userId: number,
@@ -98,7 +98,7 @@ async function putWebhook(
 
 /**
  * Removes the user's webhook, and drops its pending deliveries.
- * @param registration if given, the webhook is removed only if it was not registered again since
+ * @param registration if given, the webhook is removed only if this is still its registration
  */
 export async function removeWebhook(
   queryable: Queryable,

@@ -21,9 +21,9 @@ interface RegisteredWebhook {
 export interface Webhooks {
   /**
    * Replaces the user's webhook, with a new secret.
-   * @param precondition run after the user is locked; if it throws, nothing changes
+   * @param precondition a function that runs after the user is locked; if it throws, nothing changes
    * @throws Refusal `webhook_url_invalid`
-   * @throws Refusal `user_not_found` if the user was deleted or deactivated in between
+   * @throws Refusal `user_not_found` if the user was deleted or deactivated in the meantime
    * @throws StorageError
    */
   register(userId: number, url: unknown, precondition: TransactionStep): Promise<RegisteredWebhook>

@@ -37,7 +37,7 @@ export interface ApiTokenStore {
 
 /**
  * Every method throws StorageError when the store fails.
- * @param perUser queue in which only one call per user waits for the user's row lock, because a waiting call
+ * @param perUser a queue that lets only one call per user wait for the lock of the user's row, because a waiting call
  *   occupies a connection
  */
 export function createApiTokenStore(database: Database, perUser: CoalescingQueue<number>): ApiTokenStore {

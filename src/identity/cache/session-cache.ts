@@ -24,7 +24,7 @@ export interface SessionCache {
 
 interface Dependencies {
   read(userId: number, sessionId: string): Promise<ActiveSession | undefined>
-  /** Returns whether a session was ended in this process but the store does not have the change yet. */
+  /** Returns whether this process has ended a session, but the store does not contain this change yet. */
   isEnding(sessionId: string): boolean
   feed: ChangeFeed
   clock: Clock
@@ -66,8 +66,8 @@ export function createSessionCache({
       if (isEnding(sessionId)) return false
       const key = `${id} ${sessionId}`
       return chain(sessions.get(key), session => {
-        // A session with a lower epoch than the user has ended. With a higher epoch, the session is newer than the
-        // cached user.
+        // If a session's epoch is lower than its user's epoch, the session has ended. If it is higher, the session is
+        // newer than the cached user.
         if (session === undefined || session.epoch < epoch) return false
         if (clock.now() < session.expiresAt.getTime()) return true
         // A rotation extends the session but is not notified, so the store may have a later record than the cache.

@@ -16,7 +16,7 @@ interface Template {
 
 export type Templates = Readonly<Record<TemplateName, Template>>
 
-/** @throws the error if a file is unreadable; a missing file is allowed */
+/** @throws the system error if a file exists but cannot be read */
 export function readTemplates(folder: string): Templates {
   const read = (name: TemplateName): Template => {
     const text = readIfThere(join(folder, `${name}.txt`))

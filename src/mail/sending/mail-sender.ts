@@ -6,7 +6,7 @@ import type { MailKind } from '../mail-kind.ts'
 export interface OutgoingMail extends MailText {
   readonly kind: MailKind | 'test'
   readonly from: Sender
-  /** One mailbox of RFC 5321. */
+  /** One mailbox, as defined in RFC 5321. */
   readonly to: string
   /** The same at every attempt, so that receivers can drop a duplicate. */
   readonly messageId: string
@@ -23,7 +23,7 @@ export interface MailSender {
   close(): void
 }
 
-/** All connections were busy for too long. */
+/** Every connection was busy for too long. */
 export class NoConnectionFree extends Error {
   override readonly name = 'NoConnectionFree'
 }

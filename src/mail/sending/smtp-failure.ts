@@ -27,8 +27,8 @@ export class SmtpFailure extends Error {
   }
 
   /**
-   * Returns whether a retry cannot help. A 5xx reply at `recipient` or `text` concerns this mail. At another step it
-   * concerns the relay or its settings, which an operator may fix, so the mail is retried.
+   * Returns whether a retry is useless. A 5xx reply at `recipient` or `text` concerns this mail. At another step, the
+   * reply concerns the relay or its settings. An operator may fix these, so the mail is retried.
    */
   get isPermanent(): boolean {
     const isOfThisMail = this.step === 'recipient' || this.step === 'text'

@@ -23,7 +23,7 @@ export interface CacheResults {
   bypass: number
 }
 
-/** Results of delivery attempts. `retried` counts attempts that another attempt follows. */
+/** Results of delivery attempts. `retried` counts attempts that are followed by another attempt. */
 export interface DeliveryOutcomes {
   delivered: number
   retried: number
@@ -60,7 +60,10 @@ export interface Counters {
   /** @param outcome `success`, an error code, or `client_gone` */
   countAuth(endpoint: string, outcome: string): void
   countReload(outcome: ReloadResult): void
-  /** Call this when the last reload is active in every process. In the totals, the reload still counts as a failure. */
+  /**
+   * Call this when the last reload is active in every process. The metric that counts reloads still counts it as a
+   * failure.
+   */
   completeReload(): void
   lastReload(): ReloadResult
   readonly families: readonly Family[]

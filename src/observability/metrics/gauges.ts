@@ -34,8 +34,8 @@ interface TargetState {
 
 export interface Gauges {
   /**
-   * Adds the values of this gateway, until the returned function is called. A previous gateway may still have open
-   * streams, so there can be several.
+   * Adds the values of this gateway until the returned function is called. There can be several gateways, because a
+   * previous gateway may still have open streams.
    */
   register(gateway: GatewayGauges): () => void
   readonly families: readonly Family[]

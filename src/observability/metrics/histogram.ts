@@ -8,8 +8,8 @@ export interface Histogram {
 }
 
 /**
- * The gateway's own part of a request is below the first bound. The last bound of 30 s is an upstream's default
- * timeout, which ends longer requests. Two or three bounds per decade give a p99 that is accurate to about a factor of
+ * The time that the gateway itself takes is below the first bound. The last bound is 30 s, because an upstream's
+ * default timeout ends longer requests. Two or three bounds per decade give a p99 that is accurate to about a factor of
  * two.
  */
 const bucketBoundsSeconds = [
@@ -24,7 +24,7 @@ export function createHistogram(): Histogram {
 
 export function observe(durations: Histogram, durationMs: number): void {
   let bucket = 0
-  // Starts with the shortest bucket, because most requests belong to the first few.
+  // The search starts at the lowest bucket, because most requests belong to the first few buckets.
   while (bucket < bucketBoundsMs.length && durationMs > (bucketBoundsMs[bucket] as number)) bucket += 1
   ;(durations.counts[bucket] as number) += 1
   durations.sumMs += durationMs

@@ -9,7 +9,7 @@ export interface CounterTotals {
   readonly refused: Readonly<Record<string, number>>
   /** Cumulative counts by upper bound in seconds, in ascending order. The last bound is infinite. */
   readonly durations: ReadonlyMap<number, number>
-  /** Lookups of users, keys and sessions that the cache contained. */
+  /** The number of lookups of users, keys and sessions that the cache answered. */
   readonly hits: number
   readonly lookups: number
 }

@@ -48,7 +48,7 @@ export function createTracing({ logger, version }: Options): Tracing {
 /** The minimum time between two of the SDK's warnings, because the SDK emits one for every batch. */
 const warnIntervalMs = 60_000
 
-/** The count in the warning about a full queue. The SDK resets its count after each warning. */
+/** Matches the count in the warning about a full queue. The SDK resets its count after each warning. */
 const droppedSpans = /(?<=^Dropped )\d+(?= spans)/
 
 /** Creates the export. If the collector is unreachable, spans are lost and one warning is logged. */
@@ -90,7 +90,7 @@ function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(
   }
 }
 
-/** @param onResult receives for each batch the reason of its failure, or undefined */
+/** @param onResult called for each batch, with the reason if its export failed, otherwise with undefined */
 function observingResults(
   exporter: SpanExporter,
   onResult: (failure: string | undefined) => void,

@@ -40,7 +40,10 @@ export function receivedFields(
  */
 const authorityPattern = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/
 
-/** Returns the `error.type` of a failure: its code (of a refusal, a SQLSTATE, or of Node), otherwise its class. */
+/**
+ * Returns the `error.type` of a failure: the code of a refusal, a SQLSTATE, or a code of Node. For an error without a
+ * code, returns its class.
+ */
 export function errorType(thrown: unknown): string {
   if (!(thrown instanceof Error)) return typeof thrown
   const { code } = thrown as { code?: unknown }

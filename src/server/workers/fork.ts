@@ -42,7 +42,7 @@ const program = fileURLToPath(new URL('../../worker.js', import.meta.url))
 export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
   if (!cluster.isPrimary)
     throw new Error('this process is already a worker of a Node cluster. Set server.workers to 1.')
-  // Uses structured clones, because a configuration is not only JSON.
+  // Uses structured clones, because a configuration contains values that JSON cannot represent.
   cluster.setupPrimary({ exec: program, args: [], serialization: 'advanced' })
   return () => {
     let worker: Worker

@@ -96,8 +96,8 @@ async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promi
 }
 
 /**
- * Activates the prepared configuration in a worker. If the worker does not do this in time, it would use the old
- * configuration forever, so it is replaced.
+ * Activates the prepared configuration in a worker. A worker that does not do this in time is replaced, because it
+ * would otherwise keep the old configuration.
  */
 async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Promise<void> } | undefined> {
   const pid = slot.pid()
@@ -107,7 +107,10 @@ async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Prom
   return { pid, replaced: slot.replace() }
 }
 
-/** @returns no failure for a worker that has exited, because its replacement starts with the active configuration */
+/**
+ * @returns no failure for a worker that exits before it replies, because its replacement starts with the active
+ *   configuration
+ */
 async function prepareIn(slot: WorkerSlot, config: Config): Promise<PrepareReply> {
   const pid = slot.pid()
   const answer = await slot.call('prepare', prepareTimeoutMs, config)

@@ -34,7 +34,7 @@ interface Reply {
   readonly result: unknown
 }
 
-/** @param ours methods that the peer may call; if a method rejects, the reply is `undefined` */
+/** @param ours the methods that the peer may call; if a method rejects, the reply is `undefined` */
 export function createRpcChannel<Theirs extends RpcMethods>(
   channel: IpcChannel,
   ours: RpcMethods,

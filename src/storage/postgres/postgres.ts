@@ -69,8 +69,8 @@ export function openPostgres({ url, maxConnections, onError, state }: PostgresOp
   })
   // Without a listener, a lost idle connection would end the process.
   pool.on('error', error => onError(toStorageError(error)))
-  // A server may end a connection in the packet that opens it. At that time, neither the pool nor the waiting code has
-  // a listener, so the error would end the process.
+  // A server may end a connection in the same packet that opens it. At that time, neither the pool nor the waiting code
+  // has a listener, so the error would end the process.
   pool.on('connect', client => client.on('error', () => {}))
   const runQuery = createQuery(pool)
   const observe: PostgresState['observe'] = work => state?.observe(work) ?? work

@@ -12,7 +12,10 @@ export interface ConnectionPool {
   hasFree(): boolean
   /** Returns whether the client may take one more connection (`connections_per_client`). */
   admits(client: ClientKey): boolean
-  /** Counts a connection that the client takes later. Call `cancel` before it is taken, or if it is not needed. */
+  /**
+   * Counts one more connection for the client, which takes it later. Call `cancel` right before the client takes it, or
+   * when it is not needed.
+   */
   reserve(client: ClientKey): void
   cancel(client: ClientKey): void
   /** @returns undefined if no connection is free, or if the endpoint is retired */
@@ -68,8 +71,8 @@ export class EndpointRetired extends Error {
 type Settings = Pick<UpstreamConfig, 'connections' | 'connections_per_client' | 'connection_age' | 'timeouts'>
 
 /**
- * Returns the limit per client: by default a quarter of `connections`. If `connections` is below four, it is all of
- * them, because a quarter would round down to zero.
+ * Returns the limit per client: by default a quarter of `connections`. If `connections` is below four, a quarter would
+ * round down to zero, so the limit is `connections`.
  */
 export function connectionsPerClient({
   connections,

@@ -14,7 +14,7 @@ export interface Dial {
   readonly serverName: string | undefined
 }
 
-/** @param timeoutMs until the connection is open, including TLS */
+/** @param timeoutMs the time limit until the connection is open, including the TLS handshake */
 export function createConnector({ address, tls }: Dial, timeoutMs: number): buildConnector.connector {
   const connect = buildConnector({ timeout: timeoutMs, lookup: lookUpDiallable, ...tls })
   // SNI and the certificate check still use the name, because they use `servername`.
@@ -36,7 +36,10 @@ const lookUpDiallable: LookupFunction = (name, options: LookupOptions, callback)
   })
 }
 
-/** The error for a name that has only forbidden addresses: link-local, unspecified, or a cloud metadata service. */
+/**
+ * The error for a name that has only forbidden addresses, which are link-local, unspecified, or of a cloud metadata
+ * service.
+ */
 class NotDiallableError extends Error {
   override readonly name = 'NotDiallableError'
 

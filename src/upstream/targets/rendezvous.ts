@@ -17,7 +17,7 @@ function uniform(one: number, other: number): number {
   return ((high >>> 0) * 0x200000 + (low >>> 11) + 0.5) / 0x20000000000000
 }
 
-/** The finalizer of MurmurHash3. Every input bit changes half of the output bits. */
+/** The finalizer of MurmurHash3. If one input bit changes, about half of the output bits change. */
 function mix(hash: number): number {
   let mixed = hash ^ (hash >>> 16)
   mixed = Math.imul(mixed, 0x85ebca6b)

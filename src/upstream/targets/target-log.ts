@@ -9,7 +9,10 @@ interface Options {
 }
 
 const intervalMs = 1_000
-/** How long the state of a target is kept without a report, because a process may not reply for a moment. */
+/**
+ * How long a target's last state is kept if no process reports the target. A process may be unable to reply for a
+ * moment.
+ */
 const forgetAfterMs = 60_000
 
 /** @returns a function that stops the log */

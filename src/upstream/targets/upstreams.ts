@@ -34,7 +34,7 @@ export interface Upstream {
   readonly pickEndpoint: PickEndpoint
 }
 
-/** @param name contains every setting on which the connections of the target depend */
+/** @param name identifies a target; it contains every setting on which the connections of the target depend */
 export type ReuseTarget = (name: string, open: () => OpenTarget) => OpenTarget
 
 export interface Upstreams {

@@ -1,7 +1,9 @@
-// Implements weighted round-robin. In any sequence of turns whose length is the reduced sum of the weights, the shares
-// are exact.
+// Implements weighted round-robin. Divide the weights by their greatest common divisor. In any sequence of as many
+// turns as their sum, the shares are exact.
 
-/** The maximum number of sets of candidates that are kept. More sets occur only if many targets fail in turn. */
+/**
+ * The maximum number of candidate sets whose sequence is kept. There are more sets only if many targets fail in turn.
+ */
 const maxSets = 64
 
 export interface WeightedRoundRobin {

@@ -44,7 +44,7 @@ class OpenTunnel implements Tunnel {
   #failure: Outcome | undefined
   #isClosing = false
   #idle: NodeJS.Timeout | undefined
-  /** Timers of closing; undefined while the tunnel is open. */
+  /** The timers that limit the closing; undefined while the tunnel is open. */
   #timers: NodeJS.Timeout[] | undefined
 
   constructor({ client, upstream, idleTimeoutMs, onEnd }: Options) {
@@ -101,7 +101,7 @@ class OpenTunnel implements Tunnel {
 
   /**
    * Ends the connection to the other side when one side has closed. After an orderly end, everything that the closed
-   * side sent is still delivered. Replies to it are discarded.
+   * side sent is still delivered. Bytes for the closed side are discarded.
    */
   #onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
     if (!to.isOver) socket.destroy()
@@ -111,7 +111,8 @@ class OpenTunnel implements Tunnel {
       return
     }
     from.discard()
-    // If the connection closed at once, bytes that still arrive would cause a reset, which may overtake the end.
+    // If the connection closed at once, bytes that arrive later would cause a reset. The other side might see this
+    // reset before the orderly end.
     const destroyLater = () => this.#after(closeTimeoutMs, () => socket.destroy())
     if (socket.writableFinished) destroyLater()
     else socket.once('finish', destroyLater)
@@ -160,7 +161,7 @@ class Direction {
     const frame = this.#frames.hasClosed() || !this.#frames.isAtBoundary() ? undefined : this.#pendingClose
     if (frame === undefined) this.#to.end()
     else this.#to.end(frame)
-    // Remaining bytes are read and discarded, so that the end after them is seen.
+    // The remaining bytes are read and discarded, so that the gateway notices when this side ends the connection.
     this.#from.resume()
     this.#onOver?.()
   }

@@ -4,7 +4,7 @@ import { countRows, type Database, type TransactionStep } from '../../storage/da
 interface Alert {
   id: string
   type: string
-  /** The request body, exactly as sent. */
+  /** The request body, exactly as it is sent. */
   body: string
 }
 
@@ -24,7 +24,7 @@ export interface AlertStore {
   prune(before: Date, limit: number): Promise<number>
 }
 
-/** The statement has a longer timeout. Queuing for a hundred thousand users takes about a second. */
+/** The statement has a longer timeout, because queuing an alert for a hundred thousand users takes about a second. */
 const statementTimeoutMs = 10_000
 
 /** Every method throws StorageError when the store fails. */

@@ -35,7 +35,9 @@ export function createAlerts(store: AlertStore, clock: Clock, onQueued: () => vo
   }
 }
 
-/** Parsed data may be too deep, because `JSON.stringify` exhausts the stack long before `JSON.parse` does. */
+/**
+ * Data that `JSON.parse` accepts may be nested too deeply for `JSON.stringify`, which exhausts the stack much earlier.
+ */
 function serialize(body: object): string {
   try {
     return JSON.stringify(body)

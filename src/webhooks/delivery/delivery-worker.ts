@@ -28,8 +28,8 @@ interface Dependencies {
 }
 
 /**
- * The limits for deliveries at the same time. A socket that waits for a response costs little. Receivers that respond
- * immediately never need many slots.
+ * The limits for concurrent deliveries. The limit for slow receivers is high, because a socket that waits for a
+ * response costs little. Receivers that respond immediately never need many slots.
  */
 const slotLimits: SlotLimits = { normal: 32, slow: 128, perReceiver: 4 }
 
@@ -37,8 +37,8 @@ const slotLimits: SlotLimits = { normal: 32, slow: 128, perReceiver: 4 }
 const slowAfterMs = 1_000
 
 /**
- * How much longer a lease is than the attempt. When the lease ends, another replica sends the delivery of a dead
- * replica.
+ * How much longer a lease is than the attempt. If a replica dies, another replica sends the delivery when the lease
+ * ends.
  */
 const leaseMarginMs = 15_000
 

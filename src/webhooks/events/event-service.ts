@@ -20,7 +20,7 @@ export interface EventSettings {
 
 export interface EventService {
   wake(): void
-  /** @param graceMs time for running attempts */
+  /** @param graceMs how long running attempts may continue */
   stop(graceMs: number): Promise<void>
 }
 

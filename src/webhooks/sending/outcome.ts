@@ -38,10 +38,10 @@ export const retryDelaysMs = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h'
 /** The maximum delay that a receiver may request. It must not postpone a delivery forever. */
 const maxRetryAfterMs = 24 * 60 * 60_000
 
-/** `delay-seconds`, which has digits only. */
+/** Matches `delay-seconds` (RFC 9110 §10.2.3), which consists only of digits. */
 const delaySecondsPattern = /^[0-9]+$/
 
-/** `HTTP-date`: IMF-fixdate, then the two obsolete formats that recipients must accept (RFC 9110 §5.6.7). */
+/** Matches `HTTP-date`: IMF-fixdate, then the two obsolete formats that recipients must accept (RFC 9110 §5.6.7). */
 const httpDatePatterns = [
   /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/,
   /^[A-Z][a-z]{5,8}, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT$/,
