@@ -71,7 +71,8 @@ function unseal(key: Buffer, sealed: string, context: string): string | undefine
   }
 }
 
-// No JSON starts with this prefix. Its version allows another cipher or key derivation later.
+// No JSON starts with this prefix. It contains a version, so that a later release can change the cipher or the key
+// derivation.
 const prefix = 'sealed.v1.'
 const ivBytes = 12
 const tagBytes = 16
@@ -84,7 +85,7 @@ function separate(key: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', key, '', `peage ${purpose} v1`, 32))
 }
 
-// Every replica must derive the same key from only the secret, so the salt is a fixed text.
+// Every replica must derive the same key, and it has only the secret for this, so the salt is a fixed text.
 function deriveKey(secret: string): Promise<Buffer> {
   const cost: ScryptOptions = { N: 2 ** 14, r: 8, p: 1 }
   return new Promise((resolve, reject) => {

@@ -30,7 +30,10 @@ export type ReadMailedCode = (
 interface Dependencies {
   mails: Pick<MailStore, 'lease' | 'recordAttempt' | 'release'>
   readCode: ReadMailedCode
-  /** Returns the current settings. An attempt keeps the settings with which it began. If undefined, mails wait. */
+  /**
+   * Returns the current settings. An attempt keeps the settings with which it began. While this returns undefined,
+   * mails wait.
+   */
   sendSettings(): SendSettings | undefined
   clock: Clock
   /** A number from 0 to 1. */

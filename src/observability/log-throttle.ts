@@ -5,7 +5,8 @@ import type { Clock } from '../clock.ts'
 const intervalMs = 60_000
 
 /**
- * Creates a function to call at each failure, with its kind. There must be few kinds, because each is stored.
+ * Creates a function that limits repeated log lines. Call the function at each failure, with the kind of the failure.
+ * There must be few kinds, because each kind is stored.
  * @returns a function that returns the number of failures for the line, including this one; undefined if no line should
  *   be logged now
  */

@@ -24,7 +24,7 @@ interface BaseOperation {
 }
 
 interface OperationOfUsers extends BaseOperation {
-  /** Either anybody, or a user with an access token or an API key. */
+  /** The allowed callers: anybody, or only users with an access token or an API key. */
   readonly caller: 'anybody' | 'user'
   /** Whether a success ends sessions. The response then waits until the access tokens of these sessions are refused. */
   readonly endsSessions?: true
@@ -33,7 +33,7 @@ interface OperationOfUsers extends BaseOperation {
 }
 
 export interface OperationOfOperators extends BaseOperation {
-  /** An operator with a token. */
+  /** Only operators with a token are allowed. */
   readonly caller: 'operator'
   readonly endsSessions?: undefined
   /** The roles that may call the operation, in addition to `all`. */

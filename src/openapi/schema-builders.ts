@@ -2,7 +2,7 @@
 import { type Keywords, type Properties, type Schema, Type } from '../schema/type.ts'
 import { plans } from '../users/user.ts'
 
-/** @param options with a `title`, the object becomes a component of the document */
+/** @param options if they have a `title`, the object becomes a component of the document */
 export function record<Of extends Properties>(properties: Of, options: Omit<Keywords, 'properties'> = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }

@@ -35,9 +35,9 @@ export interface LogFilter<Status extends string> {
 
 /**
  * Every method throws StorageError when the store fails.
- * @param table has the columns `id`, `status`, `attempts`, `due_at`, `response_status`, `error` and `finished_at`. The
- *   status is 'pending' until the row is finished. Each lease increases `attempts`. `due_at` is the time of the next
- *   attempt, or the end of the lease.
+ * @param table the name of the table. It has the columns `id`, `status`, `attempts`, `due_at`, `response_status`,
+ *   `error` and `finished_at`. The status is 'pending' until the row is finished. Each lease increases `attempts`.
+ *   `due_at` is the time of the next attempt, or the end of the lease.
  */
 export function createAttemptStore<Done extends string>(
   database: Queryable,

@@ -65,7 +65,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   /** The last attempt's `scheme://host:port`, and the time until its response head or its end. */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
-  /** Set while the request waits for its upstream. The completion of the request calls it when the response closes. */
+  /** Set while the request waits for its upstream. It is notified when the client disconnects. */
   waiter: Waiter | undefined = undefined
   /** The user whom a local endpoint has just registered, signed in or signed out. */
   userId: number | undefined = undefined

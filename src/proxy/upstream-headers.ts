@@ -76,9 +76,7 @@ export function propagatesTrace({ requestRules }: Route): boolean {
   return requestRules?.remove.has('traceparent') !== true
 }
 
-/**
- * The client's trace headers to drop. `tracestate` is kept only if the client's `traceparent` was valid and continued.
- */
+/** The client's trace headers to drop. `tracestate` is kept only if the gateway continues the client's trace. */
 const ofParent = new Set(['traceparent'])
 const ofTrace = new Set(['traceparent', 'tracestate'])
 

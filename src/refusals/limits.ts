@@ -38,7 +38,7 @@ export interface ConnectionLimit {
 
 /**
  * Creates the refusal for a client that already holds `limit` connections to a service. The quota unit is defined in
- * draft-ietf-httpapi-ratelimit-headers-10. There is no time window.
+ * draft-ietf-httpapi-ratelimit-headers-10. The limit has no time window.
  */
 export function tooManyConnections({ limit, key }: ConnectionLimit): Refusal {
   return new Refusal('rate_limited', {

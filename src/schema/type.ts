@@ -131,7 +131,7 @@ export const Type = {
   },
 }
 
-/** Returns the conversion that follows the decoding of a value. */
+/** Returns the function that converts a decoded value; undefined if there is none. */
 export function converterOf(schema: Schema): ((value: never) => unknown) | undefined {
   return schema[converter]
 }

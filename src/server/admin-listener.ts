@@ -141,7 +141,7 @@ function adminSettingsOf(config: Config): AdminSettings {
   }
 }
 
-/** Returns warnings about settings that work but are not for production. */
+/** Returns warnings about settings that work but are unsuitable for production. */
 function warningsOf({ auth, mail }: Config): string[] {
   if (auth.key_secret !== '') return []
   const bare = [

@@ -20,7 +20,7 @@ export function createDrain(app: FastifyInstance): Drain {
   const unusedSockets = new Set<Socket>()
   const sockets = new Set<Socket>()
   const track = (socket: Socket) => {
-    // `http/upgrade.ts` emits the event again for a connection that it returns to the parser.
+    // `http/upgrade.ts` emits the `connection` event again when it returns a connection to the parser.
     if (sockets.has(socket)) return
     unusedSockets.add(socket)
     sockets.add(socket)
@@ -102,7 +102,8 @@ export function createDrain(app: FastifyInstance): Drain {
 }
 
 /**
- * How long a connection without a request stays open. Its request may be on the way, for example over a long distance.
+ * How long a connection without a request stays open during a drain. A request may already be on its way, for example
+ * over a long distance.
  */
 const unusedGraceMs = 1_000
 

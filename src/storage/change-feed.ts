@@ -44,8 +44,8 @@ export interface ChangeFeed {
 interface Dependencies {
   listen: Listen
   /**
-   * The database that commits the changes. If a heartbeat is sent through it, Postgres notifies the earlier changes
-   * first.
+   * The database that commits the changes. If a heartbeat is sent through it, Postgres sends the notifications of
+   * earlier changes first.
    */
   database: Queryable
   /** A monotonic clock, for example `performance.now()`. */

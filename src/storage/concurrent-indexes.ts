@@ -6,7 +6,8 @@ interface IndexClient {
 }
 
 const indexes: Readonly<Record<string, string>> = {
-  // Operators search users by the beginning of an email, in the order of its bytes.
+  // Operators search users by the beginning of an email. This index orders emails by their bytes, so it finds all
+  // emails with the same beginning.
   users_by_email_bytes: 'users (email collate "C")',
   // Operators also list failed rows, which are rare. Without these indexes, the whole table would be read.
   webhook_deliveries_failed: "webhook_deliveries (id) where status = 'failed'",
@@ -33,8 +34,8 @@ export async function buildIndexesConcurrently(
   waitMs = 5_000,
 ): Promise<void> {
   for (const name of await missingOf(client, Object.keys(indexes))) {
-    // Does not wait for the lock. A waiting session has a snapshot, and the build in the other session would wait for
-    // it.
+    // Tries the lock without waiting. A waiting session would hold a snapshot, and the index build of the other session
+    // would wait for that snapshot.
     const { rows } = await client.query('select pg_try_advisory_lock(hashtext($1)) as is_ours', [name])
     if (!(rows as { is_ours: boolean }[])[0]?.is_ours) continue
     try {

@@ -1,4 +1,4 @@
-// Counts fixed windows in limited memory. The rate limiter uses it without Redis.
+// Counts fixed windows in limited memory. The rate limiter uses it if Redis is not configured or down.
 import type { Clock } from '../clock.ts'
 
 export interface MemoryRateLimiter {

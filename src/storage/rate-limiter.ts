@@ -111,7 +111,10 @@ function shortKey(key: string): string {
   return key.length <= 64 ? key : `#${hash('sha256', key, 'base64url')}`
 }
 
-/** A refused call is not counted. If it were, the refunds of allowed calls would not make room again. */
+/**
+ * A refused call is not counted. Otherwise, the refunds of allowed calls might not bring the count below the limit
+ * again.
+ */
 const CONSUME = defineScript(
   'take_place',
   `

@@ -44,7 +44,7 @@ export async function forward(options: ForwardOptions): Promise<void> {
       const taken =
         reserved ?? takeConnection({ upstream, client, waiting: observer }, { tried, isAdmitted, wait })
       const connected = taken instanceof Promise ? await taken : taken
-      // If the client has already left, nothing would abort the dispatched request.
+      // This check is needed, because a client that has already left would not abort the dispatched request.
       if (response.destroyed) {
         connected.connection.release()
         throw new ClientDisconnected()

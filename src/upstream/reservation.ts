@@ -18,7 +18,7 @@ export interface TakenConnection {
 export interface Reservation {
   readonly endpoint: Endpoint
   readonly client: ClientKey
-  /** Undefined if the reservation only adds one connection to the client's share. */
+  /** Undefined if the reservation holds no connection and only counts one more connection for the client. */
   readonly connection: Connection | undefined
 }
 

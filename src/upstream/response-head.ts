@@ -6,7 +6,7 @@ import { Refusal } from '../refusals/refusal.ts'
 export interface ResponseHeaderRules {
   /** Names and values alternate. */
   readonly set: readonly string[]
-  /** Names in lower case. Includes the names in `set`. */
+  /** Names in lower case. They include the names in `set`, so that `set` replaces the upstream's headers. */
   readonly remove: ReadonlySet<string>
 }
 

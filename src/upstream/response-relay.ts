@@ -195,7 +195,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   }
 
   onUpstreamEnd(): void {
-    // Before the head, this event belongs to a WebSocket that used the connection earlier.
+    // Before the response head, this event belongs to a WebSocket that used the connection earlier.
     const resume = this.#resume
     this.#resume = undefined
     resume?.()

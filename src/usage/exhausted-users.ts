@@ -1,9 +1,9 @@
-// Caches free users without uses left today, until midnight UTC or until their record changes.
+// Remembers which free users have no uses left today, until midnight UTC or until their record changes.
 import { LRUCache } from 'lru-cache'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
 export interface ExhaustedUsers {
-  /** Returns whether the record showed no uses left on that day. @param day `YYYY-MM-DD` */
+  /** Returns whether the user is known to have no uses left on that day. @param day `YYYY-MM-DD` */
   has(userId: number, day: string): boolean
   /** Call this before the record is read. The callback caches a refusal, unless a record changed during the read. */
   beginRead(): (userId: number, day: string) => void

@@ -19,7 +19,10 @@ export type UserChange =
 /** Stores the events and notices of changes in the transaction of the changes. */
 export type RecordUserChanges = (tx: Queryable, changes: readonly UserChange[]) => Promise<void>
 
-/** Returns the changes from the record `before` to the record `user`. A changed password is not among them. */
+/**
+ * Returns the changes from the record `before` to the record `user`. A record does not contain the password, so a
+ * change of the password is not found.
+ */
 export function changesBetween(before: User, user: User): UserChange[] {
   const changes: UserChange[] = []
   if (before.email !== user.email)

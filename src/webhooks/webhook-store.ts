@@ -36,8 +36,8 @@ export interface WebhookStore {
 
 /**
  * Every method throws StorageError when the store fails.
- * @param perUser lets only one call per user wait for the lock of the user's row, because each waiting call uses a
- *   connection
+ * @param perUser a queue that lets only one call per user wait for the lock of the user's row, because each waiting
+ *   call uses a connection
  */
 export function createWebhookStore(database: Database, perUser: CoalescingQueue<number>): WebhookStore {
   return {

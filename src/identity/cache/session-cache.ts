@@ -33,8 +33,8 @@ interface Dependencies {
 }
 
 /**
- * The maximum number of cached sessions that have ended. They can be cached, because the database also notifies a
- * session that becomes active again.
+ * The maximum number of cached sessions that have ended. Ended sessions can be cached, because the database also
+ * reports a session that becomes active again.
  */
 const maxEnded = 1_000
 

@@ -16,7 +16,7 @@ export const propagationDelayMs = 5_000
 /** The time for which verifiers may cache the JWKS. */
 export const jwksMaxAgeSeconds = 300
 
-/** How long after a key is stored every cached copy of the JWKS contains it. */
+/** The delay between storing a key and the time when every cached copy of the JWKS contains it. */
 const publicationDelayMs = jwksMaxAgeSeconds * 1000 + 2 * propagationDelayMs
 
 export const assertionTtlMs = 60_000

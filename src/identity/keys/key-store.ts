@@ -22,7 +22,7 @@ export interface KeyStore {
   addFirst(kid: string, privateJwk: string): Promise<void>
   /** Stores a key that only verifies. */
   add(kid: string, privateJwk: string): Promise<void>
-  /** Stores a key that signs after `delayMs`. If no key signs now, it signs immediately. */
+  /** Stores a key that signs after `delayMs`. If no key signs now, the new key signs immediately. */
   addSigning(kid: string, privateJwk: string, delayMs: number): Promise<void>
   /** Schedules a key to sign after `delayMs`. @returns whether the key exists */
   letSign(kid: string, delayMs: number): Promise<boolean>

@@ -165,7 +165,7 @@ export function watchKeys({ keys, feed, onError }: WatchDependencies): () => voi
   }
 
   const unsubscribe = feed.subscribe(change => change === 'signing_keys' && markStale(), markStale)
-  // The timer is needed if the change feed is lost or the store was down.
+  // The timer also reloads the keys when the change feed is lost or the store was down.
   const timer = setInterval(() => {
     if (isStale || !feed.isFresh()) markStale()
   }, pollIntervalMs).unref()

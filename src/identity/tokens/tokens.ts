@@ -154,7 +154,7 @@ export function createTokens({
   }
 }
 
-/** @param error from `jwtVerify`, which checks the signature before the claims */
+/** @param error an error of `jwtVerify`, which checks the signature before the claims */
 function problemOf(error: unknown): TokenProblem {
   if (error instanceof errors.JWTExpired) return 'expired'
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'

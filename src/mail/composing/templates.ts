@@ -54,7 +54,7 @@ export function fill(
   )
 }
 
-/** Escapes text for use in text and in quoted attributes. */
+/** Escapes a value for HTML, both in text and in quoted attributes. */
 export function escapeHtml(value: string): string {
   const escapes: Record<string, string> = {
     '&': '&amp;',

@@ -6,7 +6,10 @@ import { type MailSender, NoConnectionFree, type OutgoingMail } from './mail-sen
 import { openSession, type SmtpSession } from './smtp-session.ts'
 
 const maxConnections = 10
-/** Servers close a connection after too many mails, and some do so with an error. */
+/**
+ * Many servers close a connection after a number of mails, some of them with an error. This number is below their
+ * limits.
+ */
 const maxMailsPerConnection = 50
 const maxIdleMs = 5_000
 /** A connection that was idle for longer is tested before it is used. */

@@ -46,7 +46,7 @@ export async function openSession(server: SmtpServer, signal: AbortSignal): Prom
   let isReady = false
   let lost: unknown
   let isClosed = false
-  /** Rejects the running step. Every error of the connection calls this function. */
+  /** Called for every error of the connection. Rejects the running step. */
   let rejectRunning: ((error: unknown) => void) | undefined
   connection.on('error', error => {
     lost = error

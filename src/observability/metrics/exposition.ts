@@ -27,7 +27,10 @@ export function createExposition(families: readonly Family[]): Exposition {
   }
 }
 
-/** Merges each metric with its aggregator. @param gathered the metrics of each process */
+/**
+ * Merges the metrics of several processes. Each metric defines how its values are merged.
+ * @param gathered the metrics of each process
+ */
 export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {
   return AggregatorRegistry.aggregate(gathered as object[]).metrics()
 }

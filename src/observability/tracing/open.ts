@@ -103,7 +103,7 @@ function isEncoded({ username, password }: URL): boolean {
   }
 }
 
-/** Returns whether all attributes are valid. If one is invalid, the SDK silently uses none. */
+/** Returns whether all attributes are valid. If one is invalid, the SDK ignores all of them without a warning. */
 function isValidAttributes(attributes = ''): boolean {
   try {
     return attributes

@@ -28,8 +28,8 @@ const maxCloseMs = 2_000
 
 export function createTracing({ logger, version }: Options): Tracing {
   const { tracer, shutdown } = createExport(logger, version)
-  // Finds the request of a storage query. Queries pass through caches and shared lookups that have no reference to a
-  // request.
+  // Finds the request to which a storage query belongs. Queries pass through caches and shared lookups that have no
+  // reference to a request.
   const activeRequest = new AsyncLocalStorage<RecordedRequest>()
   return {
     begin: createBeginRequest(tracer, activeRequest),

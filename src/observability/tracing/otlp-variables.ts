@@ -7,7 +7,7 @@ import { maxFileBytes, type ReadFile, tryRead } from '../../config/read-file.ts'
 type Get = (name: string) => string | undefined
 
 interface Findings {
-  /** One sentence for each variable that makes tracing impossible. */
+  /** One sentence for each variable whose value makes tracing impossible. */
   readonly problems: readonly string[]
   /** One sentence for each variable whose value the SDK does not use as written. */
   readonly warnings: readonly string[]

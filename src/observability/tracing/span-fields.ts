@@ -35,8 +35,9 @@ export function receivedFields(
 }
 
 /**
- * A name of up to 253 characters or an address (RFC 1035 §2.3.4), and a port of up to five digits. If a number is too
- * large for OTLP, or a text is too long, the collector rejects the whole batch, with the spans of other requests.
+ * Matches a name of up to 253 characters or an address (RFC 1035 §2.3.4), with an optional port of up to five digits.
+ * If a number is too large for OTLP, or a text is too long, the collector rejects the whole batch, including the spans
+ * of other requests.
  */
 const authorityPattern = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/
 

@@ -62,7 +62,8 @@ export function summaryOf(text: string): string {
   const known = summaries.get(text)
   if (known !== undefined) return known
   const summary = summarize(text)
-  // All texts are constants of the program. If that changes, this limits the cache.
+  // This limit is never reached, because all texts are constants of the program. If that changes, the limit protects
+  // the memory.
   if (summaries.size >= 500) summaries.clear()
   summaries.set(text, summary)
   return summary
@@ -70,7 +71,7 @@ export function summaryOf(text: string): string {
 
 const summaries = new Map<string, string>()
 
-// Excludes locks and conflict clauses with the same last word: `for update`, `for no key update`, `do update`.
+// Excludes clauses that end with `update` but are not an update: `for update`, `for no key update`, `do update`.
 const writes = /(?<!\b(?:for|key|do) )\b(insert into|update|delete from|lock table) ([a-z_]+)/g
 
 function summarize(text: string): string {

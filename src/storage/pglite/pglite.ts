@@ -85,8 +85,8 @@ interface Opened {
 }
 
 /**
- * Opens the database in its folder. A new database is created under another name and then renamed, because a killed
- * first start must not leave half a database.
+ * Opens the database in its folder. A new database is created under another name and then renamed. If the first start
+ * is killed, half a database must not remain.
  */
 async function openFolder(dir: string): Promise<Opened> {
   const folder = join(dir, 'postgres')

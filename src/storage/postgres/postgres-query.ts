@@ -5,8 +5,8 @@ import { toStorageError } from '../driver-error.ts'
 import { withTimeout } from './pg-internals.ts'
 
 /**
- * The time limit of a statement. Together with the connection timeout, a request takes at most 2 s while storage is
- * down.
+ * The time limit of a statement. With this limit and the connection timeout, a request waits at most 2 s while storage
+ * is down.
  */
 export const STATEMENT_TIMEOUT_MS = 1_000
 

@@ -37,8 +37,8 @@ export interface PostgresDatabase extends Database {
 }
 
 /**
- * Time limit for a free or new connection. Together with the limit of the statement, a request takes at most 2 s while
- * storage is down.
+ * The time limit to get a free connection or to open a connection. With this limit and the statement's limit, a request
+ * waits at most 2 s while storage is down.
  */
 const CONNECT_TIMEOUT_MS = 500
 /**
@@ -176,7 +176,7 @@ async function refuseSettings(client: Client): Promise<void> {
 
 const { INT8, DATE } = types.builtins
 
-/** IDs are within 2^53. Dates stay text, because a `Date` has a time zone. Other types use pg's default. */
+/** IDs are below 2^53. Dates stay text, because a `Date` has a time zone. Other types use pg's default. */
 const typeParsers: CustomTypesConfig = {
   getTypeParser: (oid, format) => {
     if (format !== 'binary' && oid === INT8) return Number

@@ -78,7 +78,7 @@ function connectCluster(addresses: readonly string[]): Cluster {
     clusterRetryStrategy: backoff,
     slotsRefreshTimeout: connectTimeoutMs,
     redisOptions: { ...failFast, username, password, ...(isTls ? { tls: {} } : {}) },
-    // Certificates contain names, so names must not be resolved before TLS uses them.
+    // A certificate contains a name, so TLS must receive the name and not a resolved address.
     ...(isTls ? { dnsLookup: (host, callback) => callback(null, host) } : {}),
   })
 }

@@ -150,8 +150,8 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
 }
 
 /**
- * Returns IPv6 addresses only if there is no IPv4 address, because usually both belong to the same machine. If one
- * lookup fails, the addresses stay unchanged.
+ * Returns IPv6 addresses only if there is no IPv4 address, because usually both belong to the same machine. If one of
+ * the two lookups fails, the previous addresses stay in use.
  */
 async function addressesOf(
   name: string,

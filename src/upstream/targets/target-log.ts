@@ -1,4 +1,4 @@
-// Logs when a target becomes unhealthy and when it is healthy again, over all processes.
+// Logs when a target becomes unhealthy and when it is healthy again. The states of all processes are merged.
 import type { Logger } from 'pino'
 import { createStateLog, type StateLog } from '../../observability/state-log.ts'
 import type { TargetStatus } from './target-status.ts'

@@ -17,7 +17,7 @@ export interface TargetStatus {
 
 export type CircuitState = 'closed' | 'half_open' | 'open'
 
-/** Merges the reports of several processes. For each target, the worst report counts. */
+/** Merges the reports of several processes. Each field of a target gets the worst of its values. */
 export function worstOf(processes: readonly (readonly TargetStatus[])[]): TargetStatus[] {
   const worst = new Map<string, TargetStatus>()
   for (const status of processes.flat()) {

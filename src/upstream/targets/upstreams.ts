@@ -17,7 +17,7 @@ export interface Upstream {
   hasAlternatives(): boolean
   /** How many times a request may be sent again, if that is safe. */
   readonly retries: number
-  /** The maximum milliseconds until the response head, and between two chunks of the body. */
+  /** The maximum time in milliseconds until the response head, and between two chunks of the body. */
   readonly timeouts: { readonly response: number; readonly idle: number }
   /** Whether a user always goes to the same endpoint, while it is available. */
   readonly splitsByUser: boolean
@@ -97,7 +97,7 @@ export function createUpstreams(
   }
 }
 
-/** The file of `tls.ca` cannot be read. It was readable when the configuration was validated. */
+/** The file of `tls.ca` cannot be read, although it was readable when the configuration was validated. */
 export class CertificateAuthorityError extends Error {
   override readonly name = 'CertificateAuthorityError'
 }

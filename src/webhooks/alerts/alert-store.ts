@@ -11,7 +11,7 @@ interface Alert {
 export interface AlertStore {
   /**
    * Queues a delivery to the webhook of every active pro user, or of one user.
-   * @param inTransaction stored in the same transaction as the alert
+   * @param inTransaction stores its changes in the same transaction as the alert
    * @returns the number of deliveries; `user_unknown` if the user does not exist
    */
   queue(
@@ -46,7 +46,7 @@ export function createAlertStore(database: Database): AlertStore {
         { timeoutMs: statementTimeoutMs },
       ),
 
-    // One lookup of the oldest remaining delivery is enough for all alerts. The margin of one hour is for differences
+    // The oldest remaining delivery is looked up once, not for each alert. The margin of one hour is for differences
     // between the clocks of replicas, which affect the order of IDs.
     prune: (before, limit) =>
       countRows(

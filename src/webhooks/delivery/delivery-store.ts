@@ -39,9 +39,9 @@ export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   /**
    * Makes a pending or failed delivery due now, for the user's current webhook. A failed delivery gets one attempt.
    * Changes nothing while an attempt is running, because that attempt is the retry.
-   * @param inTransaction stored with the change, if the outcome is `due`
-   * @returns `over` if it was delivered or dropped, or if the lease would drop it because the user is not pro, not
-   *   active, or has no webhook
+   * @param inTransaction if the outcome is `due`, stores its changes in the same transaction
+   * @returns `over` if the delivery was delivered or dropped, or if a lease would drop it because the user is not pro,
+   *   not active, or has no webhook
    */
   retryNow(id: number, now: Date, inTransaction: (userId: number) => TransactionStep): Promise<RetryOutcome>
   /** Returns the deliveries, newest first. */
