@@ -85,7 +85,7 @@ function separate(key: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', key, '', `peage ${purpose} v1`, 32))
 }
 
-// Every replica must derive the same key, and it has only the secret for this, so the salt is a fixed text.
+// Every replica must derive the same key from the same secret, so the salt is a fixed text.
 function deriveKey(secret: string): Promise<Buffer> {
   const cost: ScryptOptions = { N: 2 ** 14, r: 8, p: 1 }
   return new Promise((resolve, reject) => {

@@ -103,8 +103,8 @@ function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templat
 }
 
 /**
- * The steps before the gateway sends a mail's data. Later replies of the server may quote the mail, so they are not
- * logged.
+ * The steps before the gateway sends a mail's data. Replies to these steps are logged. Later replies of the server are
+ * not logged, because they may quote the mail.
  */
 const stepsBeforeMail: ReadonlySet<SmtpStep> = new Set([
   'name',

@@ -32,7 +32,7 @@ export interface LeasedMail extends Lease {
   kind: MailKind
   address: string
   code_id: string | null
-  /** When the mail is given up. */
+  /** After this time, the mail is not attempted again. */
   expires_at: Date
   created_at: Date
 }

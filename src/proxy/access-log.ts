@@ -26,7 +26,10 @@ interface LoggedRequest {
   readonly client: string
   /** The Host header, as received. */
   readonly host: string
-  /** The target of the last attempt, and the time until its response head or the end of the attempt. */
+  /**
+   * The target of the last attempt, and the milliseconds from the start of this attempt to the response head, or to the
+   * end of the attempt.
+   */
   readonly upstreamTarget: string | undefined
   readonly upstreamDurationMs: number
   /** Milliseconds since the arrival of the request. */

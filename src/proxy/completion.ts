@@ -7,7 +7,7 @@ import { responseClosed } from '../http/pipelining.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** Call this when the response owns the connection. It completes the request when the response closes. */
+/** Call this when the response owns the connection. The request is then completed when the response closes. */
 export type CompleteAtClose = (context: RequestContext) => void
 
 export function createCompletion({

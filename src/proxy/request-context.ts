@@ -62,10 +62,13 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   reason: string | undefined = undefined
   outcome: Outcome | undefined = undefined
 
-  /** The last attempt's `scheme://host:port`, and the time until its response head or its end. */
+  /**
+   * The target of the last attempt as `scheme://host:port`, and the milliseconds from the start of this attempt to the
+   * response head, or to the end of the attempt.
+   */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
-  /** Set while the request waits for its upstream. It is notified when the client disconnects. */
+  /** Set while the request waits for its upstream. The waiter is notified when the client disconnects. */
   waiter: Waiter | undefined = undefined
   /** The user whom a local endpoint has just registered, signed in or signed out. */
   userId: number | undefined = undefined

@@ -2,7 +2,7 @@
 import { canonicalName, identityNames, isHopByHop } from '../config/formats/header-names.ts'
 
 export type HeaderKind =
-  /** End-to-end, so it is forwarded. */
+  /** An end-to-end header, which the gateway forwards. */
   | 'pass'
   /** Dropped: a hop-by-hop header (RFC 9110 §7.6.1), or an alias or override of something that the guards checked. */
   | 'drop'

@@ -98,7 +98,7 @@ export const Type = {
     options?: Keywords,
   ): Schema<Written<Item>[], Decoded<Item>[]> => ({ type: 'array', items, ...options }),
 
-  /** @param pattern for the keys */
+  /** @param pattern the pattern that each key must match */
   Record: <Value extends Schema>(
     pattern: string,
     value: Value,

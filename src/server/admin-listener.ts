@@ -22,13 +22,13 @@ import { createRunningExplain } from './running-explain.ts'
 import { addressOf, type DataPlane } from './serve.ts'
 
 export interface AdminListener {
-  /** Undefined without an `admin` section. */
+  /** Undefined if the configuration has no `admin` section. */
   readonly address: string | undefined
   /** Stores the outcome of a reload, and ends the sessions of operators that are missing in the new configuration. */
   reloaded(outcome: ReloadOutcome): void
   /** From now on, `/readyz` reports that the gateway is not ready. */
   beginStop(): void
-  /** @param time milliseconds for running requests of operators */
+  /** @param time how long running requests of operators may continue, in milliseconds */
   close(time: number): Promise<void>
 }
 
@@ -39,7 +39,7 @@ interface Options {
   listing: Listing | undefined
 }
 
-/** @throws if it cannot listen */
+/** @throws the error if the admin listener cannot listen */
 export async function startAdminListener(
   { startConfig, config, storage, stores, mailQueue, clock, logger, failureLog, metrics }: GatewayProcess,
   { dataPlane, background: { alerts, deliveries, mails }, listing }: Options,

@@ -49,7 +49,7 @@ export interface DataPlane {
 
 /**
  * @param changesVisibleEverywhere as for `createGateway`; the default is for a single process
- * @throws if it cannot listen; nothing is left open
+ * @throws the error if the gateway cannot listen; nothing is left open
  */
 export async function serveInProcess(
   gatewayProcess: GatewayProcess,

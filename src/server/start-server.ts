@@ -36,7 +36,7 @@ interface Options {
   reloadSource?: ReloadSource | undefined
 }
 
-/** Migrates the database, then listens. @throws if it cannot start; nothing is left open */
+/** Migrates the database, then listens. @throws the error if the gateway cannot start; nothing is left open */
 export async function startServer(options: Options): Promise<RunningServer> {
   const gatewayProcess = await openProcess(options)
   const { startConfig, storage } = gatewayProcess

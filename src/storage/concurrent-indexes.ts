@@ -42,7 +42,7 @@ export async function buildIndexesConcurrently(
       if ((await missingOf(client, [name])).length === 0) continue
       await client.query('set statement_timeout = 0')
       await client.query(`set lock_timeout = ${waitMs}`)
-      // Removes the rest of a failed build.
+      // Removes the invalid index that a failed build has left.
       await client.query(`drop index concurrently if exists ${name}`)
       await client.query(`create index concurrently ${name} on ${indexes[name]}`)
       log('info', `index ${name} built`)

@@ -131,7 +131,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#state = 'head_corked'
     response.cork()
     defer(this)
-    // A 304 ends with its head (RFC 9110 §15.4.5). undici would wait for the body that its Content-Length announces.
+    // A 304 ends with its head (RFC 9110 §15.4.5). If the 304 has a Content-Length, undici would wait for a body.
     if (status === 304) this.onComplete(null)
     return true
   }

@@ -8,7 +8,7 @@ export interface UsageRecord {
   last_usage_date: string | null
 }
 
-/** A user with several uses occurs several times. */
+/** If a user has several uses, the user's ID occurs several times. */
 export type UserIds = readonly [number, ...number[]]
 
 /**

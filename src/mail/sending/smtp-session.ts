@@ -8,7 +8,7 @@ import { SmtpFailure, toSmtpFailure } from './smtp-failure.ts'
 export interface SmtpSession {
   /** @throws SmtpFailure; the session is still usable if `isOpen` is true */
   send(from: string, to: string, message: Buffer, signal: AbortSignal): Promise<void>
-  /** Checks whether the server still responds. */
+  /** Checks whether the server still responds on this connection. */
   isAlive(signal: AbortSignal): Promise<boolean>
   readonly isOpen: boolean
   quit(): void

@@ -119,7 +119,7 @@ const ratios = ['traceidratio', 'parentbased_traceidratio']
 const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbased_always_off', ...ratios]
 
 /**
- * Returns the problems of the sampler's settings. If they are invalid, the SDK samples every request, which the
+ * Returns the problems of the sampler's settings. With invalid settings, the SDK would sample every request, which the
  * operator does not want.
  */
 function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {

@@ -42,8 +42,8 @@ export interface PostgresDatabase extends Database {
  */
 const CONNECT_TIMEOUT_MS = 500
 /**
- * How much earlier the server ends a statement by itself. The server's error proves that it is up, and shows what it
- * waited for.
+ * How much earlier than the gateway the server ends a statement. The server's error proves that the server is up, and
+ * shows what the statement waited for.
  */
 const SERVER_LEAD_MS = 100
 /** Time limit of the setup statement on a new connection, after connecting and before the first query. */
@@ -96,8 +96,8 @@ export function openPostgres({ url, maxConnections, onError, state }: PostgresOp
 }
 
 /**
- * Refuses a standby. After a failover, the name may lead to the former primary for a while, which is now a standby. It
- * rejects writes, and its reads return old data.
+ * Refuses a standby. After a failover, the name may lead to the former primary for a while. This server is now a
+ * standby, which rejects writes and returns old data.
  */
 function refuseStandby(client: PoolClient, done: (error?: Error) => void): void {
   const statement = withTimeout({ text: 'select pg_is_in_recovery() as is_standby' }, VERIFY_TIMEOUT_MS)

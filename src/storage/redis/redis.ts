@@ -7,7 +7,7 @@ import { defineScript, ScriptError, type ScriptRunner } from './redis-scripts.ts
 
 export interface RedisHooks {
   onUp?(): void
-  /** Called once per loss, with the reason. */
+  /** Called once each time Redis goes down, with the reason. */
   onDown?(reason: string): void
 }
 

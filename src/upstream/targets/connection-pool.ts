@@ -53,7 +53,7 @@ export interface Wait {
 }
 
 interface OpenPool extends ConnectionPool {
-  /** Applies other limits to future connections and waits. */
+  /** Sets the limits for future connections and waits. */
   configure(settings: Settings): void
   /**
    * Closes free connections now, and busy connections after their response. Resolves when all connections are closed.

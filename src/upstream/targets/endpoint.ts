@@ -36,7 +36,7 @@ export interface Endpoint {
 }
 
 export interface OpenEndpoint extends Endpoint {
-  /** Applies other settings, and keeps connections and health. */
+  /** Applies the settings of a new configuration. The connections and the health state stay. */
   configure(config: UpstreamConfig): void
   /** Stops the health checks. The last state remains for requests that are still to be sent. */
   stopChecks(): void

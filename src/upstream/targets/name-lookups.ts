@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import { mayBeDialled, sortAddresses } from './dialled-addresses.ts'
 
-/** `resolve` of an upstream. */
+/** The `resolve` setting of an upstream. */
 export type ResolveConfig = Exclude<UpstreamConfig['resolve'], false>
 
 export interface NameLookups {

@@ -17,7 +17,7 @@ export interface Target {
 export interface OpenTarget extends Target {
   /** Resolves when the first lookup of the name has ended, or immediately if no name is looked up. */
   readonly firstAnswer: Promise<void>
-  /** Applies other settings, and keeps connections and health. */
+  /** Applies the settings of a new configuration. The connections and the health state stay. */
   configure(config: UpstreamConfig): void
   /** Stops health checks and lookups, because no active configuration has this target. */
   quiesce(): void

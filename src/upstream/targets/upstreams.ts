@@ -49,7 +49,7 @@ export interface Upstreams {
 interface Dependencies {
   lookups: NameLookups
   durationsOf(name: string): Histogram
-  /** Keeps open targets, with their connections and health. */
+  /** Reuses targets that are already open, with their connections and health. */
   reuse: ReuseTarget
   /** @param name the name of the upstream */
   eventsOf(name: string, origin: string): TargetEvents

@@ -62,8 +62,8 @@ class OpenTunnel implements Tunnel {
   close(code: CloseCode): void {
     if (this.#isClosing) return
     this.#isClosing = true
-    // The upstream gets a Close frame only after its last frame for the client is complete. Otherwise it might not
-    // complete this frame.
+    // The upstream gets a Close frame only after its last frame for the client is complete. After a Close frame, the
+    // upstream might not complete that frame.
     this.#toClient.closeWith(closeFrame(code, false), () =>
       this.#toUpstream.closeWith(closeFrame(1001, true), () => {}),
     )

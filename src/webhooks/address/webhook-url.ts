@@ -14,8 +14,8 @@ const authorityPattern = /^https:\/\/([^/?#\\@%]+)(?=[/?#]|$)/i
 const alteredByParser = /[\s\p{Cc}\\]/u
 
 /**
- * Parses a webhook's URL. The URL is stored and returned as the user wrote it. The result is for checks and for
- * connecting. It resolves no names (see `findDestination`).
+ * Parses a webhook's URL. The URL is stored and returned as the user wrote it. The parsed URL is for checks and for
+ * connecting. This function resolves no names (see `findDestination`).
  * @param options.allowPrivate `webhooks.allow_private_networks`, which lifts the rules on addresses and `localhost`
  */
 export function parseWebhookUrl(raw: unknown, options: { readonly allowPrivate: boolean }): URL | 'invalid' {
