@@ -20,7 +20,10 @@ interface OutboxWork<Leased> {
    * @param running number of attempts of this worker that have not ended
    */
   readonly lease: readonly ((running: number) => Promise<readonly Leased[]>)[]
-  /** Returns whether the worker should poll again immediately after a poll that leased rows. */
+  /**
+   * Returns whether the worker has room for more rows. After a poll that leased rows, the worker then polls again
+   * immediately.
+   */
   hasRoom(running: number): boolean
   /**
    * Makes one attempt and stores its outcome. If `stopping` aborts the attempt, calls `release` of the attempt store

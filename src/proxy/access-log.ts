@@ -92,7 +92,10 @@ function quoted(given: string): string {
 
 const plain = /^[!#-[\]-~]*$/
 
-/** Formats three decimals with integers, which is much faster than with fractions. @param duration 0 or more */
+/**
+ * Formats a number with three decimals. It calculates with integers, which is much faster than with fractions.
+ * @param duration 0 or more
+ */
 export function toFixed3(duration: number): string {
   const all = Math.round(duration * 1000)
   const whole = Math.floor(all / 1000)

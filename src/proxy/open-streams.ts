@@ -57,7 +57,10 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
   const open = new Set<OpenStream>()
   /** The streams of users, with the identity that opened each. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
-  /** Maps each database notification to the streams that it may end. Contains only streams that end with a session. */
+  /**
+   * Maps each change that the database reports to the streams that it may end. Contains only streams that end with a
+   * session.
+   */
   const byChange = new Map<string, Set<OpenStream>>()
   const notified = new Set<OpenStream>()
   let timer: NodeJS.Timeout | undefined

@@ -114,7 +114,7 @@ interface Forwarded {
 
 const setByUs = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-prefix'])
 
-/** Decides about headers that are neither always passed nor always dropped. */
+/** Decides about headers that some routes or requests pass and others drop. */
 function isForwarded(kind: HeaderKind, value: string, head: RequestHead, route: Route): boolean {
   switch (kind) {
     case 'content-length':

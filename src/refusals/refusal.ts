@@ -5,9 +5,9 @@ import { type CatalogEntry, type CodeWithReasons, catalog, type RefusalCode } fr
 interface Details {
   /** Replaces the catalog's status. For example, `user_not_found` is 404 in the admin API. */
   status?: number
-  /** Members of the body in addition to the catalog's `error`, or in place of it. */
+  /** Additional members of the body. An `error` among them replaces the catalog's `error`. */
   body?: Readonly<Record<string, unknown>>
-  /** Response headers in addition to the headers of every refusal. */
+  /** Additional headers of the response. Every refusal also has the standard headers. */
   headers?: Readonly<Record<string, string>>
   /** The cause of the refusal, for the log only. The client never sees it. */
   cause?: unknown

@@ -38,7 +38,7 @@ export interface DataPlane {
   }
   /**
    * Accepts no more connections, finishes requests in flight, and writes everything that is only in memory.
-   * @param time milliseconds for everything; requests that take longer than their part of it are aborted
+   * @param time the milliseconds for all of this; requests get a part of it, and are then aborted
    */
   drain(time: number): Promise<void>
   /** Closes everything that it opened, and destroys undrained connections. The caller closes the storage. */

@@ -141,7 +141,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     if (isFresh()) reportState('trusted')
   }
 
-  /** @returns whether the heartbeat was certainly sent; otherwise no caller waits for it */
+  /** @returns true if the heartbeat was sent; false if that is uncertain, and then no caller waits for it */
   async function send(onHeard: () => void): Promise<boolean> {
     heartbeatCount += 1
     const sequence = heartbeatCount

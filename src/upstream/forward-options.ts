@@ -24,7 +24,7 @@ export interface ForwardOptions {
    * two headers.
    */
   readonly fields: string[]
-  /** The Host for the upstream, in place of the target's Host. */
+  /** The Host header for the upstream. If set, it replaces the target's Host. */
   readonly host?: string | undefined
   readonly hasBody: boolean
   /** The declared length of the body; undefined for a chunked body. */

@@ -1,4 +1,4 @@
-// Takes a connection for a request, either when it is sent or before its use is counted.
+// Takes a connection for a request, either when the request is sent, or earlier, before its use is counted.
 import type { ClientKey } from '../identity/client-key.ts'
 import { tooManyConnections } from '../refusals/limits.ts'
 import { Refusal } from '../refusals/refusal.ts'

@@ -290,7 +290,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#attempt.onOver('reported')
   }
 
-  /** Releases the resources of the relay. @param result for the span of this attempt */
+  /** Releases the resources of the relay. @param result the result that the span of this attempt records */
   #leave(result: string | Error, next: 'over' | 'whole_corked' = 'over'): void {
     this.#state = next
     this.#options.observer.waiter = undefined

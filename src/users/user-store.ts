@@ -29,7 +29,7 @@ export interface UserWithEpoch extends User {
 }
 
 export interface UserStore {
-  /** Creates the user and the subscription with the same plan, or neither. */
+  /** Creates the user and the subscription, both with the same plan. If one of them cannot be created, neither is. */
   create(
     email: string,
     passwordHash: string,

@@ -13,8 +13,8 @@ export interface ApiTokenStore {
   findActive(tokenHash: string): Promise<ActiveApiToken | undefined>
   isActive(apiTokenId: number, tx?: Queryable): Promise<boolean>
   /**
-   * Records the time of a use, unless a later time is recorded. A recorded time that is more than a minute later came
-   * from a wrong clock, so it is replaced.
+   * Records the time of a use, unless a later time is already recorded. A recorded time that is more than a minute
+   * later came from a wrong clock, so it is replaced.
    */
   recordUse(apiTokenId: number, usedAt: Date): Promise<void>
   /**

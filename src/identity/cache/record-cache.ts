@@ -19,7 +19,7 @@ interface Options<K, V> {
   maxRecords: number
   /**
    * The maximum number of cached keys without a record. These keys have their own limit, because a client can invent
-   * any number of keys. Must be 0 if the database does not notify insertions.
+   * any number of keys. Must be 0 if the database does not report insertions.
    */
   maxAbsent: number
   results: CacheResults
@@ -41,8 +41,8 @@ export function createRecordCache<K extends {}, V extends object>({
   function load(key: K): Promise<V | undefined> {
     const running: Promise<V | undefined> = read(key).then(
       value => {
-        // A change was notified during the read and removed the read from `inFlight`. The value may be older than the
-        // change, so it is not cached.
+        // The database reported a change during the read, which removed the read from `inFlight`. The value may be
+        // older than the change, so it is not cached.
         if (inFlight.get(key) !== running) return value
         inFlight.delete(key)
         if (!feed.isFresh()) return value

@@ -70,7 +70,8 @@ export function createSessionCache({
         // newer than the cached user.
         if (session === undefined || session.epoch < epoch) return false
         if (clock.now() < session.expiresAt.getTime()) return true
-        // A rotation extends the session but is not notified, so the store may have a later record than the cache.
+        // A rotation extends the session, but the database does not report rotations. So the store may have a later
+        // record than the cache.
         sessions.forget(key)
         return chain(sessions.get(key), successor => successor !== undefined && successor.epoch >= epoch)
       })

@@ -36,8 +36,8 @@ interface Dependencies {
 const maxUnknownTokens = 1_000
 
 export function createUserCache({ users, apiTokens, feed, maxUsers, results }: Dependencies): UserCache {
-  // Inactive users are cached too, because their reactivation is notified. Unknown ids are not cached, because a user's
-  // insertion is not notified, and a restored database may reuse an id.
+  // Inactive users are cached too, because the database reports their reactivation. Unknown ids are not cached. The
+  // database does not report the insertion of a user, and a restored database may reuse an id.
   const byId = createRecordCache<number, UserWithEpoch>({
     feed,
     maxRecords: maxUsers,

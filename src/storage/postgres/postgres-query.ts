@@ -1,4 +1,4 @@
-// Runs statements on pooled connections. A connection that is not clean afterwards is destroyed.
+// Runs statements on pooled connections. If a connection cannot be reused after a statement, it is destroyed.
 import type { Pool, PoolClient, QueryResult } from 'pg'
 import { type Prepared, type Queryable, StorageError, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
@@ -10,7 +10,9 @@ import { withTimeout } from './pg-internals.ts'
  */
 export const STATEMENT_TIMEOUT_MS = 1_000
 
-/** SQLSTATEs for a prepared statement that is missing, a duplicate, or older than a migration of its types. */
+/**
+ * SQLSTATEs for a prepared statement that does not exist, that already exists, or whose types a migration has changed.
+ */
 const UNPREPARED_STATES = new Set(['26000', '42P05', '0A000'])
 
 /** The SQLSTATE read_only_sql_transaction. A session stays read-only if it began on a read-only server. */

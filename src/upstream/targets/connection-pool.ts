@@ -21,8 +21,8 @@ export interface ConnectionPool {
   /** @returns undefined if no connection is free, or if the endpoint is retired */
   tryAcquire(client: ClientKey): Connection | undefined
   /**
-   * Waits for a connection. The first request in the queue gets the first free connection. A waiting client counts as
-   * if it had the connection.
+   * Waits for a connection. The first request in the queue gets the first free connection. In the limit per client, a
+   * waiting request counts like a connection.
    * @param wait replaces the default of `timeouts.connect` and 503 `upstream_unavailable`
    * @throws Refusal when the wait ends without a connection
    * @throws ClientDisconnected when the client leaves
@@ -165,7 +165,8 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
     hasFree: () => free.length > 0 || hasRoom(),
     admits(client) {
       const most = connectionsPerClient(settings)
-      // If a client may take all connections, its share is no separate limit. The client then waits like other clients.
+      // If one client may take all connections, there is no limit per client. The client then waits in the queue like
+      // all clients.
       return most >= settings.connections || (counts.get(client) ?? 0) < most
     },
     reserve,

@@ -1,4 +1,4 @@
-// Connects to an address of a target with the target's name, unless the address is forbidden.
+// Connects to an address of a target, unless the address is forbidden. TLS uses the target's name.
 import { type LookupOptions, lookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'

@@ -163,7 +163,10 @@ async function addressesOf(
   return found.length > 0 ? found : orNone(lookUp(name, 6))
 }
 
-/** @throws the system's error, unless it means that the name or address does not exist */
+/**
+ * Returns no addresses if the name does not exist or has no address.
+ * @throws the system's error for any other failure
+ */
 async function orNone(answer: Promise<LookupAddress[]>): Promise<LookupAddress[]> {
   try {
     return await answer

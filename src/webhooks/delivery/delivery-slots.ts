@@ -11,7 +11,7 @@ interface Slot {
    */
   moveToSlow(): boolean
   /**
-   * @param isSlow whether the receiver responded late or not at all
+   * @param isSlow whether the receiver responded late or did not respond
    * @returns whether other deliveries may be waiting for the slot that became free
    */
   release(isSlow: boolean): boolean
