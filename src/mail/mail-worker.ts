@@ -36,7 +36,7 @@ interface Dependencies {
    */
   sendSettings(): SendSettings | undefined
   clock: Clock
-  /** A number from 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random(): number
   outcomes: Pick<MailOutcomes, 'count'>
   onStoreError(error: unknown): void

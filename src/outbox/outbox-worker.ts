@@ -50,7 +50,7 @@ export function startOutboxWorker<Leased>({
   onError,
 }: OutboxWork<Leased>): OutboxWorker {
   const stopping = new AbortController()
-  // Every running attempt adds a listener and removes it, so a high number is expected.
+  // Every running attempt adds a listener and removes it, so many listeners are normal.
   setMaxListeners(0, stopping.signal)
   const running = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined = setTimeout(poll, pollIntervalMs).unref()

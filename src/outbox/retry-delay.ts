@@ -4,7 +4,7 @@
  * Varies each delay at random by 10 %, so that attempts that failed together are not retried together.
  * @param delaysMs the delays after the first attempt, after the second, and so on
  * @param attempts number of attempts so far
- * @param random from 0 to 1
+ * @param random a random number from 0 to 1
  * @param atLeastMs the delay that the receiver requested; used if it is longer
  * @returns milliseconds; undefined when no attempt is left
  */

@@ -69,8 +69,8 @@ export function buildUpstreamHeaders(
 }
 
 /**
- * Returns whether the upstream receives the trace. A route can remove or set `traceparent`, because a third-party
- * service does not need the trace.
+ * Returns whether the upstream receives the trace. A route can remove or set `traceparent`, for example if the upstream
+ * is a third-party service.
  */
 export function propagatesTrace({ requestRules }: Route): boolean {
   return requestRules?.remove.has('traceparent') !== true

@@ -65,8 +65,8 @@ export function createDrain(app: FastifyInstance): Drain {
     accepted += 1
   })
   // Accepts the connections that are already waiting. The listener closes right after this, and the kernel resets the
-  // rest. The event loop accepts one connection per turn, and a single turn without a connection does not prove that
-  // none waits.
+  // connections that were not accepted. The event loop accepts one connection per turn. A single turn without a
+  // connection does not prove that no connection is waiting.
   app.addHook('preClose', async () => {
     for (let turnsWithout = 0; turnsWithout < 2 && performance.now() < acceptUntilMs; ) {
       const before = accepted

@@ -20,7 +20,7 @@ import { once } from './once.ts'
 
 /** Serves clients, in this process or in workers. */
 export interface DataPlane {
-  /** `http://host:port` or `https://host:port`, as actually bound. */
+  /** The address to which the listener is bound, as `http://host:port` or `https://host:port`. */
   readonly address: string
   /**
    * Builds another configuration in every process, without using it for requests yet.

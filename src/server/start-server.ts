@@ -12,7 +12,7 @@ import { createReload, type Reload, type ReloadSource } from './reload.ts'
 import { type DataPlane, serveInProcess } from './serve.ts'
 
 export interface RunningServer {
-  /** `http://host:port` or `https://host:port`, as actually bound. */
+  /** The address to which the listener is bound, as `http://host:port` or `https://host:port`. */
   readonly address: string
   /** Undefined without an admin listener. */
   readonly adminAddress: string | undefined

@@ -61,8 +61,8 @@ export async function runMigrations(
 }
 
 /**
- * How long a migration waits for a table. Later statements wait behind the migration, and a replica of the previous
- * release gives up after one second.
+ * How long a migration waits for the lock of a table. Statements that arrive later wait behind the migration, and a
+ * replica of the previous release cancels them after one second.
  */
 const LOCK_TIMEOUT_MS = 300
 /** During this pause, the statements that waited behind the migration are executed. */

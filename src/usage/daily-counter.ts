@@ -42,8 +42,8 @@ type Hint = 'room' | 'full' | 'unknown'
  * Redis and one statement in Postgres.
  *
  * A use is allowed only if the conditional update succeeds, and refused only after the record was read. Redis may be
- * down, empty, outdated, or ahead after a crash. In none of these cases does the counter allow a use too many or refuse
- * a remaining use.
+ * down, empty, outdated, or ahead after a crash. Even then, the counter allows no additional use and refuses no
+ * remaining use.
  */
 export function createDailyCounter({
   store,
@@ -118,8 +118,8 @@ export function createDailyCounter({
       if (hint === 'full') await correctHint(userId, day, used)
       return { counted, used }
     }
-    // A use is also refused if the record already has a later day. The count of that day is low, so the limit is
-    // reported instead.
+    // A use is also refused if the record already has a later day. That day's count is low, so the limit is reported
+    // instead.
     const usedToday = Math.max(used, dailyLimit)
     if (hint !== 'unknown') await correctHint(userId, day, usedToday)
     return { counted, used: usedToday, reason: 'spent', day }

@@ -50,8 +50,8 @@ export async function insertUser(
 }
 
 /**
- * Locks the user until the transaction ends. Logins and rotations are not blocked, because they only need a shared lock
- * of the key.
+ * Locks the user until the transaction ends. Logins and rotations are not blocked, because they only lock the row's
+ * key.
  */
 export async function lockUser(tx: Queryable, id: number): Promise<User | undefined> {
   const [user] = await tx.query<User>(

@@ -47,7 +47,7 @@ export interface UserStore {
   findByEmail(email: string): Promise<User | undefined>
   /**
    * Changes the given fields. A new plan is also stored in the subscription. A new email ends every session.
-   * @param inTransaction `before` is the locked record before the change
+   * @param inTransaction stores its changes in the same transaction; `before` is the locked record before the change
    * @returns undefined if the user does not exist; `email_taken`, with nothing changed, if another user has the email
    */
   update(

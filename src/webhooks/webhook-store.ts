@@ -98,7 +98,8 @@ async function putWebhook(
 
 /**
  * Removes the user's webhook, and drops its pending deliveries.
- * @param registration if given, the webhook is removed only if this is still its registration
+ * @param registration the registration to remove; if the user has registered a webhook again since then, that webhook
+ *   stays
  */
 export async function removeWebhook(
   queryable: Queryable,

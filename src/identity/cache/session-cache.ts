@@ -24,7 +24,7 @@ export interface SessionCache {
 
 interface Dependencies {
   read(userId: number, sessionId: string): Promise<ActiveSession | undefined>
-  /** Returns whether this process has ended a session, but the store does not contain this change yet. */
+  /** Returns true if this process has ended the session but has not yet stored the change. */
   isEnding(sessionId: string): boolean
   feed: ChangeFeed
   clock: Clock

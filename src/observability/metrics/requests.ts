@@ -81,7 +81,7 @@ function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): {
 }
 
 /**
- * Returns whether the status is counted by itself. Other statuses are counted by class, because an upstream may invent
+ * Returns whether the status is counted separately. Other statuses are counted by class, because an upstream may invent
  * them.
  */
 function isKnown(status: number): boolean {

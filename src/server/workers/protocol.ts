@@ -21,7 +21,7 @@ export type WorkerApi = {
   targetStatus(): Promise<readonly TargetStatus[]>
   /** Replies when the worker has received every change that is already committed. */
   catch_up(): Promise<void>
-  /** Drains and exits. The exit is the reply. @param time milliseconds */
+  /** Drains and exits. The exit replaces a reply. @param time the time limit in milliseconds */
   drain(time: number): Promise<never>
 }
 

@@ -1,7 +1,10 @@
 // Defines the Redis interface of the program: scripts that complete fast or fail.
 import { hash } from 'node:crypto'
 
-/** A Lua script on one key (`KEYS[1]`), or on many keys that it treats equally, so it also runs on a Cluster. */
+/**
+ * A Lua script for one key (`KEYS[1]`) or for several keys. It treats several keys independently of each other, so on a
+ * Cluster it can run once per key.
+ */
 export interface Script {
   /** The name in traces. */
   readonly name: string

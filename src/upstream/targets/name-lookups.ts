@@ -20,7 +20,7 @@ export interface NameWatch {
 }
 
 export interface LookupEvents {
-  /** @param addresses in numeric order; empty if the name has had no address for a long time */
+  /** @param addresses the addresses, in numeric order; empty if the name has had no address for a long time */
   onAddresses(addresses: readonly string[]): void
   /** Called once when lookups begin to fail. Called with `undefined` when a lookup succeeds again. */
   onState(problem: string | undefined): void
@@ -31,7 +31,7 @@ export interface LookupEvents {
   onTooMany(count: number): void
 }
 
-/** How long addresses stay in use after the name has no address: this many intervals, but at most one hour. */
+/** For how many intervals the last addresses stay in use if the name has no address any more. The limit is one hour. */
 const retainedIntervals = 30
 const maxRetentionMs = 3_600_000
 

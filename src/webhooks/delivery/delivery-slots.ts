@@ -39,8 +39,8 @@ export interface SlotLimits {
 }
 
 /**
- * The maximum number of receivers that are remembered as slow. The oldest is forgotten first. If it is slow again, that
- * delivery begins in a normal slot.
+ * The maximum number of receivers that are remembered as slow. The oldest receiver is forgotten first. If a forgotten
+ * receiver is slow again, that delivery begins in a normal slot.
  */
 const maxSlowReceivers = 10_000
 

@@ -21,7 +21,7 @@ interface Dependencies {
   /** Returns the current settings. An attempt keeps the settings with which it was leased. */
   sendSettings(): SendSettings
   clock: Clock
-  /** A number from 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random(): number
   outcomes: DeliveryOutcomes
   onError(error: unknown): void

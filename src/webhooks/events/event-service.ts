@@ -27,7 +27,7 @@ export interface EventService {
 interface Dependencies {
   database: Database
   clock: Clock
-  /** A number from 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random(): number
   outcomes: DeliveryOutcomes
   /** @param what the action that failed */

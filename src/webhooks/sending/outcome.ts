@@ -6,7 +6,7 @@ import type { SendOutcome } from './send.ts'
 
 /**
  * @param attempts number of attempts so far, including this one; with `is_last`, no attempt follows
- * @param random from 0 to 1
+ * @param random a random number from 0 to 1
  * @param nowMs milliseconds since the epoch
  */
 export function outcomeOf(

@@ -9,7 +9,7 @@ export interface SenderOptions {
   readonly resolve: Resolve
   /** `webhooks.allow_private_networks`. */
   readonly allowPrivate: boolean
-  /** `webhooks.timeout`, from the name lookup to the end of the response. */
+  /** The value of `webhooks.timeout`. It limits the time from the name lookup to the end of the response. */
   readonly timeoutMs: number
   /** The CA in PEM format, which replaces the system's CAs. */
   readonly ca?: string | undefined
