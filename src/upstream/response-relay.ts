@@ -1,5 +1,4 @@
 // Relays the response of one attempt to the client, refuses the request, or reports that it may be sent again.
-//
 // The relay is in one of these states. Each state can become `over`. The arrow shows the other next states.
 //
 //   connecting    undici has no connection for the request yet. → sent
