@@ -66,7 +66,7 @@ it.each(internals)('docs/dev/private-parts.md lists every use in %s, and each us
   )
   expect(exported.length).toBeGreaterThan(0)
   for (const name of exported) expect(page).toContain(`\`${name}\``)
-  const explained = [...uses].filter(([, comment]) => /Can go when/.test(comment ?? ''))
+  const explained = [...uses].filter(([, comment]) => /Remove this/.test(comment ?? ''))
   expect(explained.length).toBeGreaterThan(0)
   for (const [, comment] of explained) expect(comment).toMatch(/https:\/\/github\.com\//)
 })
