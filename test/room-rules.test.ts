@@ -34,7 +34,7 @@ async function plant(file: string, text: string): Promise<void> {
   await writeFile(join(folder, file), text)
 }
 
-/** For each import that a room may not have, one file imports a value and another file imports a type. */
+/** For each forbidden import, one file imports a value and another file imports a type. */
 const planted: { file: string; text: string }[] = []
 for (const { floor, hidden } of rooms) {
   for (const { name } of floor) {

@@ -135,7 +135,7 @@ describe('logouts while the store is down', () => {
     const before = state.statements
     await room.sessions.logout(token.replace(/^[^.]+/, header.toString('base64url')))
     expect(room.pendingRevocations.count).toBe(1)
-    // This statement is the revocation. The unknown key was not queried, because the store is down.
+    // The only statement sent is the revocation. While the store is down, no query for the unknown key is sent.
     expect(state.statements - before).toBe(1)
   })
 

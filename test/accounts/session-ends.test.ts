@@ -69,7 +69,8 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     const old = await login(email)
     await database.query('update refresh_tokens set session_id = null where user_id = $1', [id])
     await room.sessions.refresh(old.refresh_token)
-    // The earlier version stored the id that it derived from the record of the exchanged token.
+    // The earlier version derived the session id from the record of the exchanged token, and stored it in the new
+    // record. This statement simulates it.
     await database.query(
       `update refresh_tokens t set session_id = md5('peage session ' || old.id)::uuid
          from refresh_tokens old

@@ -231,7 +231,10 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
   })
 })
 
-/** Calls `revokeAll` while 20 clients of one user rotate continuously. Each client has then rotated at least once. */
+/**
+ * Calls `revokeAll` while 20 clients of one user exchange their tokens again and again. Before the call, each client
+ * has exchanged at least one token.
+ */
 async function raceRevokeAll(room: Room): Promise<void> {
   count += 1
   const email = `race${count}@example.com`

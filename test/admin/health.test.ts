@@ -5,7 +5,7 @@ import type { ReloadResult } from '../../src/observability/metrics/counters.ts'
 
 const up = { postgres: true, redis: true }
 
-/** @param workers the stores that each worker reaches; `gone` for a worker that is not running */
+/** @param workers for each worker, the stores that it reaches, or `gone` if the worker is not running */
 function health(
   workers: (WorkerHealth['stores'] | 'gone')[] | undefined,
   own = up,

@@ -24,7 +24,7 @@ function recorded({ maxItems = 100, maxWaitMs = 1_000, areAlike = () => true }: 
   return { add, batches, sizes }
 }
 
-/** Returns a record after a batch with several calls. The next call therefore waits for further calls. */
+/** Creates a record and runs a batch with several calls. After this batch, the next call waits for further calls. */
 async function recordedUnderLoad(rules?: Rules) {
   const record = recorded(rules)
   const answers = [0, 0, 0].map(record.add)

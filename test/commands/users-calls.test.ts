@@ -60,7 +60,7 @@ describe('peage users', () => {
       expect(await peage(cwd, ['keys', 'list'])).toEqual({ exit: 0, stdout: 'no keys\n', stderr: '' })
     })
 
-    it('list exits with 0 if the reader of its output closes the pipe, and with 1 after another write error', async () => {
+    it('`list` exits with 0 if the reader of its output closes the pipe, and with 1 after another write error', async () => {
       for (const [code, expected] of [
         ['EPIPE', 0],
         ['ENOSPC', 1],

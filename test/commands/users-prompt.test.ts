@@ -7,7 +7,7 @@ import { createUserStore } from '../../src/users/user-store.ts'
 import type { Printed } from './peage.ts'
 import { eitherPlace } from './users-setup.ts'
 
-/** Creates a standard input that behaves like a terminal, and records the changes of its raw mode. */
+/** Creates a standard input that behaves like a terminal, and records the calls of `setRawMode`. */
 function terminal() {
   const modes: boolean[] = []
   const stdin = Object.assign(new PassThrough(), {
@@ -18,7 +18,10 @@ function terminal() {
 }
 
 interface Asked extends Printed {
-  /** The changes of raw mode, in order. In raw mode, the terminal does not show what is typed. */
+  /**
+   * The calls of `setRawMode`, in order: true if raw mode was switched on. In raw mode, the terminal does not show what
+   * is typed.
+   */
   modes: boolean[]
 }
 
@@ -47,7 +50,7 @@ describe('peage users on a terminal', () => {
       return passwords.verify(found?.password_hash, password)
     })
 
-  it('create prompts for the password twice without echo, and then restores the terminal', async () => {
+  it('`create` prompts for the password twice without echo, and then restores the terminal', async () => {
     const { exit, stdout, stderr, modes } = await ask(
       ['create', ada],
       [
@@ -64,7 +67,7 @@ describe('peage users on a terminal', () => {
     expect(await opens('correct horse')).toBe(true)
   })
 
-  it('set-password accepts corrections with backspace, and both passwords pasted at once', async () => {
+  it('`set-password` accepts corrections with backspace, and both passwords pasted at once', async () => {
     expect(
       await ask(['set-password', ada], [['New password: ', 'battery stapel\x7f\x7fle\rbattery staple\r']]),
     ).toMatchObject({ exit: 0, stderr: 'New password: \nRepeat the password: \n', modes: [true, false] })
@@ -75,7 +78,7 @@ describe('peage users on a terminal', () => {
     ['differ', 'a password\r', 'another one\r', 'the passwords do not match; nothing was changed'],
     ['end with Ctrl-D', 'a password\r', '\x04', 'no input; nothing was changed'],
     ['end with Ctrl-C', 'a password\r', 'half\x03', 'no input; nothing was changed'],
-  ])('set-password changes nothing if the answers %s', async (_how, first, second, sentence) => {
+  ])('`set-password` changes nothing if the answers %s', async (_how, first, second, sentence) => {
     const { exit, stdout, stderr, modes } = await ask(
       ['set-password', ada],
       [
@@ -89,14 +92,14 @@ describe('peage users on a terminal', () => {
     expect(await opens('battery staple')).toBe(true)
   })
 
-  it('set-password refuses a password that is too short before the second prompt', async () => {
+  it('`set-password` refuses a password that is too short before the second prompt', async () => {
     expect(await ask(['set-password', ada], [['New password: ', 'short\r']])).toMatchObject({
       exit: 1,
       stderr: 'New password: \nerror: the password is too short: use at least 8 characters\n',
     })
   })
 
-  it('set-password does not prompt for the password of an unknown user', async () => {
+  it('`set-password` does not prompt for the password of an unknown user', async () => {
     expect(await ask(['set-password', '77'], [])).toMatchObject({
       exit: 1,
       stderr: 'error: there is no user 77. Run peage users list to see all users.\n',
@@ -105,7 +108,7 @@ describe('peage users on a terminal', () => {
 
   const question = 'Delete user 1 (ada@example.com) and all of their data? [y/N] '
 
-  it.each(['\n', 'n\n', 'yess\n', 'nay\n'])('delete removes nothing if the answer is %j', async typed => {
+  it.each(['\n', 'n\n', 'yess\n', 'nay\n'])('`delete` removes nothing if the answer is %j', async typed => {
     expect(await ask(['delete', ada], [[question, typed]])).toMatchObject({
       exit: 1,
       stdout: '',
@@ -116,7 +119,7 @@ describe('peage users on a terminal', () => {
     expect(await users(['show', ada])).toMatchObject({ exit: 0 })
   })
 
-  it('delete removes the user if the answer is Yes', async () => {
+  it('`delete` removes the user if the answer is Yes', async () => {
     expect(await ask(['delete', ada], [[question, 'Yes\n']])).toEqual({
       exit: 0,
       stdout: 'user 1 (ada@example.com) was deleted\n',

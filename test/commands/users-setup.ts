@@ -72,7 +72,10 @@ export interface Place {
   run(words: readonly string[]): Promise<Printed>
   /** The operator that the audit log shows for the commands. */
   operator: string
-  /** Calls `work` with the database of the gateway or, without a gateway, with a database that no command has open. */
+  /**
+   * Calls `work` with the database that the commands change. No command runs at the same time. If the commands call a
+   * gateway, this is the database of the gateway.
+   */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 

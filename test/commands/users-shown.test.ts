@@ -6,12 +6,12 @@ import { describeOverDoors, password } from './users-doors.ts'
 const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => {
-  it('list prints that there are no users', async () => {
+  it('`list` prints that there are no users', async () => {
     expect(await users(['list'])).toEqual({ exit: 0, stdout: 'no users\n', stderr: '' })
     expect(json(await users(['list', '--json']))).toEqual({ users: [] })
   })
 
-  it('show prints an active or inactive user, by id or by email in any letter case, without the hash', async () => {
+  it('`show` prints an active or inactive user, by id or by email in any letter case, without the hash', async () => {
     const { id, email } = await newUser()
     const textOf = async () => (await users(['show', email])).stdout.split('\n')
     const head = [`id        ${id}`, `email     ${email}`, 'plan      free']
@@ -41,7 +41,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     ])
   })
 
-  it('list prints all pages of users in the order of their ids, and filters by plan and email', async () => {
+  it('`list` prints all pages of users in the order of their ids, and filters by plan and email', async () => {
     await inside(database =>
       database.query(
         `insert into users (email, password_hash, plan)
@@ -73,7 +73,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     })
   })
 
-  it('sessions prints the active sessions, and revoke-sessions revokes all of them', async () => {
+  it('`sessions` prints the active sessions, and `revoke-sessions` revokes all of them', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     const { sessions } = json(await users(['sessions', email, '--json']))
     const uuid = expect.stringMatching(
@@ -104,7 +104,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     )
   })
 
-  it('export prints everything stored about a user, by id or email, without the hash', async () => {
+  it('`export` prints everything stored about a user, by id or email, without the hash', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     for (const ref of [String(id), email]) {
       const exported = await users(['export', ref])
@@ -122,7 +122,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect((await users(['export', '9007199254740991'])).exit).toBe(1)
   })
 
-  it('explain --user uses the plan, the daily usage, the email verification and the status of the user', async () => {
+  it('`explain --user` uses the plan, the daily usage, the email verification and the status of the user', async () => {
     const { id } = await newUser()
     const explain = async (who = String(id)) =>
       (await run(['explain', 'GET', '/one', '--user', who])).stdout.replace(/retry-after: \d+/, '')
@@ -146,7 +146,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     )
   })
 
-  it('explain --user fails if the user does not exist, and cannot be combined with other options about the caller', async () => {
+  it('`explain --user` fails if the user does not exist, and cannot be combined with other options about the caller', async () => {
     expect(await run(['explain', 'GET', '/one', '--user', '9007199254740991'])).toEqual({
       exit: 1,
       stdout: '',
@@ -164,7 +164,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect((await run(['explain', 'GET', '/one', '--user', 'ada'])).exit).toBe(2)
   })
 
-  it('list and show escape characters of an email that reverse or hide text', async () => {
+  it('`list` and `show` escape characters of an email that reverse or hide text', async () => {
     const email = 'eve@example.com\u202e\u200b\u3164\u115f\u{e0041}'
     const refused = await users(['create', email, '--password-stdin'], password)
     expect([refused.exit, refused.stderr]).toEqual([2, expect.stringContaining('invisible character')])

@@ -14,7 +14,7 @@ async function opens(database: Database, email: string, password: string): Promi
 }
 
 describeOverDoors('peage users', ({ users, inside, newUser }) => {
-  it('create stores an account on plan free with the trimmed, lower-case email and the given password', async () => {
+  it('`create` stores an account on plan `free` with the trimmed, lower-case email and the given password', async () => {
     const created = await users(['create', ' Ada@Example.COM ', '--password-stdin'], `${password}\n`)
     expect(created).toEqual({
       exit: 0,
@@ -32,7 +32,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     })
   })
 
-  it('create --plan and set-plan also set the plan of the subscription', async () => {
+  it('`create --plan` and `set-plan` also set the plan of the subscription', async () => {
     const create = ['create', 'b@example.com', '--plan', 'premium', '--password-stdin', '--json']
     const { id, plan } = json(await users(create, password))
     expect(plan).toBe('premium')
@@ -43,7 +43,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(await subscribed()).toEqual([{ plan: 'pro' }])
   })
 
-  it('create refuses an email that is in use, prints its user, and does not check the password', async () => {
+  it('`create` refuses an email that is in use, prints its user, and does not check the password', async () => {
     const { id, email } = await newUser()
     expect(await users(['create', email.toUpperCase(), '--password-stdin'], 'x')).toEqual({
       exit: 1,
@@ -65,7 +65,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
       new Uint8Array([0xff, 0xfe, ...Buffer.from('12345678')]),
       'the password on standard input is not UTF-8 text',
     ],
-  ])('create refuses an invalid password and stores nothing: case %#', async (stdin, sentence) => {
+  ])('`create` refuses an invalid password and stores nothing: case %#', async (stdin, sentence) => {
     expect(await users(['create', 'short@example.com', '--password-stdin'], stdin)).toEqual({
       exit: 1,
       stdout: '',
@@ -74,7 +74,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(json(await users(['list', '--email', 'short@example.com', '--json']))).toEqual({ users: [] })
   })
 
-  it('set-password removes exactly one newline from a password on standard input', async () => {
+  it('`set-password` removes exactly one newline from a password on standard input', async () => {
     const { id, email } = await newUser()
     for (const [stdin, stored] of [
       ['🗝️🗝️🗝️🗝️ space \n\n', '🗝️🗝️🗝️🗝️ space \n'],
@@ -128,7 +128,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     },
   )
 
-  it('set-password replaces the password, revokes every session, and prints the result', async () => {
+  it('`set-password` replaces the password, revokes every session, and prints the result', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     const before = json(await users(['sessions', email, '--json']))
     expect(before.sessions).toHaveLength(2)
@@ -144,7 +144,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     })
   })
 
-  it('delete removes the user and the sessions with --yes, and refuses without --yes and a terminal', async () => {
+  it('`delete` removes the user and the sessions with --yes, and refuses without --yes and a terminal', async () => {
     const { id, email } = await newUser({ sessions: 1 })
     expect(await users(['delete', email], 'y\n')).toEqual({
       exit: 2,

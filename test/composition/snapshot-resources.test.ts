@@ -10,10 +10,10 @@ import {
 import type { SigningKeys } from '../../src/identity/keys/signing-keys.ts'
 
 const seed = 20_261_122
-/** The names of two resources of one kind and one resource of another kind. */
+/** The names of the resources: two of one kind, and one of another kind. */
 const names = ['keys a', 'keys b', 'passwords a'] as const
 type Name = (typeof names)[number]
-/** The resource that closes immediately. Each other resource has closed when `endClosing` is called. */
+/** The resource that closes immediately. The other resources stay in `close` until the test calls `endClosing`. */
 const immediate: Name = 'passwords a'
 
 /** A created resource, and how often `quiesce` and `close` were called. */
@@ -36,7 +36,7 @@ interface Holder {
   isReleased: boolean
 }
 
-/** Waits until all promises have settled that do not depend on a later step. */
+/** Waits until all promises have settled, except promises that wait for a later step of the test. */
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
 const newPasswords = () => createPasswords({ concurrency: 1, queue: 0, wait: 0 })
@@ -129,7 +129,7 @@ function stage() {
       else if (chosen === undefined || chosen.state === 'gone') return
       else if (each.do === 'take' && chosen.state === 'active') take(chosen, each.name)
       else if (each.do === 'retire') {
-        // May be called twice. The second call must have no effect.
+        // The test may retire the same snapshot twice. The second call must have no effect.
         chosen.scope.quiesce()
         chosen.state = 'retired'
       } else if (each.do === 'release') release(chosen)

@@ -92,7 +92,7 @@ it('a thread that is blocked in a system call is abandoned after the time limit'
       problems: [{ message: 'configuration took longer than 0.5 s to read' }],
     })
   } finally {
-    // A writer of the pipe unblocks the thread, so that the thread ends.
+    // Opening the pipe for writing unblocks the thread, so that the thread ends.
     await new Promise(resolve => open(pipe, 'w', resolve))
   }
 }, 5_000)

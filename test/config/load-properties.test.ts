@@ -1,4 +1,5 @@
-// Tests that any file with any environment results in a configuration, or in problems with places inside the file.
+// Tests that loading any file with any environment gives either a configuration or problems, and that each problem
+// points to a position inside the file.
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

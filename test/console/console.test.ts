@@ -169,7 +169,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await press(`a[href="#users/${user.id}"]`, 'Enter')
       await page.locator('dl').waitFor()
       expect(await hasFocus(page, 'main')).toBe(true)
-      // An action: opens its dialog, cancels it, opens it again and confirms it.
+      // Page of a user: opens the dialog that changes the plan, cancels it, opens it again and confirms it.
       const changePlan = 'main .panel dl + .buttons button:first-of-type'
       await press(changePlan, 'Enter')
       await page.locator('dialog[open]').waitFor()
@@ -188,12 +188,12 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
         { plan: 'premium' },
       ])
       expect(await hasFocus(page, changePlan)).toBe(true)
-      // Ends a session. The button of the action disappears together with the session.
+      // Page of a user: ends a session. The button of this action disappears together with the session.
       await press('.sessions button', 'Enter')
       await press('dialog button[type=submit]', 'Enter')
       await page.locator('.sessions li').nth(1).waitFor({ state: 'detached' })
       expect(await hasFocus(page, 'main')).toBe(true)
-      // Filters the lists and the configuration.
+      // Deliveries, audit log and configuration: filters the list on each of these pages.
       await press('nav a[href="#deliveries"]', 'Enter')
       await page.locator('tbody tr').first().waitFor()
       await tabTo(page, 'main select')
@@ -342,7 +342,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
   })
 
-  it('shows its data within a second of the navigation', async () => {
+  it('shows the data of a page within a second after the navigation', async () => {
     const page = await signIn()
     const shownAfter = async () => {
       await page.goto('about:blank')

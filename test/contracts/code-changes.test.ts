@@ -35,7 +35,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
   let database: Database
   let changes: CodeRedemptionStore
   let user: { id: number; email: string }
-  /** All changes that were recorded, also in transactions that failed. */
+  /** All recorded changes, including changes in transactions that failed. */
   let recorded: UserChange[]
   let forgotten: number[]
   let failure: Error | undefined

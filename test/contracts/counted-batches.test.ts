@@ -47,7 +47,7 @@ describeOnBothSetups('uses counted in a batch', ({ openDatabase: open }) => {
           const answers = async (isTogether: boolean) => {
             const ids = await Promise.all(records.map(record => addUser(database, record)))
             const use = counterOf(database, limit)
-            // The fifth user does not exist.
+            // Only four users exist. A fifth user in `turns` gets an unknown id.
             const calls = turns.map(turn => () => use(ids[turn] ?? 999_999_999))
             const counted: (number | undefined)[] = []
             if (isTogether) counted.push(...(await Promise.all(calls.map(call => call()))))

@@ -27,7 +27,7 @@ interface World {
   record(userId: number): Promise<UsageRecord | undefined>
 }
 
-/** Matches the reason for a fallback without a query to Redis. */
+/** Matches the reason of a fallback for which no command was sent to Redis. */
 const notAsked = expect.objectContaining({ message: expect.stringMatching(/^redis is down/) })
 
 function createWorld(database: Database, keyValue: ScriptRunner | undefined): World {

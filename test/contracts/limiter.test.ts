@@ -252,7 +252,7 @@ describeWithRedisBinary('the limiter while Redis is down', () => {
     for (let turn = 0; turn < 20; turn += 1) answers.push(await limiter.consume('key'))
     const rest = performance.now() - started - first
     server.resume()
-    // The process counts on its own while Redis hangs, and allows three uses. Redis would have allowed two.
+    // While Redis hangs, the process starts a new count and allows three uses. Redis would have allowed only two more.
     expect(answers.filter(({ allowed }) => allowed)).toHaveLength(3)
     expect(first).toBeLessThan(300)
     expect(rest).toBeLessThan(100)

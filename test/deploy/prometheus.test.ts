@@ -99,7 +99,8 @@ describeWithPromtool('promtool', () => {
         .toBeGreaterThan(0)
     })
 
-    // Alert expressions are comparisons, which return nothing for a healthy gateway. So the test queries the left side.
+    // Alert expressions are comparisons, which return nothing for a healthy gateway. So the test queries only the left
+    // side of each comparison.
     const compared = rules.flatMap(({ alert, expr }) =>
       (expr as string).split(/ and /).map(part => [alert as string, part.split(/ (?:==|>) /)[0] as string]),
     )

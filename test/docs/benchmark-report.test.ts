@@ -14,7 +14,7 @@ function measured(requests: number, cpu: number, p99 = 1): Measured {
 
 /**
  * @param pacedRequests how many of 3,000 requests the bearer row completed
- * @param counts for each round, whether it counts
+ * @param counts one value per round: true if the round counts
  */
 function recording(
   bearerCpu: readonly number[],

@@ -103,7 +103,7 @@ describe('POST /api/v1/subscription/upgrade', () => {
     ['free', { plan: {} }],
   ] as const
   it.each(refused)(
-    'responds with 400 plan_invalid to a user of plan %s with the body %j',
+    'if a user of plan %s sends the body %j, responds with 400 plan_invalid',
     async (plan, body) => {
       await expect(ask('POST', plan, body)).rejects.toMatchObject({
         code: 'plan_invalid',

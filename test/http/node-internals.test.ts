@@ -21,7 +21,7 @@ const LOOP = Buffer.from(
   'base64',
 )
 
-/** The same module with an additional section. Without it, V8 would reuse the code of the first module. */
+/** The same module with an additional section. Without this section, V8 would reuse the code of the first module. */
 const SAME_LOOP_IN_OTHER_BYTES = Buffer.concat([LOOP, Buffer.from([0, 2, 1, 0x61])])
 
 setFlagsFromString('--allow-natives-syntax')

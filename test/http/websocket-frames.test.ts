@@ -13,7 +13,10 @@ interface Frame {
   opcode: number
   mask: Buffer | undefined
   payload: Buffer
-  /** The minimum size of the extended length. Peers must use the shortest form, but all forms must be parsed. */
+  /**
+   * The minimum number of bytes for the extended length. Peers must use as few bytes as possible, but the tracker must
+   * parse all forms.
+   */
   lengthBytes: 0 | 2 | 8
 }
 
@@ -21,7 +24,8 @@ const bytes = (constraints: fc.IntArrayConstraints) =>
   fc.uint8Array(constraints).map(array => Buffer.from(array))
 const payload = fc.oneof(
   { weight: 6, arbitrary: bytes({ maxLength: 20 }) },
-  // At these lengths, the encoding of the length changes. Every byte looks like the first byte of a Close frame.
+  // These are the payload lengths at which the encoding of the length changes. Every byte of these payloads looks like
+  // the first byte of a Close frame.
   {
     weight: 1,
     arbitrary: fc.constantFrom(125, 126, 127, 65_535, 65_536).map(length => Buffer.alloc(length, 0x88)),

@@ -41,7 +41,8 @@ describe('sealed secrets', () => {
     for (let i = 0; i < body.length; i += 1) {
       const other = body[i] === 'A' ? 'B' : 'A'
       const changed = `sealed.v1.${body.slice(0, i)}${other}${body.slice(i + 1)}`
-      // Skips a change of the last character that only changes unused bits.
+      // The last character has unused bits. A change of only these bits does not change the bytes, so the test skips
+      // it.
       if (Buffer.from(changed.slice(10), 'base64url').equals(Buffer.from(body, 'base64url'))) continue
       expect(sealer.open(changed, 'one')).toBeUndefined()
     }

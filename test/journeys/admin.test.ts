@@ -69,7 +69,7 @@ describeOverSetups('the admin listener', setup => {
     connection.socket.end(
       Buffer.concat([many, requestBytes('GET', '/nowhere', [`X-Pad: ${'a'.repeat(rest)}`])]),
     )
-    // The last request has the Host `gw.test`, which is not a name of loopback.
+    // The last request has the Host `gw.test`. This is not a loopback name, so the request is refused.
     expect((await connection.answers()).at(-1)?.status).toBe(403)
     connection.close()
   })

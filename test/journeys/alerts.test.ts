@@ -81,7 +81,7 @@ describeOverSetups('the admin listener', setup => {
       expect(await at.gateway.sql('select count(*) as n from alerts')).toEqual(before)
     })
 
-    it('whose data is nested 30,000 levels deep with 400, or accepts it with 202', async () => {
+    it('with 400 if its data is nested 30,000 levels deep, unless it accepts the alert with 202', async () => {
       const nested = `{"type":"x","user_id":${user.id},"data":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
       expect([202, 400]).toContain((await emit(nested)).status)
     })

@@ -36,8 +36,8 @@ describeOverSetups('changes', setup => {
   /** The connection of another program that changes the database. */
   let program: Client | undefined
   /**
-   * Listens to the same notifications as the gateways. If one arrives late here, the database was slow, not a
-   * gateway.
+   * Listens to the same notifications as the gateways. If a notification arrives late here, the database was slow, not
+   * the gateways.
    */
   let witness: Client | undefined
   let witnessed = Number.POSITIVE_INFINITY

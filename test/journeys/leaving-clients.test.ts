@@ -111,7 +111,7 @@ describe('a drain', () => {
 
   /**
    * Runs `work` with a new gateway, then stops the gateway. `asked` resolves when the first request reaches the
-   * upstream. Its value is the response to this request.
+   * upstream. Its value is the response object with which the upstream answers this request.
    */
   async function drained(
     work: (gateway: TestGateway, asked: Promise<ServerResponse>) => Promise<void>,

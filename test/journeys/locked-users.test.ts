@@ -14,7 +14,7 @@ import { describeWithServices } from '../support/services.ts'
 describeWithServices('while another program locks a user', () => {
   let postgres: string
   let gateway: TestGateway
-  /** The connection that holds the lock, like a transaction of another replica. */
+  /** The connection that holds the lock. It simulates a transaction of another replica. */
   let other: Client
 
   beforeAll(async () => {
@@ -119,7 +119,7 @@ describeWithServices('while another program locks a user', () => {
     await gateway.reload()
     expect(gateway.log.join('')).toContain('configuration reloaded')
     answers.push(...ofAll())
-    // In this time, a second call could reach the lock.
+    // This gives the gateway time to send a second statement to the locked row. It must not send one.
     await sleep(300)
     expect(await waiting()).toHaveLength(1)
     await other.query('commit')

@@ -305,8 +305,8 @@ describe('the metrics without a request log', () => {
 })
 
 it('the maximum event loop delay covers the time since the last scrape, even if the console read it in between', async () => {
-  // The console data is sampled at the end of each 10 s step. The fixed clock is always 0.6 s before that, so a
-  // sample is taken every 0.6 s.
+  // The gateway samples the console data when a 10 s step ends. The clock of the test always shows a time 0.6 s before
+  // this end, so the gateway takes a sample every 0.6 s.
   const gateway = await startGateway('', undefined, { at: Math.ceil(Date.now() / 10_000) * 10_000 - 600 })
   await scrape(gateway.admin)
   await sleep(50)

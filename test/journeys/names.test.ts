@@ -27,7 +27,10 @@ describeWithNameServer('a target whose host is a name', () => {
   let gateway: Program
   /** The addresses at which the upstream fails its health check. */
   const sick = new Set<string>()
-  /** The upstream’s connections that carried a request, with the last Host header and the upstream’s address. */
+  /**
+   * Maps each connection on which the upstream received a request to the latest Host header and to the upstream’s
+   * address.
+   */
   const connections = new Map<Socket, { host: string | undefined; address: string }>()
   /** Responses of the upstream that have begun but not ended. */
   const begun: { address: string; response: ServerResponse }[] = []
@@ -85,7 +88,7 @@ describeWithNameServer('a target whose host is a name', () => {
   const file = () => join(folder, 'gateway.yaml')
 
   /**
-   * Writes the configuration. A target `x.test` has an upstream `x` and a route `x`.
+   * Writes the configuration. Each upstream `x` has a route `/x` and a target with the host `x.test`.
    * @param reload the settings of the upstream `reload`
    */
   async function configure(reload = `targets: ['${target('reload')}']`): Promise<void> {

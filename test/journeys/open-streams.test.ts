@@ -187,7 +187,8 @@ describe('open streams', () => {
     it('the Close frame follows the end of the frame', async () => {
       const size = 40_000
       const header = Buffer.from([0x82, 126, size >> 8, size & 0xff])
-      // Each frame is sent in four pieces. The piece consists of bytes that look like the start of a text frame.
+      // Each frame is sent as four equal pieces, the first with the header. Every byte of a piece looks like the start
+      // of a text frame.
       const piece = Buffer.alloc(size / 4, 0x81)
       const { bytes, took } = await received(index =>
         index % 4 === 0 ? Buffer.concat([header, piece]) : piece,
@@ -199,7 +200,7 @@ describe('open streams', () => {
       for (let i = 0; i < whole; i++) {
         expect(bytes.subarray(i * frame, i * frame + 4).equals(header)).toBe(true)
       }
-      // Compares only the next nine bytes. If the test fails, it then does not print megabytes.
+      // Compares only the next nine bytes, so that a failed test does not print megabytes.
       expect(
         bytes
           .subarray(whole * frame)

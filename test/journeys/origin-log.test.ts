@@ -61,7 +61,7 @@ const newOrigin = () => {
   return `https://page${made}.example`
 }
 
-describe('a page whose origin cors does not list', () => {
+describe('a page whose origin is not listed in `cors`', () => {
   it('is logged once per minute at level info with the key to change', async () => {
     const origin = newOrigin()
     await send(gateway, '/public', { origin })
@@ -104,7 +104,7 @@ describe('a page whose origin cors does not list', () => {
     expect(linesOf(gateway, origin)[0]).not.toHaveProperty('route')
   })
 
-  it('without cors, is logged only if the gateway responds itself', async () => {
+  it('is logged without `cors` settings only if the gateway itself responds', async () => {
     const origin = newOrigin()
     await send(plain, '/public', { origin })
     expect(linesOf(plain, origin)).toEqual([])

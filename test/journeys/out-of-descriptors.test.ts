@@ -14,7 +14,7 @@ import { services } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 const soon = { timeout: 20_000, interval: 50 }
-/** Fewer file descriptors than a gateway has open after its start. */
+/** A limit of file descriptors that is lower than the number a gateway has open after its start. */
 const tooFew = 10
 /**
  * Starts the program in its own process group. A past bug sent a signal to the whole group, which would end the

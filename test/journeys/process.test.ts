@@ -20,7 +20,7 @@ describe('the program', () => {
   let folder: string
   let file: string
   let upstream: Upstream
-  /** The running program. A test may end it and start the program for the next test. */
+  /** The running program. A test that ends it starts it again for the next test. */
   let program: Program
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-program-'))
@@ -133,8 +133,8 @@ ${routes(upstream.url)}`,
     upstream.answer = undefined
   })
 
-  // A supervisor sends SIGTERM only to npm, which forwards it. A terminal sends SIGINT to the whole group, so the
-  // gateway gets it twice.
+  // A supervisor sends SIGTERM only to npm, which forwards it to the gateway. A terminal sends SIGINT to npm and to the
+  // gateway. npm forwards it too, so the gateway gets it twice.
   it.each([
     ['SIGTERM', (npm: number) => npm],
     ['SIGINT', (npm: number) => -npm],
@@ -188,7 +188,7 @@ ${routes(upstream.url)}`,
     npx.stdout.on('data', chunk => {
       log += chunk
     })
-    // The pipe closes only when the gateway has ended too.
+    // `close` is emitted only after the gateway has ended too, because the gateway uses the same pipe.
     const ended = once(npx, 'close')
     await expect.poll(() => log, { timeout: 20_000 }).toContain('"ready on ')
     npx.kill('SIGTERM')

@@ -129,7 +129,7 @@ describe('the program', () => {
   })
 
   /**
-   * Saves the file and sends requests until the log contains the sentence again.
+   * Saves the file, then sends requests until the log contains a new line with `sentence`.
    * @returns the duration of the slowest response in milliseconds
    */
   async function slowestWhile(text: string, sentence: string): Promise<number> {
@@ -325,7 +325,8 @@ describeWithServices('several workers', () => {
     const [slow = 0, stuck = 0] = crew.pids()
     const reloaded = logged('configuration reloaded')
     const replaced = logged('replacement worker is ready')
-    // `stuck` is paused after it has prepared the configuration. `slow` is paused first and prepares it last.
+    // `slow` is paused first, so it is the last worker that prepares the configuration. `stuck` is paused after it has
+    // prepared the configuration.
     process.kill(slow, 'SIGSTOP')
     try {
       const other = `other: { health: { path: /health }, targets: ['${upstream.url}'] }`

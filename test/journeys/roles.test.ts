@@ -20,7 +20,7 @@ const admin = `, token: ${tokens.all}, tokens: { ${(['support', 'read', 'billing
   .map(role => `${role}: { token: ${tokens[role]}, may: ${role} }`)
   .join(', ')} }`
 
-/** The roles that may use an operation, besides `all`. */
+/** Maps each operation to the roles that may use it. The role `all` may use every operation and is not listed. */
 const may: Readonly<Record<string, readonly Role[]>> = {
   'GET /admin/v1/routes': ['support', 'read'],
   'GET /admin/v1/users': ['support', 'read', 'billing'],

@@ -126,7 +126,8 @@ describeOverSetups('sessions', setup => {
     expect(statuses).toEqual([200, 401, 401])
     const all = await ask('DELETE', '/sessions', mine.access, { body: { all: true } })
     expect(all.body).toEqual({ message: 'Sessions fermées', closed: 1 })
-    // The new epoch also invalidates a login in progress. Replicas of version 0.1 use it to refuse the tokens.
+    // The new epoch also invalidates a login in progress. Replicas of version 0.1 refuse the tokens of ended sessions
+    // because of this epoch.
     const [{ session_epoch: epoch } = { session_epoch: 0 }] = await at.gateway.sql<{ session_epoch: number }>(
       'select session_epoch from users where id = $1',
       [mine.id],

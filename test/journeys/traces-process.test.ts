@@ -39,7 +39,10 @@ afterAll(async () => {
   await eitherSetup().drop(stores)
 })
 
-/** Starts the program. @param isTold whether it gets the URL of the collector */
+/**
+ * Starts the program.
+ * @param isTold whether the program gets the URL of the collector
+ */
 async function start(env: Record<string, string> = {}, isTold = true) {
   traced = await startTraced(isTold ? collector : undefined, { routes: routes(upstream.url), stores, env })
   return traced
@@ -105,7 +108,8 @@ describe('traces', () => {
       'traces are sent',
     ])
     expect(told.lines.join('\n')).not.toContain('collector-token')
-    // The SDK is loaded here. If `sdk` did not match it, the test above would prove nothing.
+    // This program has loaded the SDK, so `sdk` must match one of its files. If it did not, the test above would prove
+    // nothing.
     told.child.kill('SIGTERM')
     await told.ended
     expect(readFileSync(join(folder, 'loaded'), 'utf8')).toMatch(sdk)

@@ -75,7 +75,7 @@ routes:
     }
   })
 
-  it('uses a change that another program makes with SQL', async () => {
+  it('applies a change that another program made with SQL', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/verified', user.access)).toEqual(unverified)
     await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])

@@ -51,7 +51,7 @@ describeWithServices('two workers', () => {
   /** Tests share one crew unless they end it, because a start takes seconds of CPU time. */
   const start = async () => {
     if (!isRunning) {
-      // A longer timeout: the tests hold responses back, and on a busy machine this may take more than 1 s.
+      // The timeout is 20 s instead of 1 s. The tests delay responses, and on a busy machine a delay may exceed 1 s.
       const heldBack = routes(upstream.url).replace('response: 1s', 'response: 20s')
       crew = await startCrew({ stores, routes: heldBack })
       isRunning = true

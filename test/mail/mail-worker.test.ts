@@ -165,7 +165,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     const { port } = await startScripted(event => (event === 'RCPT' ? '450 later' : undefined))
     await code(20_000)
     await code()
-    // A new code makes the older codes invalid. This code expires before the next attempt, which is 30 s later.
+    // This code makes the two earlier codes invalid. It expires before the next attempt, which is 30 s later.
     const last = await code(25_000)
     worker(port).wake()
     await vi.waitFor(async () => {
@@ -178,7 +178,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect(last.expires_at.getTime()).toBe(time + 25_000)
   })
 
-  it('fails at once after a 5xx reply; if the reply repeats the code, the stored text omits it', async () => {
+  it('fails at once after a 5xx reply; if the reply repeats the code from the mail, the stored error omits the code', async () => {
     let quoted = ''
     const { port } = await startScripted((event, line) => {
       if (/^\d{8}$/.test(line)) quoted = line

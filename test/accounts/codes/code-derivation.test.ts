@@ -80,7 +80,7 @@ describe('the code and token of a row', () => {
   })
 
   it.each(['', 'x', '12345678', 'é'.repeat(64), '='.repeat(64), 'A'.repeat(63), 'A'.repeat(65)])(
-    'exclude the text %j, which is not a valid token',
+    'do not include the text %j, which is not a valid token',
     token => expect(idOfToken(token)).toBeUndefined(),
   )
 })

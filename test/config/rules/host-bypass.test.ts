@@ -57,7 +57,10 @@ const written = fc
     }
   })
 
-/** Returns the bypasses that `check` reports: `guarded <- bypass`, as indexes. `undefined` means other problems. */
+/**
+ * Returns the bypasses that `check` reports, each as `guarded <- bypass` with the indexes of the two routes. Returns
+ * undefined if `check` reports another problem.
+ */
 function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const text = stringify({ upstreams, routes })
   const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text })
@@ -66,7 +69,8 @@ function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const pairs = loaded.problems.map(({ path, message }) => {
     const [, guarded] = /^routes\[(\d+)\]\.path$/.exec(path) ?? []
     const [, bypass] = /routes\[(\d+)\]/.exec(message) ?? []
-    // A message about two conflicting routes has the same form. There, however, both routes have hosts, or neither has.
+    // A message about two conflicting routes has the same form. For conflicting routes, however, either both routes
+    // have hosts or neither has.
     const isBypass = hostsOf(guarded) > 0 && hostsOf(bypass) === 0
     return isBypass ? `${guarded} <- ${bypass}` : undefined
   })

@@ -30,7 +30,7 @@ interface Disagreement {
   readonly yaml: string
 }
 
-/** Headers of the upstreams' responses. The gateway must not forward all of them. */
+/** Headers of the upstreams’ responses. Some of these headers must not reach the client. */
 const answered: readonly Pair[] = [
   ['X-Up', 'yes'],
   ['X-Powered-By', 'echo'],
@@ -38,7 +38,7 @@ const answered: readonly Pair[] = [
   ['Access-Control-Allow-Origin', 'https://everybody.example'],
 ]
 
-/** Headers that the client sends with its credential. The gateway must not forward all of them. */
+/** Headers that the client sends with its credential. Some of these headers must not reach the upstream. */
 const forged: readonly Pair[] = [
   ['X-User-Id', '999'],
   ['x-user-plan', 'pro'],

@@ -185,7 +185,8 @@ describe('an API key', () => {
     const { decision } = await from('2001:db8::2', 'peage_c')
     expect([told(decision), fieldOf(decision, 'retry-after')]).toEqual(['429 rate_limited', '60'])
     expect(fieldOf(decision, 'ratelimit-policy')).toBe('"bad_keys";q=2;w=60')
-    // Valid keys of this client are still accepted. Other clients still get 401, like this client in the next window.
+    // The gateway still accepts valid keys of this client. Other clients still get 401. In the next window, this client
+    // gets 401 again instead of 429.
     expect(told((await from('2001:db8::2', key)).decision)).toBe(`api_token of ${user.id}`)
     expect(told((await from('192.0.2.2', 'peage_c')).decision)).toBe('401 token_invalid')
     clock.at += 60_000

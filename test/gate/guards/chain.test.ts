@@ -16,7 +16,10 @@ import { bodyOf, fieldOf, guardedRequest, told, userIdentity } from './a-guarded
 
 const free = userIdentity()
 
-/** @param identify the result of the authentication guard */
+/**
+ * Returns functions that compile the guards of a route or an endpoint.
+ * @param identify returns the result of the authentication guard
+ */
 function guardsFor(identify: () => Identity | Refusal | Promise<Identity>) {
   const decisions = createCounters().guards
   const authenticate: Authenticate = () => identify

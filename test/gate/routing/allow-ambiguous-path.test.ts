@@ -88,7 +88,8 @@ describe('allow_in_path', () => {
         const read = parseRequestTarget(path)
         if (read === undefined) return
         for (const lax of readings(read.path)) expect(lax.split('/')).not.toContain('..')
-        // `readings` resolves dot segments, so each decoded text is also searched for dot segments directly.
+        // `readings` returns paths without dot segments. Therefore, this loop also searches the path itself, and
+        // repeats the search after each decoding.
         let text = read.path
         for (let i = 0; i < 6; i++) {
           const segments = text.split(/[/\\]/).map(segment => segment.replace(/[;?#].*$/s, '').trim())
@@ -231,7 +232,7 @@ describe('duplicate slashes', () => {
     ['//a', { path: '/a/*', strip_prefix: '/a' }, '/'],
     ['//a//b//c', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b//c'],
     ['/a/b', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b'],
-  ] as const)('in %s are forwarded by a route with %j as %s', (path, declared, expected) => {
+  ] as const)('the path %s, on a route with %j, is forwarded as %s', (path, declared, expected) => {
     expect(sent(path, declared as never)).toBe(expected)
   })
 })

@@ -66,7 +66,8 @@ describe('a new API key', () => {
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const key = makeApiToken(size => {
       drawn.push(size)
-      // The bytes are 238 to 255. Only bytes below 248, which is four times 62, can be used.
+      // The first call returns the bytes 238 to 255. Bytes from 248 (four times 62) on would cause a bias, so the key
+      // must not use them.
       return drawn.length === 1 ? everyByte.slice(238) : everyByte.slice(0, size)
     })
     expect(key.slice(6, 36)).toBe([...base62.slice(52), ...base62.slice(0, 20)].join(''))
@@ -116,7 +117,8 @@ describeOverSetups('the records of API keys', ({ openDatabase: open }) => {
     expect(await lastUsed()).toEqual(later)
     await store.recordUse(keyId, earlier)
     expect(await lastUsed()).toEqual(later)
-    // A clock was two hours ahead. After its correction, the earlier time must be stored.
+    // The stored time is from a clock that was two hours ahead. After the clock is corrected, the earlier time must
+    // replace the stored time.
     await store.recordUse(keyId, new Date('2026-01-02T05:04:05.678Z'))
     await store.recordUse(keyId, earlier)
     expect(await lastUsed()).toEqual(earlier)

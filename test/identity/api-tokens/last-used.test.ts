@@ -61,7 +61,7 @@ describe('the last use of an API key', () => {
     ])
   })
 
-  it('of one key does not delay the last use of another key', () => {
+  it('is written for each key without delay by the other keys', () => {
     const { lastUsed, writes } = recorder()
     lastUsed.record(1)
     lastUsed.record(2)

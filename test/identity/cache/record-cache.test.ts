@@ -192,7 +192,7 @@ describe('a cached record', () => {
         let onTheWay: number[] = []
         let heard = 0
         let isTrusted = true
-        /** For each read, the version that it has seen in the store. The read may complete later. */
+        /** For each read, the version in the store at the time of the read. The read may complete later. */
         const seen: (number | undefined)[] = []
         const isAnswered: boolean[] = []
         const { remembered, reads, trust } = stage()
@@ -226,7 +226,8 @@ describe('a cached record', () => {
             trust(true)
             remembered.forgetAll()
           }
-          // Completes pending promises before the next step. After an answer, the next step must come first.
+          // Waits until pending promises have completed. There is no wait after an answer, so that the next step
+          // happens before them.
           if (each.do !== 'answer') await setImmediate()
         }
         // The loop is needed, because a read that ends may start another read.

@@ -233,7 +233,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await after.find(before.current().kid)).toBeDefined()
   })
 
-  it('are read again if a kid is unknown, so that a new key is found and signs', async () => {
+  it('are read again if a kid is unknown, so that the gateway finds a new key and signs with it', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     const kid = await rotate()
@@ -320,7 +320,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(all).toHaveBeenCalledTimes(2)
   })
 
-  it('that were deleted are no longer used after the next read, and a new key replaces the last key', async () => {
+  it('that were deleted are no longer used after the next read, and a new key is created if no key is left', async () => {
     const keys = await openKeys()
     const gone = keys.current().kid
     await database.query('delete from signing_keys')
@@ -360,7 +360,8 @@ describeWithServices('two replicas that create the first key', () => {
   it('store only one key, even if the transaction that began later commits first', async () => {
     const database = await postgresDatabase()
     const store = createKeyStore(database)
-    // The transaction of this store begins first and commits last. Its `now()` is the time of its begin.
+    // The transaction of this store begins first and commits last. In Postgres, `now()` is the time at which a
+    // transaction began.
     const early = createKeyStore({
       ...database,
       transaction: work =>

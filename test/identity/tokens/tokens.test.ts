@@ -343,7 +343,7 @@ describe('the claim sub', () => {
     )
   })
 
-  it('any other string is not a user ID', () => {
+  it('is refused if it is not in the format of a user ID', () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'0123456789 +-.eEx_n') })),
