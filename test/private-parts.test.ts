@@ -39,7 +39,7 @@ function codeOf(file: string): string {
 }
 
 function signsIn(file: string): string[] {
-  // The pattern for cluster messages needs the strings, because it searches for the names of messages.
+  // The pattern for cluster messages is applied to code with strings, because it searches for the names of messages.
   const code = codeOf(file)
   const withoutStrings = code.replace(/'(?:\\.|[^'\\\n])*'/g, "''")
   return Object.entries(signs)

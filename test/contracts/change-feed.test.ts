@@ -1,4 +1,4 @@
-// Tests on both databases that changes of users, keys and sessions are reported, even if another program makes them.
+// Tests on both databases that changes to users, keys and sessions are reported, even if another program makes them.
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'

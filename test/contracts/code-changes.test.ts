@@ -1,4 +1,5 @@
-// Tests on both databases that a code and its change are stored in one transaction, and when passwords are hashed.
+// Tests on both databases that a code is redeemed in the same transaction as its change, and when new passwords are
+// hashed.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAccountCodes } from '../../src/accounts/codes/account-codes.ts'

@@ -14,7 +14,10 @@ import { describeOnBothSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 const TODAY = '2096-02-28'
-/** Returns a function that counts a use. It resolves to the uses of this user on this day, or undefined if refused. */
+/**
+ * Returns a function that counts a use. The function resolves to the number of uses of this user on this day, or to
+ * undefined if the use was refused.
+ */
 function counterOf(database: Database, dailyLimit: number, day = TODAY) {
   const clock = { now: () => Date.parse(`${day}T12:00:00Z`) }
   const store = createUsageStore(database)

@@ -52,7 +52,7 @@ describeWithServices('migrations (Postgres)', () => {
     return database
   }
 
-  /** Changes a setting of the database. It applies to new connections. */
+  /** Changes a setting of the database. The new value applies only to new connections. */
   async function setForAll(client: Client, setting: string): Promise<void> {
     await client.query(`alter database ${new URL(url).pathname.slice(1)} set ${setting}`)
   }

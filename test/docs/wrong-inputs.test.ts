@@ -77,7 +77,9 @@ describe('the table of wrong inputs', () => {
   afterAll(() => gateway?.stop())
 
   const bearer = (token: string) => [`Authorization: Bearer ${token}`]
-  /** Changes a character of the signature. Leaves the last character, because base64url may ignore some of its bits. */
+  /**
+   * Changes a character of the signature, but not the last character, because base64url may ignore some of its bits.
+   */
   const changed = (token: string) =>
     `${token.slice(0, -10)}${token.at(-10) === 'A' ? 'B' : 'A'}${token.slice(-9)}`
   const refreshing = (token: string): Sent => ({ body: JSON.stringify({ refresh_token: token }) })

@@ -124,7 +124,7 @@ describe('a request with `Upgrade`', () => {
     socket.resume()
   }
 
-  /** Waits until the server has emitted `close` for these requests. The client may see the end earlier. */
+  /** Waits until the server has emitted `close` for these requests. The client may see the end of a request earlier. */
   async function expectClosed(names: string[]): Promise<void> {
     const deadline = performance.now() + 5_000
     while (closed.length < names.length && performance.now() < deadline) await turns(1)

@@ -112,7 +112,8 @@ describeOverSetups('the admin listener', setup => {
       for (const id of ['9007199254740991', '0', 'x'])
         expectRefusal(await retry(id), 404, 'delivery_unknown', 'Livraison introuvable')
       const { body } = await ask('GET', '/admin/v1/audit')
-      // The audit log contains only the first refusal per route and minute, so the 404 responses are missing.
+      // The audit log contains only the first refused call per route and minute. This is the 409, so the 404 responses
+      // are missing.
       const refused = { status: 409, user_id: null, changes: null }
       expect((body.entries as object[]).slice(0, 2)).toMatchObject([refused, { status: 202 }])
     })
@@ -158,7 +159,7 @@ describeOverSetups('the admin listener', setup => {
       'user_id=9007199254740993',
       'user_id=1&user_id=2',
       'cursor=x',
-    ])('and refuses the query %s', async query => {
+    ])('but refuses the invalid query %s', async query => {
       expectRefusal(await list(`?${query}`), 400, 'request_invalid', 'Requête invalide')
     })
   })

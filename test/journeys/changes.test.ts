@@ -1,4 +1,4 @@
-// A change of a user or key applies at once on the replica that makes it, and within 50 ms on all others.
+// A change to a user or key applies at once on the replica that makes it, and within 50 ms on all other replicas.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -113,7 +113,7 @@ describeOverSetups('changes', setup => {
     expect(told).toBeLessThan(rounds)
   }
 
-  it('a change of is_active by raw SQL takes effect on every replica within 50 ms', async () => {
+  it('a change to is_active by raw SQL takes effect on every replica within 50 ms', async () => {
     const user = await newUser(first)
     for (const replica of replicas) await remembers(replica, user)
     const to = (flag: number, status: number) => ({

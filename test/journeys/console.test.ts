@@ -1,4 +1,4 @@
-// The server side of the console: sign-in, session cookies, and which requests they allow.
+// Tests the server side of the console: the sign-in, the session cookies, and the requests that a cookie allows.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
@@ -84,7 +84,7 @@ describe('the console', () => {
     expect(told(await send(at.gateway.admin, 'POST', '/console'))).toEqual([405, 'method_not_allowed'])
   })
 
-  it('is where the admin listener redirects requests for /', async () => {
+  it('is the page to which the admin listener redirects requests for /', async () => {
     for (const method of ['GET', 'HEAD']) {
       const { status, headers } = await send(at.gateway.admin, method, '/')
       expect([status, headers.location, headers['cache-control']]).toEqual([302, '/console', 'no-store'])

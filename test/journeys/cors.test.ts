@@ -24,7 +24,7 @@ routes:
   - { name: partner-read, path: /partner, upstream: echo, auth: none, methods: [GET], cors: { origins: ['*'] } }
 `
 
-/** Returns the CORS headers, without the prefix `access-control-`, and `vary`. */
+/** Returns `vary` and the CORS headers. Their names do not include `access-control-`. */
 const corsOf = ({ headers }: Answer) =>
   Object.fromEntries(
     [...headers]

@@ -44,7 +44,8 @@ describeWithServices('key files on two replicas', () => {
   }
 
   /**
-   * Replaces the replicas one after the other, like a rollout. Each old replica stops after its replacement serves.
+   * Replaces the replicas one after the other, like a rollout. Each old replica stops only after its replacement has
+   * received requests.
    */
   async function rollOut(load: KeyLoad, ...names: string[]): Promise<void> {
     for (const [i, before] of replicas.entries()) {

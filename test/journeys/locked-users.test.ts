@@ -1,5 +1,5 @@
-// Another program locks the row of a user. A revoked credential creates nothing. The lock blocks only one
-// connection.
+// Tests requests while another program locks the row of their user. A credential that is then revoked creates nothing,
+// and the lock blocks only one connection.
 import { readFile, writeFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'

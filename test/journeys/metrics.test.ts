@@ -98,7 +98,7 @@ describeOverSetups('the metrics', setup => {
     await expectGrowth(at.gateway.admin, start, [
       [...requests('public', 'GET', 499), 1],
       ['http_requests_total', {}, 1],
-      // The duration of an attempt is not recorded if the client ended it.
+      // The duration of an attempt is not recorded if the client has ended the attempt.
       ['peage_upstream_duration_seconds_count', {}, 0],
     ])
   })

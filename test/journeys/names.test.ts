@@ -164,7 +164,7 @@ ${routes.join('\n')}
 
   it('uses at most resolve.most of its addresses, and is logged once if it has more', async () => {
     expect(await answering('few')).toEqual({ [first]: 6, [second]: 6 })
-    // Two more lookups find the same addresses.
+    // During this time, two more lookups find the same addresses.
     await new Promise(resolve => setTimeout(resolve, 2_300))
     expect(logged('few', '"addresses":3,"msg":"target name has more addresses than resolve.most"')).toBe(1)
   })

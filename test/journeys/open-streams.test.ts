@@ -40,7 +40,7 @@ async function expectEnded(client: Awaited<ReturnType<typeof openWebSocket>>, si
   expect([code, at - since < 1_000]).toEqual([1008, true])
 }
 
-/** Returns whether an SQL statement is the one that checks open streams. */
+/** Returns whether `sql` is the statement that checks open streams. */
 const isAboutStreams = (sql: string) => /left join api_tokens/.test(sql)
 
 const deactivate = (gateway: TestGateway, user: TestUser) =>

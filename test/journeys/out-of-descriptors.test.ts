@@ -1,4 +1,4 @@
-// If a process has no free file descriptors, it keeps its configuration, and nothing ends it.
+// Tests that a process without free file descriptors keeps its configuration and does not end.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import { services } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 const soon = { timeout: 20_000, interval: 50 }
-/** A limit of file descriptors that is lower than the number a gateway has open after its start. */
+/** A limit for open files that is lower than the number of files that a gateway has open after its start. */
 const tooFew = 10
 /**
  * Starts the program in its own process group. A past bug sent a signal to the whole group, which would end the

@@ -1,4 +1,4 @@
-// Tests each limit of `auth.rate_limits` and the responses beyond it.
+// Tests each limit of `auth.rate_limits`, and the responses to requests beyond the limit.
 import { expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { journey } from '../support/journey.ts'

@@ -231,7 +231,7 @@ describe('a newly started program', () => {
 
   it('started with a configuration from a pipe, does not later reload it as an empty file', async () => {
     program = await startProgram(file, {}, true)
-    // In this time, the program checks the file several times.
+    // During this time, the program checks the file several times.
     await new Promise(resolve => setTimeout(resolve, 1_500))
     expect(await failures(program)).toBe(0)
   })

@@ -148,7 +148,7 @@ describe('a bad file', () => {
   it('is refused once while it stays the same, and again for each requested reload', async () => {
     await save(...bad)
     await expect.poll(async () => (await reloads()).failure, soon).toBe(1)
-    // In this time, the gateway checks the file several times.
+    // During this time, the gateway checks the file several times.
     await new Promise(resolve => setTimeout(resolve, 1_000))
     expect((await reloads()).failure).toBe(1)
     await gateway.reload()
@@ -186,7 +186,8 @@ describe('a client that is already served', () => {
     expect(await slow).toMatchObject({ status: 200, text: 'late but whole' })
     pendingResponses[1]?.end('b')
     expect(await stream.text()).toBe('ab')
-    // The gateway closes the connection to the old upstream after its last request, before any idle timeout.
+    // After the last request to the old upstream, the gateway closes the connection at once. It does not wait for an
+    // idle timeout.
     await closed
   })
 

@@ -1,4 +1,4 @@
-// The rate limit of a route: what it counts by, its place among the guards, and its responses.
+// Tests the rate limit of a route: by which key it counts, when it is checked, and its responses.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'

@@ -192,8 +192,8 @@ describe('session_max', () => {
   }
 
   it('ends a session at this age, and no token of the session expires later', async () => {
-    // The session starts 500 ms after a full second, and the refresh below is 200 ms after one. This tests the
-    // rounding.
+    // The session starts 500 ms after a full second, and the refresh below happens 200 ms after a full second. These
+    // times test the rounding.
     gateway.clock.at = Math.floor(gateway.clock.at / 1_000) * 1_000 + 500
     const first = await newUser(gateway)
     const start = gateway.clock.at

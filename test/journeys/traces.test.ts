@@ -165,7 +165,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
     client.socket.send('hello')
     expect(await client.next()).toBe('hello')
-    // In this time, the gateway checks the WebSocket at least once.
+    // During this time, the gateway checks the WebSocket at least once.
     await new Promise(resolve => setTimeout(resolve, 1_200))
     client.socket.close()
     await client.closed

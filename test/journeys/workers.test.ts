@@ -295,7 +295,7 @@ describeWithServices('two workers', () => {
     const pids = crew.pids()
     crew.child.kill('SIGKILL')
     await crew.ended
-    // A worker that exits without a drain would be gone after this time.
+    // A worker that exits without a drain would end within this time.
     await sleep(300)
     for (const release of heldBack) release()
     expect((await Promise.all(slow)).map(({ text }) => text)).toEqual(Array(4).fill('late but whole'))

@@ -1,4 +1,5 @@
-// Turns a page into one shell script. Each command has the same line number as on the page, for use in reports.
+// Turns a page into one shell script. Each command has the same line number as on the page, so that reports show the
+// right line.
 import type { Block } from './blocks.ts'
 
 /**

@@ -42,7 +42,10 @@ export function userIdentity(record: Partial<UserWithEpoch> = {}): Identity & { 
   return { kind: 'user', user, credential: 'access_token', sessionId: undefined }
 }
 
-/** Describes a decision: the identity if it is allowed, the status and code of a refusal, or any other error itself. */
+/**
+ * Returns a description of a decision: the identity, or the status and code of a refusal. Returns any other error
+ * unchanged.
+ */
 export function told(decision: Decision): unknown {
   if (decision.allowed) {
     const { identity } = decision

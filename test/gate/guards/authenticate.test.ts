@@ -1,4 +1,5 @@
-// Tests that a request is authenticated by its access token, otherwise by its API key, and otherwise gets 401.
+// Tests how a request is authenticated: by its access token, or by its API key if it has no valid token. Without a
+// valid credential, it gets 401.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/gate/guards/authenticate.ts'

@@ -22,7 +22,10 @@ let database: EmbeddedDatabase
 let user: Identity & { kind: 'user' }
 let guard: ReturnType<typeof createCountDailyUse>
 let cancelled: number
-/** Called while the request waits for a connection to the upstream. If undefined, a connection is free. */
+/**
+ * If set, a request waits for a connection to the upstream until the returned promise resolves. If undefined, a
+ * connection is free.
+ */
 let wait: (() => Promise<void>) | undefined
 /** Called after the use was counted and before the guard decides. */
 let afterCount: () => void

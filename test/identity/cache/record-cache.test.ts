@@ -32,7 +32,10 @@ function stage({ most: maxRecords = 100, mostAbsent: maxAbsent = 100 } = {}) {
     trust(isTrusted: boolean) {
       trusted = isTrusted
     },
-    /** Gets the record of a key with this value in the store. @returns the number of reads that were necessary */
+    /**
+     * Gets the record of a key. The store returns `value` for each read.
+     * @returns the number of reads that were necessary
+     */
     async settle(key: number, value: { version: number } | undefined) {
       const before = reads.length
       const calls = remembered.get(key)

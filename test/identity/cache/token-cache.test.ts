@@ -56,7 +56,10 @@ describe('cached tokens', () => {
     return createTokenCache({ tokens: { verifyAccess }, keys, clock, maxTokens })
   }
 
-  /** Pauses verifications at their end until `release` is called. `reached` resolves when the first one is paused. */
+  /**
+   * Pauses verifications at their end until `release` is called. `reached` resolves when the first verification is
+   * paused.
+   */
   function hold() {
     let release = () => {}
     const released = new Promise<void>(resolve => {

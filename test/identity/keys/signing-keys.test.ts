@@ -297,7 +297,8 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     const kid = await rotate()
     await keys.reload()
     expect(keys.current().kid).toBe(kid)
-    // A replica may load the new key up to 5 s after it was stored. Copies of the JWKS may then be used for 300 s.
+    // A replica may load the new key up to 5 s after it was stored. Until then, the JWKS of this replica lacks the key,
+    // and a client may use this copy for 300 s.
     clock.advance((5 + 300) * 1000)
     expect(keys.forAssertions().kid).toBe(old)
     clock.advance(5_000)

@@ -186,7 +186,7 @@ describe('issued tokens', () => {
     })
     await expect(lost.verifyAccess(await lost.issueAccess(user, endless))).rejects.toBe(away)
     expect(await lost.verifyRefreshOffline((await lost.issueRefresh(42, endless)).token)).toBe('key_unknown')
-    // Malformed text is always invalid, because no key is needed to detect it.
+    // Malformed text is invalid even while the store fails, because this check needs no key.
     expect(await lost.verifyAccess('x')).toBe('malformed')
   })
 })

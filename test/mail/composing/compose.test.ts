@@ -1,4 +1,4 @@
-// The texts of mails, in both languages and from templates.
+// Tests the texts of mails: the built-in texts in both languages, and texts from templates.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
