@@ -26,7 +26,7 @@ describeWithServices('peage users', () => {
     expect([words, exit, stderr]).toEqual([words, 0, ''])
   }
 
-  it('stores the events and mails of changes in order, but no events if the configuration has none', async () => {
+  it('stores the events and mails of changes in order, but no events if the configuration has no `events` section', async () => {
     const email = 'ada@example.com'
     await users(['create', email, '--password-stdin'], 'un mot de passe')
     await users(['set-plan', email, 'pro'])

@@ -162,7 +162,7 @@ describe('a resource that snapshots share', () => {
     )
   })
 
-  it('is closed once when the pool closes, even if a snapshot holds it, and the pool waits for it', async () => {
+  it('is closed once when the pool closes, even if a snapshot holds it; the pool waits until it is closed', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async all => {
         const { pool, made, holders, run } = stage()

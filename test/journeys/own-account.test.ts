@@ -40,7 +40,7 @@ ${routes(upstream)}`,
       )
     )[0]?.n
 
-  it('shows the daily uses in the user record if they are from today, and when they reset', async () => {
+  it('shows the stored daily uses only if they are from today, and shows when they reset', async () => {
     const user = await newUser(at.gateway)
     const midnight = new Date(Math.ceil(at.gateway.clock.at / 86_400_000) * 86_400_000).toISOString()
     const account = {

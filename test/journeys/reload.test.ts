@@ -298,7 +298,7 @@ describe('a reload', () => {
   })
 })
 
-describe('a change of', () => {
+describe('a change to', () => {
   it('free_daily takes effect at once, even for users who have no use left today', async () => {
     const user = await newUser(gateway)
     const use = () => call(gateway.url, 'GET', '/counted', { token: user.access })

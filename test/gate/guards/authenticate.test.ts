@@ -133,7 +133,7 @@ describe('an access token', () => {
     expect(request.identity).toMatchObject({ user: { id: user.id } })
   })
 
-  it('is accepted synchronously after its first use, even if the first request wrote the scheme differently', async () => {
+  it('is accepted synchronously after its first use, even if the first request spelled the scheme differently', async () => {
     await ask({ authorization: `bearer  ${token}` })
     const { decision, isAtOnce } = await ask(bearer(token))
     expect([told(decision), isAtOnce]).toEqual([`access_token of ${user.id}`, true])

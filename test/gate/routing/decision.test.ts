@@ -92,7 +92,7 @@ describe('the gateway’s own paths', () => {
     expect(allowOf(ask, 'POST', '/own/account')).toBe('GET, HEAD')
   })
 
-  it('are refused with route_unknown if they have no endpoint or the method is switched off, and match no route', () => {
+  it('are refused with route_unknown if no route matches and the path has no endpoint or its method is switched off', () => {
     expect(told(ask, 'GET', '/own/nothing')).toBe('route_unknown')
     expect(told(ask, 'DELETE', '/own/account')).toBe('route_unknown')
     expect(told(ask, 'GET', '/own/account')).toBe('own /own/account')

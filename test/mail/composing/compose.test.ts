@@ -31,7 +31,7 @@ function templates(files: Record<string, string>) {
 }
 
 describe('a mail with a code', () => {
-  it('has the code on its own line, its lifetime, and a link only if one is configured', () => {
+  it('shows the code on its own line, the lifetime of the code, and a link only if a link is configured', () => {
     const address = 'ada@example.com'
     const bare = compose({ kind: 'reset', address, code }, settings())
     expect(bare.subject).toBe('Réinitialisez votre mot de passe - Example')

@@ -161,7 +161,7 @@ describe('encryption', () => {
     expect((await plain.received(1))[0]?.secure).toBe(false)
   })
 
-  it('fails if the certificate is untrusted, before a password or a mail is sent', async () => {
+  it('fails if the certificate is untrusted, and sends no password and no mail', async () => {
     const auths: unknown[] = []
     const onAuth = (auth: object, _: unknown, done: (error: null, response: { user: string }) => void) => {
       auths.push(auth)
