@@ -103,7 +103,7 @@ describe('the program', () => {
       return { status, configuration: body.configuration, overall: body.status }
     }
     const refusals = () => program.lines.filter(line => line.includes('configuration rejected'))
-    expect(await ready()).toEqual({ status: 200, configuration: undefined, overall: 'ok' })
+    await expect.poll(ready, soon).toEqual({ status: 200, configuration: undefined, overall: 'ok' })
     await save(file, 'upstream: echo', 'upstream: eccho')
     program.child.kill('SIGHUP')
     await expect.poll(() => refusals().length, soon).toBeGreaterThan(0)
