@@ -127,7 +127,8 @@ export const exitCodes = {
 }
 
 /**
- * Introductions and notes in Markdown, by the name of a command. Each follows a comment with the name.
+ * Introductions and notes in Markdown, by the name of a command. In the file, a comment with this name precedes each
+ * text.
  * @type {ReadonlyMap<string, string>}
  */
 export const notes = new Map(

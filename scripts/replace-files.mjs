@@ -12,7 +12,7 @@ export function replaceFile(path, content, mode = 0o644) {
   try {
     renameSync(fresh, path)
   } catch (error) {
-    // Another build, which ran at the same time, has just removed the new file as an old file. Try again.
+    // Another build ran at the same time, took the new file for an old one and removed it. Try again.
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
     replaceFile(path, content, mode)
   }

@@ -5,7 +5,7 @@ import { basename, join, resolve } from 'node:path'
 import { execForm, type Stage } from './dockerfile.ts'
 import { enter, type Image, makeRoot } from './root.ts'
 
-/** The user that builds and owns the files. The replay does not build as root. */
+/** The user that builds and owns the files, because the replay must not build as root. */
 const builder = 65_533
 
 /** Creates the same build context as `docker build .`. Reads .dockerignore, which has `*` and then exceptions. */

@@ -11,7 +11,7 @@ import type { Watch } from './watch.ts'
 const perSecond = 500
 const seconds = setting('AGE_SECONDS', 60, 10)
 const ageSeconds = 5
-/** The maximum age of a connection: `connection_age` and a tenth, its random variation. */
+/** The maximum age of a connection: `connection_age` plus a tenth, which is its maximum random variation. */
 const mostSeconds = ageSeconds * 1.1
 
 export async function connectionAge({ say, expect }: Watch): Promise<void> {

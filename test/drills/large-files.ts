@@ -1,5 +1,4 @@
-// `check` reads large and broken configurations. Then they replace the configuration of a gateway under load, and
-// hardly delay requests.
+// `check` reads large and broken configurations. A gateway under load then reloads them, which hardly delays requests.
 import { execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -21,7 +20,7 @@ const perSecond = 200
  */
 const seconds = setting('LARGE_SECONDS', 20, 5)
 const pairs = setting('LARGE_PAIRS', 5, 1)
-/** The start of a name in the list below, to test only such files. By default, the drill tests all files. */
+/** Tests only the files in the list below whose name starts with this text. By default, tests all files. */
 const only = process.env.LARGE_ONLY ?? ''
 /** The maximum growth of the gateway's memory in MiB after it refused a file. */
 const mostMemory = 32

@@ -18,7 +18,10 @@ import type { Watch } from './watch.ts'
 
 const asked = 200
 const queued = setting('MAILS', 100_000, 2_000)
-/** Seconds until the next attempt has ended: the delay, its random tenth, and the duration of an attempt. */
+/**
+ * The seconds until the next attempt has ended: the delay, its random variation of up to a tenth, and the duration of
+ * an attempt.
+ */
 const retries = [40, 140, 670]
 const hour = 3_600
 
@@ -75,7 +78,7 @@ async function downForAnHour(
   }
   pass(hour - movedMs / 1_000)
   await others.be('well')
-  // The next attempt for each mail is due an hour after the last.
+  // The next attempt for each mail is due an hour after the previous one.
   pass(hour)
   let { mails: received } = await others.received()
   for (let waited = 0; waited < 60_000 && received.size < asked; waited += 200) {
@@ -92,8 +95,8 @@ async function downForAnHour(
 }
 
 /**
- * Waits up to a minute until the gateway has tried all mails `times` times, and returns the number of such mails. The
- * query also needs the error, because `attempts` grows at the start of an attempt and the error is stored at its end.
+ * Waits up to a minute until the gateway has tried all mails `times` times, and returns the number of such mails.
+ * `attempts` grows when an attempt starts, so the query also requires an error, which is stored when it ends.
  */
 async function triedTimes(database: Pool, times: number): Promise<number> {
   for (let waited = 0; ; waited += 200) {

@@ -17,7 +17,7 @@ import { newPro, post, send } from './subjects.ts'
 import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('POSTGRES_SECONDS', 8, 4) * 1_000
-/** The maximum milliseconds until a response that needs the database (`soon`), and until full recovery (`recovery`). */
+/** Maximum times in milliseconds. `soon`: until a response that needs the database. `recovery`: until full recovery. */
 const soon = 2_000
 const recovery = 5_000
 

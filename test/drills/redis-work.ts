@@ -27,7 +27,10 @@ export interface Work {
   take(): WorkAnswer[]
   /** Returns whether there are free users that have not sent requests yet. */
   isGoing(): boolean
-  /** Returns the longest time, in milliseconds, for which this process was blocked. The gateway did not cause it. */
+  /**
+   * Returns the longest time, in milliseconds, for which this process was blocked. Such delays are not delays of the
+   * gateway.
+   */
   ownStall(): number
   stop(): Promise<void>
 }

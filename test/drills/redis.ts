@@ -13,13 +13,13 @@ import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('REDIS_SECONDS', 5, 2) * 1_000
 /**
- * Milliseconds. `soon`: maximum until a response to a free user. `recovery`: maximum until Redis counts again.
- * `steady`: for this time, Redis must then count without a failure.
+ * Times in milliseconds. `soon`: the maximum response time for a free user. `recovery`: the maximum time until Redis
+ * counts again. `steady`: Redis must then count for this long without a failure.
  */
 const soon = 1_000
 const recovery = 5_000
 const steady = 1_000
-/** The number of free users. It must be higher than the faults of one set-up need. */
+/** The number of free users. All faults of one set-up share them, and the uses of a user can be spent only once. */
 const freeUsers = setting('REDIS_USERS', 6_000, 3_000)
 const payingUsers = 100
 
@@ -85,7 +85,7 @@ async function alone(): Promise<SetUp> {
   }
 }
 
-/** A failover by address: it moves to the promoted replica, but open connections stay at the old server. */
+/** A failover by address: the address moves to the promoted replica, but open connections stay at the old server. */
 async function behindAnAddress(): Promise<SetUp> {
   const [first, second] = [await startNode(), await startNode()]
   await second.follow(first)
@@ -247,7 +247,7 @@ function counted(answers: readonly WorkAnswer[]): string {
 
 /**
  * Waits until both replicas are ready and have counted all uses with Redis for a while.
- * @returns milliseconds until the last use that was counted without Redis
+ * @returns the milliseconds from the call to the last use that was counted without Redis
  */
 async function normalAgain(replicas: readonly Replica[]): Promise<number> {
   const begun = performance.now()

@@ -44,7 +44,8 @@ export async function revocation(watch: Watch): Promise<void> {
     })
     judge(watch, stalls, 'every listening backend terminated', terminated, 50)
   })
-  // The two cases differ: TCP acknowledges bytes that a relay holds back, but no packets that are dropped.
+  // Both faults are tested, because they differ: TCP acknowledges bytes that a relay holds back, but not packets that
+  // are dropped.
   await withoutFeed(watch, startStallingRelay, 'bytes to the listeners held back')
   await withoutFeed(watch, startDroppingRelay, 'packets to the listeners dropped')
 }

@@ -8,7 +8,10 @@ import type { Watch } from './watch.ts'
 const total = 48 * MiB
 /** The bytes that the socket buffers of both connections can hold (tcp_rmem: up to 6 MiB, tcp_wmem: up to 4 MiB). */
 const buffers = 20 * MiB
-/** The maximum growth in MiB. Chunks use memory until the next garbage collection. With buffering, it would be more. */
+/**
+ * The maximum growth in MiB. Chunks use memory until the next garbage collection. If the gateway buffered the response,
+ * its memory would grow by more.
+ */
 const mostGrowth = 32
 
 export async function slowReader({ say, expect }: Watch): Promise<void> {

@@ -24,7 +24,7 @@ const targets: readonly (() => Target)[] = [
   () => ({ path: `/daily/${word()}` }),
   () => ({ path: `/read/${word()}` }),
   () => ({ path: `/hosted/${word()}`, host: 'drill.example' }),
-  // The path of a route with a host, but with another host.
+  // The path of a route that has a host. It is sent with another host.
   () => ({ path: `/hosted/${word()}` }),
   () => ({ path: `/${word()}/${word()}` }),
   () => ({ path: `/public/${word()}/../${word()}` }),

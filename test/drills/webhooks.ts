@@ -93,7 +93,8 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
   ]).flat()
 
   /**
-   * Sends an alert as a service does: retries after a refusal, and also without a response, although it may be stored.
+   * Sends an alert as a service does. Retries after a refusal, and also if no response arrives, although the gateway
+   * may already have stored the alert.
    */
   async function one({ index, turn }: Planned, number: number): Promise<Emitted> {
     const before: number[] = []

@@ -1,4 +1,4 @@
-// The gateway logs requests of pages whose origin `cors` does not list. Without this log, only browsers show the
+// The gateway logs requests of pages whose origin is not listed in `cors`. Without this log, only browsers show the
 // error.
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'

@@ -177,7 +177,7 @@ describe('the canonical name of a header', () => {
     ['X-Recipient-IP', 'pass'],
     ['Source-Ship', 'pass'],
     ['Sec-CH-UA', 'pass'],
-  ])('of %s leads to the kind "%s"', (name, kind) => {
+  ])('gives %s the kind "%s"', (name, kind) => {
     expect(headerKind(name)).toBe(kind)
   })
 })

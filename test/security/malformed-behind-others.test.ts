@@ -202,7 +202,7 @@ routes:
     const connection = new RawConnection(at.gateway.url)
     connection.socket.pause()
     connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
-    // The client sends for 1 s. From a client that sends nothing, the gateway would read for only 500 ms.
+    // The client sends for 1 s. If it sent nothing, the gateway would stop reading after 500 ms.
     for (let sent = 0; sent < 20; sent += 1) {
       connection.write(Buffer.alloc(65_536, 'x'))
       await new Promise(resolve => setTimeout(resolve, 50))

@@ -50,7 +50,7 @@ routes:
   afterEach(async () => {
     answerAsUsual()
     for (const connection of open.splice(0)) connection.close()
-    // The next test must wait until the connections of the slow client are free and no longer counted.
+    // Waits until the connections of the slow client are free and no longer counted. The next test needs this.
     for (const path of ['/app/x', '/few/x']) {
       await expect.poll(async () => (await get(path, { from: slow }))?.status, patiently).toBe(200)
     }

@@ -83,7 +83,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     expect(await all({ email: 'z@example.com', plan: 'free' }, 5)).toEqual([])
   })
 
-  it('reads a page of many users with an index', async () => {
+  it('uses an index to read a page when there are many users', async () => {
     await database.query(
       "insert into users (email, password_hash) select 'many' || n || '@example.com', 'x' from generate_series(1, 5000) n",
     )

@@ -127,7 +127,7 @@ function chunks(content: string, steps: readonly Operation[]): string {
   return coded.join('') + end
 }
 
-/** Generates a body with a length, a coding, both or neither, which may be wrong. */
+/** Generates a body with a length, a chunked coding, both or neither. The length and the coding may be wrong. */
 export const framing: fc.Arbitrary<Framing> = fc
   .record({
     content: fc.constantFrom(...contents),

@@ -74,8 +74,8 @@ function readAll(received: Buffer, text: string): { answers: RawAnswer[]; unread
 }
 
 /**
- * Guesses the method: a response without a body belongs to HEAD. The sent method does not show this, because a refusal
- * by the parser has a body even after HEAD.
+ * Guesses whether the response is one to HEAD: it is if it has no body. The sent method does not show this, because a
+ * refusal by the parser has a body even after HEAD.
  */
 function methodFor(bytes: Buffer): string {
   const end = bytes.indexOf('\r\n\r\n') + 4

@@ -14,8 +14,8 @@ export interface Witness {
   /** Returns the records that are left, including late ones, and removes them. */
   rest(): Map<string, Testimony>
   /**
-   * The free user's requests in the log. `forwarded` counts those that were forwarded. `unknown` counts those that the
-   * client abandoned when they may already have been counted as a use.
+   * The numbers of the free user's requests in the log. `forwarded`: the requests that were forwarded. `unknown`: the
+   * requests whose client left. A use may or may not have been counted for these.
    */
   readonly uses: { forwarded: number; unknown: number }
 }

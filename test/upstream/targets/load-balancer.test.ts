@@ -141,7 +141,7 @@ describe('an endpoint is picked', () => {
     ['unable to admit the client', { admits: false }],
     ['unavailable', { available: false }],
     ['not checked yet', { available: false, unchecked: true }],
-  ])('never while it is %s and another endpoint is healthy', (_, condition) => {
+  ])('never while it is %s, if another endpoint is healthy', (_, condition) => {
     expect(picksWith(condition)).toEqual(new Set(['a']))
   })
 

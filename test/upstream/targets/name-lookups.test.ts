@@ -194,7 +194,7 @@ describe('a name', () => {
     expect(new Set(all.map(([, literal]) => literal)).size).toBe(1)
   })
 
-  it('is looked up once per interval after a reload shortens the interval during a lookup', async () => {
+  it('if a reload shortens the interval during a lookup, is then looked up once per new interval', async () => {
     const { answers, asked, silent, watch } = watched({ 4: ['10.0.0.1'], 6: 'ENOTFOUND' })
     await watch.firstAnswer
     answers[4] = 'silence'

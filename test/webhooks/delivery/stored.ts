@@ -65,7 +65,7 @@ export function storedIn(database: Database, now: () => number) {
       return id
     },
 
-    /** Queues an alert to one user, or to all users without `userId`. */
+    /** Queues an alert to the user `userId`. If `userId` is omitted, queues it to all users. */
     alert(userId?: number, type = 'test', data: unknown = {}): Promise<number | 'user_unknown'> {
       const at = new Date(now())
       const body = JSON.stringify({ type, timestamp: at.toISOString(), data })
