@@ -48,7 +48,7 @@ describeOverSetups('operators', setup => {
     expect((await login('without@example.com')).status).toBe(200)
   })
 
-  it('change an email, which ends the sessions and resets the verification; the current email changes nothing', async () => {
+  it('change an email, which ends the sessions and resets the verification; a change to the current email has no effect', async () => {
     const { id } = await create({ email_verified: true })
     const email = `other${id}@example.com`
     expect((await ask('PATCH', `/users/${id}`, { email: email.toUpperCase() })).body).toMatchObject({
@@ -135,7 +135,7 @@ describeOverSetups('operators', setup => {
     expect(used.status).toBe(401)
   })
 
-  it('see the 100 newest sessions in the user, and all sessions in the session list', async () => {
+  it('see the 100 newest sessions in the record of a user, and all sessions in the session list', async () => {
     const { id } = await create()
     await at.gateway.sql(
       `insert into refresh_tokens (user_id, token_hash, expires_at, session_id, session_created_at)
@@ -151,7 +151,7 @@ describeOverSetups('operators', setup => {
     expect(await idsOf(`/users/${id}`)).toEqual(all.slice(-100))
   })
 
-  it('find an email in any Unicode form and letter case, with a plus sign that is encoded or not', async () => {
+  it('find a user by the email in any Unicode form or letter case, and with an encoded or literal plus sign', async () => {
     const { id } = await create({ email: 'ada+ne\u0301ws@example.com' })
     for (const email of ['ada+n%C3%A9ws', 'ada%2Bne%CC%81ws', 'ADA+NE%CC%81WS']) {
       for (const name of ['email', 'q']) {

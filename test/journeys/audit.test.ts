@@ -50,7 +50,7 @@ describeOverSetups('the audit log', setup => {
     ])
   })
 
-  it('shows the previous values and the user’s current email, which the table itself does not store', async () => {
+  it('shows the previous values, and the user’s current email, which is not stored in the audit table', async () => {
     const user = await newUser(at.gateway)
     const email = `now.${user.email}`
     await ask('PATCH', `/users/${user.id}`, { email_verified: true })

@@ -65,7 +65,7 @@ describeOverSetups('emails', setup => {
       expectAnswer(await post('email/verify', { token }), 200, { message: 'E-mail vérifié' })
     })
 
-    it('is not started by a registration by default: no code is mailed', async () => {
+    it('by default, is not started by a registration, so no code is mailed', async () => {
       const email = freeEmail()
       expect((await post('register', { email, password: 'un mot de passe' })).status).toBe(201)
       expect(await kindsTo(at.gateway, email)).toEqual([])

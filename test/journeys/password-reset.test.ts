@@ -130,7 +130,7 @@ describeOverSetups('a forgotten password', setup => {
       },
     )
 
-    it('ends all sessions, verifies the email, and deletes API token and webhook of an unverified account', async () => {
+    it('ends all sessions and verifies the email; if the email was unverified, deletes the API token and the webhook', async () => {
       const { user, code } = await forgetful('pro')
       const key = `key of ${user.email}`
       await giveKey(at.gateway, user, key)

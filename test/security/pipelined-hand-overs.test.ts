@@ -128,7 +128,8 @@ routes:
   it('a client that reads nothing is disconnected, even if an upgrade follows its request', async () => {
     upstream.answer = (_request, response) => {
       upstream.answer = undefined
-      // Counts every close. The response cannot be complete, because it exceeds all buffers up to the client.
+      // Counts every close, because none can follow a complete response: the response is larger than all buffers up to
+      // the client.
       response.on('close', () => {
         left += 1
       })

@@ -133,7 +133,7 @@ describe('the change feed', () => {
     expect(states).toEqual([])
   })
 
-  it('reports a gap at a loss and at the reconnection, and ignores heartbeats that were sent before the loss', async () => {
+  it('reports a gap when it is lost and when it reconnects, and ignores heartbeats that were sent before the loss', async () => {
     await trusted()
     await pass(500)
     handlers.onLost()

@@ -88,7 +88,7 @@ ${yaml}`,
     },
     pollIntervalMs: 50,
   })
-  // Without this first load, the file would count as changed after the start. `loadConfig` loads it again to start.
+  // This load only records the content of the file. Without it, the file would count as changed after the start.
   written.load()
   const loaded = loadConfig({ file, env: {} })
   if ('problems' in loaded) throw new Error(loaded.problems.map(formatDiagnostic).join('\n'))

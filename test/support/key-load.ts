@@ -10,7 +10,10 @@ export interface KeyLoad {
   readonly kids: Set<string>
   /** Resolves when this key has signed the current tokens of all users. */
   allHave(kid: string): Promise<void>
-  /** Resolves when all current requests have ended. A replica that was removed before has no request left then. */
+  /**
+   * Resolves when all current requests have ended. A replica that was removed before the call then has no requests
+   * left.
+   */
   settled(): Promise<void>
   stop(): Promise<void>
 }

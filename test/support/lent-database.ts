@@ -9,12 +9,15 @@ import { openEmbedded } from './open-embedded.ts'
 
 interface LendableDatabase {
   readonly database: EmbeddedDatabase
-  /** A digest of its tables, functions and triggers. If a test changed them, the database is not lent again. */
+  /**
+   * A digest of the tables, functions and triggers of the database. If a test changed them, the database is not lent
+   * again.
+   */
   readonly schema: string
 }
 
 const idle: LendableDatabase[] = []
-/** The most idle databases to keep. Each uses about 150 MB, and tests rarely need more at once. */
+/** The maximum number of idle databases to keep. Each uses about 150 MB, and tests rarely need more at once. */
 const maxIdle = 2
 
 /** Lends a migrated, empty database in memory. `close` returns it to the idle databases. */

@@ -57,7 +57,7 @@ describe('a user without remaining uses', () => {
     expect([spent.has(1, day), spent.has(2, day)]).toEqual([false, false])
   })
 
-  it('is evicted if the cache is full and no entry is older', () => {
+  it('is evicted from a full cache if it is the oldest entry', () => {
     const { spent } = stage(2)
     for (const user of [1, 2, 3]) spent.beginRead()(user, day)
     expect([1, 2, 3].map(user => spent.has(user, day))).toEqual([false, true, true])

@@ -25,7 +25,7 @@ describe('the UTC day', () => {
     }
   })
 
-  it('starts two days before the end of the following day', () => {
+  it('starts 48 hours before the end of the following day', () => {
     expect(dayAfterEndSeconds('2024-02-28')).toBe(at('2024-03-01T00:00:00Z') / 1000)
   })
 })

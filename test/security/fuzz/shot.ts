@@ -7,7 +7,7 @@ export interface Shot {
   /** The loopback address of the client. The upstream and the access log use it to identify the attack. */
   readonly from: string
   readonly answers: readonly RawAnswer[]
-  /** The received bytes, or an error, if the bytes are not a sequence of responses. Otherwise undefined. */
+  /** The received bytes, or an error, if the bytes are not a sequence of responses. If they are one, undefined. */
   readonly unreadable: string | undefined
   /**
    * The path of the sentinel: a valid request after the attack, which simulates the next client on a shared

@@ -127,7 +127,7 @@ describe('targets', () => {
   })
 })
 
-describe('an endpoint is picked', () => {
+describe('the load balancer', () => {
   const [a, b] = [endpoint('a'), endpoint('b')]
   const pick = createLoadBalancer([target('a', 1, [a]), target('b', 1, [b])])
   const picksWith = (condition: Partial<Condition>, tried: Endpoint[] = []) => {
@@ -141,29 +141,29 @@ describe('an endpoint is picked', () => {
     ['unable to admit the client', { admits: false }],
     ['unavailable', { available: false }],
     ['not checked yet', { available: false, unchecked: true }],
-  ])('never while it is %s, if another endpoint is healthy', (_, condition) => {
+  ])('never picks an endpoint that is %s while another endpoint is healthy', (_, condition) => {
     expect(picksWith(condition)).toEqual(new Set(['a']))
   })
 
-  it('while it is ejected or busy if all other endpoints are too', () => {
+  it('picks an endpoint that is ejected or busy if all other endpoints are too', () => {
     a.condition.free = false
     expect(picksWith({ ejected: true })).toEqual(new Set(['a', 'b']))
     a.condition.free = true
   })
 
-  it('before its first check only if no other endpoint is available', () => {
+  it('picks an endpoint before its first check only if no other endpoint is available', () => {
     a.condition.available = false
     expect(picksWith({ available: false, unchecked: true })).toEqual(new Set(['b']))
     a.condition.available = true
   })
 
-  it('twice for one request only if there is no other endpoint', () => {
+  it('picks an endpoint twice for one request only if there is no other endpoint', () => {
     expect(picksWith({}, [b.value])).toEqual(new Set(['a']))
     expect(picksWith({ available: false }, [a.value])).toEqual(new Set(['a']))
     expect(picksWith({ available: false, unchecked: true }, [a.value])).toEqual(new Set(['a']))
   })
 
-  it('never if its target has no weight', () => {
+  it('never picks an endpoint whose target has no weight', () => {
     expect(createLoadBalancer([target('a', 0, [a])])(undefined, [], client)).toBeUndefined()
   })
 })
