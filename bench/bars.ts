@@ -44,8 +44,8 @@ export function barsOf(builds: readonly string[]): Bar[] {
   ]
   return [
     ...cpu.map((bar): Bar => ({ cost: 'CPU per request', ...bar })),
-    // Here, each process gets the same load. Under more load, a process handles several requests per turn of its event
-    // loop, and each request is cheaper.
+    // At the fixed rate, each process gets the same load. Under more load, a process handles several requests per turn
+    // of its event loop, and each request is cheaper.
     { cost: 'CPU per request, fixed rate', row: mine('twoWorkers'), against: bearer, atMost: 1.15 },
     { cost: 'p99, fixed rate', row: bearer, against: base, atMost: 1 },
     ...builds.map(

@@ -6,7 +6,7 @@ export const receivers = 300
 /** The number of additional users whose receivers do not exist. */
 export const absent = 30
 
-/** `failing` responds with 500, `hanging` never responds, and nothing listens for `down`. */
+/** `failing` responds with 500, and `hanging` never responds. At the address of `down`, no server listens. */
 export const kinds = ['up', 'failing', 'hanging', 'down'] as const
 export type Kind = (typeof kinds)[number]
 

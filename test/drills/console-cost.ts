@@ -31,8 +31,8 @@ export async function costOfOpenConsole(upstream: number, { say, expect }: Watch
     const questions = [{ path: '/public/small', headers: {} }]
     const ask = (slice: { warmUp: number; time: number }) =>
       load.run({ port, pids: [...pids], questions, status: 200, connections: 16, ...slice })
-    // A browser takes CPU time and cache from other processes. So one console is always open: at this gateway or
-    // another.
+    // A browser takes CPU time and cache from other processes. So one console is open in each measurement, either at
+    // this gateway or at the other one.
     const open = async (own: boolean) => {
       await (own ? otherTab : ownTab).leave()
       await (own ? ownTab : otherTab).comeBack()

@@ -182,8 +182,9 @@ async function checkExchange({ gateway, record, database }: Play, user: User): P
   )
   const good = rows[0]?.good
   record.ends.push(status)
-  // With 200, the refresh that was cut off was not stored, and this refresh replaced the old token. With 401, it was
-  // stored, and only the token in the lost response is valid. There is one valid token in both cases.
+  // If this refresh gets a 200, the refresh that was cut off was not stored, and this one replaced the old token. If it
+  // gets a 401, the first refresh was stored, and only the token in the lost response is valid. In both cases, one
+  // token is valid.
   if ((status !== 200 && status !== 401) || good !== 1)
     record.wrong.push(`refresh after a cut-off refresh: ${status}, ${good} valid tokens`)
 }

@@ -174,8 +174,8 @@ async function endOne(
       lastAccepted = sent - answered
       acceptedAt = process.hrtime.bigint()
     }
-    // A replica without the feed responds with 503 if it cannot look up the session. A 503 is neither accepted nor
-    // refused.
+    // A replica without the feed responds with 503 if it cannot look up the session. A 503 counts as neither accepted
+    // nor refused.
     refused = status === 401
     await sleep(refused ? 10 : 1)
   }

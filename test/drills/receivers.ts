@@ -53,7 +53,10 @@ export async function receivers(watch: Watch): Promise<void> {
       ])
       return { requests, delays: { without: calm, within: held } }
     }
-    /** Returns the ratio of the two gateways' request durations while there is no trouble. It is not exactly 1. */
+    /**
+     * Returns the ratio of the two gateways' request durations while there is no trouble. Even then, the ratio is not
+     * exactly 1.
+     */
     const ratioWhileWell = async () => {
       const { requests } = await play()
       return median(requests.within) / median(requests.without)

@@ -123,7 +123,7 @@ function createKeys(file: string) {
   }
 }
 
-/** @returns for each replica, the time in milliseconds until it refuses an unexpired token of a retired key */
+/** @returns for each replica, the milliseconds until the replica refuses an unexpired token of a retired key */
 async function takeBack(
   keys: Keys,
   sessions: Sessions,

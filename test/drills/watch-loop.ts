@@ -1,5 +1,5 @@
-// Drills load this module into a gateway. If its event loop was blocked for more than 20 ms, it writes a line `FROM TO`
-// (nanoseconds) to a file.
+// Drills load this module into a gateway. If the event loop was blocked for more than 20 ms, the module writes a line
+// `FROM TO` (nanoseconds) to a file.
 import { appendFileSync } from 'node:fs'
 
 const file = `${process.env.LOOP_DELAYS}.${process.pid}`

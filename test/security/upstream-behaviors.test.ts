@@ -80,7 +80,8 @@ function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behavior): void 
   }, 120_000)
 }
 
-// The store does not affect how an upstream reads requests. The second store is therefore tested with one upstream.
+// The store does not affect how an upstream reads requests. The second store is therefore tested with only one
+// upstream.
 if (isFullMatrix)
   describe('the whole corpus against the most lenient upstream (embedded)', () => suite(alone, 'lax'))
 

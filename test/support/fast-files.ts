@@ -2,7 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Imports of slow files: they open sockets, or start programs or a whole gateway, or use the servers of the run. */
+/**
+ * Imports that make a file slow: the modules open sockets, start programs or a whole gateway, or use the servers of the
+ * run.
+ */
 const slow = [
   /^import (?!type )[^;]*? from 'node:(?:child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)'/m,
   /^import (?!type )[^;]*? from '(?:undici|ws|[./]+\/src\/server\/start-server\.ts)'/m,

@@ -122,7 +122,9 @@ async function createDatabase(server: string): Promise<string> {
   return url.href
 }
 
-/** Claims an empty logical database. A used database may already have counts for the same user IDs, from 1 on. */
+/**
+ * Claims an empty logical database. A used one may already have counts for the user IDs of this run, which start at 1.
+ */
 async function claimRedis(server: string): Promise<string> {
   const url = new URL(server)
   const numbers = url.pathname.length > 1 ? [url.pathname.slice(1)] : [...Array(16).keys()].reverse()

@@ -89,7 +89,7 @@ routes:
 
   it('split by user serve each user with one target, which `explain` shows', async () => {
     const seen = new Set<string>()
-    // A target that is listed twice has twice the share. With this many users, the share of at least one user shows it.
+    // With 24 users, each target gets at least one, although the target that is listed twice gets more.
     for (let people = 0; people < 24; people += 1) {
       const user = await newUser(gateway)
       const names = new Set<string>()

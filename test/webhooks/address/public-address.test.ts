@@ -7,7 +7,7 @@ import { isPublic } from '../../../src/webhooks/address/public-address.ts'
 
 const hex = (high: number, low: number) => ((high << 8) | low).toString(16)
 
-/** Ways to embed an IPv4 address in an IPv6 address, which is then public if the embedded address is public. */
+/** Ways to embed an IPv4 address in an IPv6 address. The IPv6 address is public if the embedded address is public. */
 const wrappings: Record<string, (octets: number[]) => string> = {
   mapped: ([a = 0, b = 0, c = 0, d = 0]) => `::ffff:${hex(a, b)}:${hex(c, d)}`,
   NAT64: ([a = 0, b = 0, c = 0, d = 0]) => `64:ff9b::${hex(a, b)}:${hex(c, d)}`,

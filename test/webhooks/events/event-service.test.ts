@@ -27,7 +27,7 @@ interface Seen {
   body: string
 }
 
-/** A service that responds with the status code from `status`, or never responds if that is undefined. */
+/** A service that responds with the status code from `status`. If `status` returns undefined, it never responds. */
 interface Service {
   readonly url: string
   readonly seen: Seen[]

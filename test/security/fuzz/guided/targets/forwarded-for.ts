@@ -9,7 +9,7 @@ const proxies = createTrustedProxies(trusted)
 const peer = '10.0.0.1'
 const stranger = '203.0.113.9'
 
-/** The trusted networks in the form that node:net uses. The gateway must return the same results as node:net. */
+/** The trusted networks as a list of node:net, with which the decisions of the gateway are compared. */
 const networks = new BlockList()
 networks.addSubnet('10.0.0.0', 8, 'ipv4')
 networks.addSubnet('2001:db8:1::', 48, 'ipv6')

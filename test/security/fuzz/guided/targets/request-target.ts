@@ -1,4 +1,4 @@
-// An accepted request target has only one interpretation, which is the one that routes are matched with.
+// An accepted request target has only one interpretation. The gateway uses this interpretation to match routes.
 import { parseRequestTarget } from '../../../../../src/gate/parsing/request-target.ts'
 import { corpus } from '../../../corpus.ts'
 import { readings } from '../../../readings.ts'
