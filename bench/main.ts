@@ -61,7 +61,8 @@ async function measure(): Promise<number> {
   process.stdout.write(flags.isJson ? recordingText(recording) : `${tables(report)}\n`)
   tell(`table, chart and JSON were written to ${folder}`)
   if (flags.isRecorded) {
-    // `publish` comes first. If the recording lacks a row of the charts, it fails, and the previous recording stays.
+    // `publish` runs first, because it fails if the recording lacks a row of the charts. The previous recording then
+    // stays.
     publish(recording)
     keepRecording(recording)
   }

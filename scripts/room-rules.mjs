@@ -1,4 +1,5 @@
-// Creates the linter rules that forbid imports of each room. The linter cannot allow type imports, so they count too.
+// Creates the linter rules that forbid each room certain imports. They also forbid type imports, because the linter
+// cannot allow these separately.
 import { floors } from './rooms.mjs'
 
 /** @returns {string} the text of biome.rooms.json */

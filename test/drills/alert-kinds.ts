@@ -18,7 +18,7 @@ export function kindOf(index: number): Kind {
 
 /** A sent alert. */
 export interface Emitted {
-  /** The index of its receiver. */
+  /** The index of the receiver of this alert. */
   readonly index: number
   /** The status codes of failed requests to send this alert; 0 for no response. */
   readonly before: readonly number[]

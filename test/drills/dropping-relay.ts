@@ -29,7 +29,7 @@ export async function startDroppingRelay(target: string): Promise<StallableRelay
 
   const children: ChildProcess[] = [holder]
   const stop = atEnd(async () => {
-    // The kernel removes the link with the namespace.
+    // The kernel removes the link together with the namespace.
     for (const child of children) child.kill('SIGKILL')
     await folder.remove()
   })

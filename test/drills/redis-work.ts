@@ -1,5 +1,5 @@
-// Sends requests of free users until their uses are spent, and some more, and requests of paying users with a rate
-// limit.
+// Sends requests of free users until their uses are spent, and then a few more. Also sends requests of paying users
+// with a rate limit.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bearer } from './accounts.ts'

@@ -276,7 +276,10 @@ async function fallbacks(replicas: readonly Replica[]): Promise<number> {
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
 }
 
-/** Compares the forwarded uses of each free user with the recorded uses. A use is recorded before it is forwarded. */
+/**
+ * Compares the forwarded uses of each free user with the recorded uses. The gateway records a use before it forwards
+ * the request.
+ */
 async function compare(
   { database }: ReplicaStage,
   { seen }: CountingService,

@@ -6,8 +6,8 @@ export function worstCase(target: string): string {
 }
 
 /**
- * Returns the paths that upstreams may read: decoded zero to three times, then resolved. A path that is decoded
- * fewer times can also be under the guarded prefix.
+ * Returns the paths that upstreams may read: decoded zero to three times, then resolved. Even a path that is decoded
+ * fewer times can be under the guarded prefix.
  */
 export function readings(target: string): string[] {
   const path = pathOf(target)

@@ -182,7 +182,7 @@ function succeeds(done: Promise<unknown>): Promise<boolean> {
 }
 
 /**
- * Starts a synchronous standby of a Postgres server. After its promotion, it replaces that server.
+ * Starts a synchronous standby of a Postgres server. After a promotion, the standby replaces the server.
  * @param address the loopback address of the standby, which has the same port as the primary
  */
 export async function startStandby(
