@@ -23,7 +23,10 @@ export type Round = Readonly<Record<string, Slices>>
 const warmUp = 2_500
 /** Milliseconds of load at the fixed rate before the measurement. The process is already warm from the full load. */
 const settling = 500
-/** The warm-up before the first round: milliseconds per slice, most slices, and requests after which a row is warm. */
+/**
+ * The warm-up before the first round: milliseconds per slice, the maximum number of slices, and the number of requests
+ * after which a row is warm.
+ */
 const heating = { time: 1_500, slices: 6, requests: 8_000 }
 
 export interface RoundOptions {

@@ -34,7 +34,7 @@ export function expressGateway(mayInstall: boolean): Contender {
           NODE_ENV: 'production',
           LOG_LEVEL: 'error',
           EG_DISABLE_CONFIG_WATCH: 'true',
-          // With this variable, Express Gateway would send its upstream requests through that proxy.
+          // With these variables, Express Gateway would send its upstream requests through the proxy that they name.
           http_proxy: undefined,
           HTTP_PROXY: undefined,
         },
@@ -72,7 +72,8 @@ async function configure(
   const key = join(folder, 'key.pem')
   writeFileSync(key, await publicKey(stage))
   writeFileSync(join(folder, 'system.config.yml'), readFileSync(join(home, 'lib/config/system.config.yml')))
-  // The jwt policy does not allow ES256 in its list of algorithms. Without a list, it accepts those that fit the key.
+  // The jwt policy does not allow ES256 in its list of algorithms. Without a list, it accepts every algorithm that fits
+  // the key.
   writeFileSync(
     join(folder, 'gateway.config.yml'),
     `http: { port: ${port}, hostname: 127.0.0.1 }

@@ -13,7 +13,10 @@ import { canConnect, findProgram, freePort } from '../../test/support/servers.ts
 import { answersTheUpstreams, refuses, tellsWhoCalls, wantsToken } from '../checks.ts'
 import { bearer, type Contender, coursePath, type Row, type Stage } from '../contender.ts'
 
-/** The auth services by cache time. Peers share an auth service, because Postgres may lack connections for more. */
+/**
+ * The auth services by cache time. Peers with the same cache time share one, because Postgres may not have connections
+ * for more.
+ */
 const authServices = new Map<number, Promise<Running>>()
 
 /** @param remember seconds for which the auth service caches a verified token and its user; 0 for no cache */

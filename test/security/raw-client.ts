@@ -16,7 +16,9 @@ export interface RawAnswer {
 /** One connection to a gateway. Strings are sent as latin1, so one character is one byte. */
 export class RawConnection {
   readonly socket: Socket
-  /** Doubles when it is full. If each chunk were appended with a copy, a large response would take seconds. */
+  /**
+   * The buffer doubles when it is full. If each chunk were appended with a copy, a large response would take seconds.
+   */
   #buffer = Buffer.alloc(0)
   #start = 0
   #end = 0

@@ -29,7 +29,10 @@ export async function kindsTo(gateway: TestGateway, address: string): Promise<st
   return (await mailsTo(gateway, address)).map(({ kind }) => kind)
 }
 
-/** Returns the newest live code mailed to an address. @param keySecret the gateway's `auth.key_secret`, if set */
+/**
+ * Returns the newest valid code mailed to an address.
+ * @param keySecret the gateway's `auth.key_secret`, if set
+ */
 export async function codeTo(
   gateway: TestGateway,
   address: string,

@@ -50,7 +50,10 @@ routes:
     const { status, headers } = await call(gateway.url, 'GET', path, { token: access })
     return [status, headers.get('x-peage-error')]
   }
-  /** Makes the upstream hold its connection without a response. @returns a function that ends this */
+  /**
+   * Makes the upstream hold its connection without a response.
+   * @returns a function that releases the connection
+   */
   const silence = () => {
     const waiting: (() => void)[] = []
     let isSilent = true

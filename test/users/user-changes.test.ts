@@ -1,4 +1,4 @@
-// Every change of a user is recorded exactly once, in the same transaction and in the order of the changes.
+// Every change to a user is recorded exactly once, in the same transaction and in the order of the changes.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -6,7 +6,7 @@ import type { UserChange } from '../../src/users/user-change.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
-describeOverSetups('the recorded changes of users', ({ openDatabase: open }) => {
+describeOverSetups('the recorded changes to users', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()
@@ -83,7 +83,7 @@ describeOverSetups('the recorded changes of users', ({ openDatabase: open }) => 
     expect(await plain.findByEmail('never@example.com')).toBeUndefined()
   })
 
-  it('each change of a user is recorded once, in the order of the commits', async () => {
+  it('each change to a user is recorded once, in the order of the commits', async () => {
     const { id } = await openUser()
     const users = createUserStore(database, async (tx, changes) => {
       for (const { type, user } of changes)

@@ -95,7 +95,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await subscribedPlan(id)).toBe('premium')
   })
 
-  it('a change of a user that does not exist changes nothing, and returns undefined or false', async () => {
+  it('a change to a user that does not exist has no effect, and returns undefined or false', async () => {
     const nobody = 9007199254740991
     expect(await users.findById(nobody)).toBeUndefined()
     expect(await users.update(nobody, { plan: 'pro' })).toBeUndefined()

@@ -7,7 +7,7 @@ export interface Shot {
   /** The loopback address of the client. The upstream and the access log use it to identify the attack. */
   readonly from: string
   readonly answers: readonly RawAnswer[]
-  /** The received bytes, or an error, if the bytes are not a sequence of responses. If they are one, undefined. */
+  /** Set if the received bytes are not a sequence of responses. Contains the bytes or an error. */
   readonly unreadable: string | undefined
   /**
    * The path of the sentinel: a valid request after the attack, which simulates the next client on a shared
@@ -74,7 +74,7 @@ function readAll(received: Buffer, text: string): { answers: RawAnswer[]; unread
 }
 
 /**
- * Guesses whether the response is one to HEAD: it is if it has no body. The sent method does not show this, because a
+ * Guesses the method. A response without a body counts as a response to HEAD. The sent method does not help, because a
  * refusal by the parser has a body even after HEAD.
  */
 function methodFor(bytes: Buffer): string {

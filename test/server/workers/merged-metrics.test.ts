@@ -27,7 +27,7 @@ it('merged metrics keep the counters but not the gauges of a hundred exited work
     const page = readPage(await mergedText(all))
     pages.push(page.value('requests'))
     expect(page.value('open')).toBe(6)
-    // The number of merged pages, and so the memory, does not grow with the number of exited workers.
+    // The number of merged pages must not grow with the number of exited workers, because each page uses memory.
     expect(all.length).toBeLessThan(15)
   }
   expect(pages).toEqual(Array.from({ length: 100 }, (_, index) => (index + 1) * 11))

@@ -32,7 +32,9 @@ export function openCoverage(covers: RegExp): Coverage & { close(): void } {
   session.connect()
   session.post('Profiler.enable')
   session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
-  /** The learned code by script URL. Each element is one character of the script, 1 if it has run. */
+  /**
+   * The learned code by script URL. Each element stands for one character of the script, and is 1 if this code has run.
+   */
   const known = new Map<string, Uint8Array>()
 
   return {
