@@ -9,7 +9,7 @@ interface Seen {
   /** The alerts by number. */
   readonly emitted: readonly Emitted[]
   readonly receipts: readonly Receipt[]
-  /** The IDs of the messages that the killed replica held when it was killed. */
+  /** The IDs of the messages that the killed replica had leased at the time of the kill. */
   readonly leased: ReadonlySet<string>
   /** The time of the kill. */
   readonly killed: bigint

@@ -119,7 +119,10 @@ routes:
   }
 }
 
-/** Looks up users directly in Postgres, 50 per second. @returns `stop` resolves with the milliseconds of the slowest */
+/**
+ * Looks up users directly in Postgres, 50 per second.
+ * @returns an object whose `stop` resolves with the milliseconds of the slowest lookup
+ */
 function watchServer(database: Pool): { stop(): Promise<number> } {
   let longest = 0
   let isDone = false

@@ -8,7 +8,10 @@ export interface Latencies {
   readonly p50: number
   readonly p99: number
   readonly worst: number
-  /** The longest time for which the process of the load was blocked. The gateway did not cause this delay. */
+  /**
+   * The longest time in milliseconds for which the process of the load was blocked. The gateway did not cause this
+   * delay.
+   */
   readonly ownStall: number
 }
 

@@ -96,7 +96,7 @@ async function downForAnHour(
 
 /**
  * Waits up to a minute until the gateway has tried all mails `times` times, and returns the number of such mails.
- * `attempts` grows when an attempt starts, so the query also requires an error, which is stored when it ends.
+ * `attempts` grows when an attempt starts. The query also requires an error, which is stored when the attempt ends.
  */
 async function triedTimes(database: Pool, times: number): Promise<number> {
   for (let waited = 0; ; waited += 200) {

@@ -94,7 +94,10 @@ interface Seen {
   slowest: number
 }
 
-/** Starts clients. They cause every kind of write of the previous release to `refresh_tokens` and `users`. */
+/**
+ * Starts clients. Their requests cause every kind of write that the previous release makes to `refresh_tokens` and
+ * `users`.
+ */
 function startClients(
   [one, other]: readonly [number, number],
   emails: readonly string[],

@@ -21,8 +21,8 @@ const server = createServer(client => {
   const prepared = new Map<string, string>()
   let text = ''
   /**
-   * The users that the queries of this connection look up. A query is removed when its response arrives, in the same
-   * order.
+   * The users that the queries of this connection look up. Responses arrive in the order of the queries, so each one
+   * removes the first entry.
    */
   const asked: (string | undefined)[] = []
   let user: string | undefined

@@ -10,7 +10,8 @@ import { random } from './settings.ts'
 import { ask, type JsonAnswer, newPro, post } from './subjects.ts'
 
 /**
- * Milliseconds before the expiry in which a token is not used, because it might expire while the request is in flight.
+ * The milliseconds before its expiry in which a token is no longer used. It might expire while the request is in
+ * flight.
  */
 const margin = 1_000
 

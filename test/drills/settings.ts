@@ -19,7 +19,8 @@ export const seed = Number(values.seed)
 export const random = createRandom(seed)
 
 /**
- * Returns the number in the environment variable `name`. If it is not set, returns `short` with `--short`, or `long`.
+ * Returns the number in the environment variable `name`. If it is not set, returns `short` with `--short`, and `long`
+ * without it.
  */
 export function setting(name: string, long: number, short: number): number {
   return Number(process.env[name] ?? (isShort ? short : long))

@@ -88,7 +88,9 @@ async function weights({ say, expect }: Watch, { names, service }: Behind): Prom
   }
 }
 
-/** Checks the split by user. The users are anonymous: a trusted proxy sends a different client address for each. */
+/**
+ * Checks the split by user. The users are anonymous: a trusted proxy sends a different client address for each user.
+ */
 async function users({ say, expect }: Watch, { names, service }: Behind): Promise<void> {
   const settings = {
     upstreams: 0,
