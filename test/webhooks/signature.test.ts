@@ -13,7 +13,7 @@ function verify(secret: string, id: string, timestamp: number, signature: string
 }
 
 describe('a secret', () => {
-  it('is whsec_ and 24 random bytes in base64', () => {
+  it('consists of whsec_ and 24 random bytes in base64', () => {
     expect(generateSecret(size => Buffer.alloc(size, 0xfb))).toBe(`whsec_${'+/v7'.repeat(8)}`)
     expect(generateSecret(randomBytes)).toMatch(/^whsec_[A-Za-z0-9+/]{32}$/)
     expect(generateSecret(randomBytes)).not.toBe(generateSecret(randomBytes))

@@ -208,7 +208,7 @@ describe('a name', () => {
     expect(asked.length - before).toBeLessThanOrEqual(23)
   })
 
-  it('that two upstreams use is looked up for one of them at a time, in parallel with other names', async () => {
+  it('that two upstreams use has one running lookup at a time; lookups of other names run in parallel', async () => {
     const asked: string[] = []
     const answer: ((found: LookupAddress[]) => void)[] = []
     const lookups = createNameLookups(name => {

@@ -84,7 +84,7 @@ routes:
     expect(counts()).toEqual([0, 0])
   })
 
-  it('may be IP addresses that are not allowed as the result of a name lookup', async () =>
+  it('may be IP addresses to which a name must not resolve', async () =>
     expect(await get('/literal')).toBe('one'))
 
   it('split by user serve each user with one target, which `explain` shows', async () => {
