@@ -1,5 +1,5 @@
-// `npm run console-images -- [MINUTES]` sends traffic to the built program for minutes, then writes
-// docs/images/console-*.png.
+// `npm run console-images -- [MINUTES]` sends traffic to the built program for MINUTES minutes, then
+// writes docs/images/console-*.png.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -112,8 +112,8 @@ async function applyPending(
       direction: 'up',
       migrationsTable: 'peage_migrations',
       migrationsSchema: schema,
-      // This check compares times in the session's time zone, which may change between files. `isUpToDate` has checked
-      // the order.
+      // The check of the package compares times in the session's time zone, and a file may change this zone. It is not
+      // needed, because `isUpToDate` has already checked the order of the files.
       checkOrder: false,
       advisoryLockMode: 'wait',
       singleTransaction: false,

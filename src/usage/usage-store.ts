@@ -108,7 +108,10 @@ interface CountedRow {
   readonly used_after: number
 }
 
-/** @returns the next use that the statement counted; `counted: false` if all counted uses have already been returned */
+/**
+ * A statement counts several uses at once, and each call returns one of them.
+ * @returns the next use; `counted: false` if no counted use is left
+ */
 function nextCount(row: CountedRow): Count {
   const counted = row.used < row.used_after
   if (counted) row.used += 1

@@ -1,4 +1,4 @@
-// Creates the service that delivers alerts, once per host.
+// Creates the service that delivers alerts. With workers, only the primary process runs it.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Sealer } from '../identity/sealer.ts'
@@ -34,7 +34,7 @@ interface AlertSettings extends SendSettings {
 export interface AlertService {
   readonly alerts: Alerts
   readonly deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
-  /** @param graceMs how long running deliveries may continue */
+  /** @param graceMs the time for which deliveries in progress may continue */
   stop(graceMs: number): Promise<void>
 }
 

@@ -168,7 +168,7 @@ async function giveBack({ database }: ReplicaStage, service: CountingService, us
     "update users set daily_usage = $1, last_usage_date = (now() at time zone 'utc')::date",
     [limit - uses],
   )
-  // A replica caches that a user has no uses left. Every replica must receive the change before the next round.
+  // A replica caches that a user has no uses left. Before the next round, every replica must receive the reset.
   await sleep(250)
   service.seen.clear()
 }

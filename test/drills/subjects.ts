@@ -1,5 +1,5 @@
-// The subjects of the drill `revocation`. A subject is a user with one kind of revocation, and the status codes of
-// requests before and after the revocation.
+// The subjects of the drill `revocation`. A subject consists of a user, one kind of revocation, and the status codes of
+// the user's requests before and after it.
 import { createHash } from 'node:crypto'
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import type { Pool } from 'pg'

@@ -164,8 +164,8 @@ describeOverSetups('changes', setup => {
 
   describe('without changes', () => {
     /**
-     * Matches the statements of background work: deliveries, deletion of expired rows, and the time of the last key
-     * use.
+     * Matches the statements of background work: sending deliveries, deleting expired rows, and storing when a key was
+     * used.
      */
     const background = /webhook_deliveries|delete from refresh_tokens|set last_used_at|skip locked/
     const costOf = async (work: () => Promise<unknown>) => {

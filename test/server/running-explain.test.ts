@@ -25,8 +25,8 @@ it('an explanation masks the secrets of the configuration that it started with',
   const explain = createRunningExplain(() => active, systemClock)
   const question = { request: { method: 'GET', path: '/secret' }, as: 'anonymous' } as const
   const explanation = explain(question)
-  // The same route now has another index. With the indexes of the new configuration, the first explanation would not be
-  // masked.
+  // In the new configuration, the same route has another index. If the first explanation were masked with the new
+  // indexes, its secrets would stay visible.
   active = load(openRoute + secretRoute)
   for (const document of [await explanation, await explain(question)]) {
     expect(document).toMatchObject({ route: 'secret', headers: { request: { set: { 'x-key': '***' } } } })

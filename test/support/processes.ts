@@ -74,7 +74,7 @@ export async function startProgram(
 
 /**
  * Starts a server of another product.
- * @param counts returns whether the CPU time of a process counts; by default, all processes count
+ * @param counts returns whether the sum includes the CPU time of a process; by default, all processes are included
  */
 export async function startMeasured(
   plan: ServerPlan,

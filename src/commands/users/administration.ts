@@ -22,7 +22,7 @@ export interface UserFilter {
 }
 
 /**
- * The operations of operators on accounts. The admin listener of a running gateway offers the same operations. Every
+ * The operations on accounts for operators. The admin listener of a running gateway offers the same operations. Every
  * method also finds inactive users.
  */
 export interface UserAdministration {

@@ -16,7 +16,7 @@ import type { DeclaredRoute, SameService } from './declarations.ts'
  *
  * There is no bypass if the other route has the more specific path. It then also receives these requests for the
  * hosts of the guarded route, so the path was never guarded there. There is also no bypass if third routes
- * receive every shared path.
+ * receive every path that both patterns match.
  */
 export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   const table = createTable(routes)
@@ -99,9 +99,9 @@ const unnamed = ''
 const unusedSegment = '\0'
 
 /**
- * Returns a path of the given length that matches both patterns, and as few other routes as possible. If neither
- * pattern has a literal at a position, the path has a segment there that no route contains. If a third route receives
- * this path, it also receives every other shared path of this length.
+ * Returns a path of the given length that matches both patterns and as few other routes as possible. If neither
+ * pattern has a literal at a position, the path has a segment there that no route contains. So if a third route
+ * receives this path, it receives every path of this length that both patterns match.
  */
 function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | undefined {
   const fits = ({ segments, wildcard }: PathPattern) =>

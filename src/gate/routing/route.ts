@@ -42,7 +42,7 @@ export function compileRoute(config: RouteConfig): Route {
       : sent,
     strippedPrefix:
       strip === 0 ? () => undefined : target => `/${target.rawSegments.slice(0, strip).join('/')}`,
-    // The spread comes last, because V8 takes 5 µs for each property that follows the spread of a structured clone.
+    // The spread comes last. If the spread object is a structured clone, V8 takes 5 µs for each property after it.
     ...config,
   }
 }

@@ -80,7 +80,7 @@ export async function serveByWorkers({ startConfig, config, logger }: GatewayPro
 }
 
 /**
- * Prepares the configuration in every worker, including replacements that started in between.
+ * Prepares the configuration in every worker, including replacement workers that start in the meantime.
  * @returns the first failure
  */
 async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promise<PrepareReply | undefined> {

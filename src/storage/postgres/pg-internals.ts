@@ -17,10 +17,10 @@ export function withTimeout<Statement extends QueryConfig>(
 const MAX_OPENING = 2
 
 /**
- * Creates a pool that opens at most two connections at once. A server starts a process for each connection. After a
- * restart, it cannot start all of them in time. Every attempt would time out, be repeated, and delay the other attempts
- * again. While two connections are opening, the limit is zero. This has an effect, because pg reads `options.max`
- * before it opens a connection.
+ * Creates a pool that opens at most two connections at once. The Postgres server starts a process for each connection.
+ * After a restart, it cannot start all of them in time. Every attempt would time out, be repeated, and delay the other
+ * attempts again. While two connections are opening, the pool sets `options.max` to zero. This stops further
+ * connections, because pg reads `options.max` before it opens one.
  *
  * Remove this when pg limits the connections that it opens at once. https://github.com/brianc/node-postgres/issues/3081
  * @param config `max` is the maximum number of connections

@@ -38,8 +38,8 @@ export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   recordLast(delivery: LeasedDelivery, outcome: AttemptOutcome<'delivered'>, now: Date): Promise<void>
   /**
    * Makes a pending or failed delivery due now, for the user's current webhook. A failed delivery gets one attempt.
-   * Changes nothing while an attempt is running, because that attempt is the retry.
-   * @param inTransaction if the outcome is `due`, stores its changes in the same transaction
+   * Changes nothing while an attempt is running, because this attempt already serves as the retry.
+   * @param inTransaction runs in the same transaction if the outcome is `due`
    * @returns `over` if the delivery was delivered or dropped, or if a lease would drop it because the user is not pro,
    *   not active, or has no webhook
    */

@@ -35,7 +35,7 @@ it('each log line includes all spans dropped since the previous log line', async
   for (let round = 0; round < 4; round += 1) await end(10)
   expect(reasons).toEqual([expect.stringMatching(/^Dropped \d+ spans/)])
   vi.advanceTimersByTime(61_000)
-  // The SDK logs its warning only when a span fits into the queue again, so more spans are ended until it does.
+  // The SDK warns about dropped spans only when the queue has room again. So the test ends spans until it warns.
   while (reasons.length < 2) await end(1)
   await tracing.close(2_000)
   const counts = reasons.map(reason => Number(/^Dropped (\d+) spans/.exec(reason)?.[1]))

@@ -14,8 +14,8 @@ export interface Witness {
   /** Returns the records that are left, including late ones, and removes them. */
   rest(): Map<string, Testimony>
   /**
-   * The numbers of the free user's requests in the log. `forwarded`: the requests that were forwarded. `unknown`: the
-   * requests whose client left. A use may or may not have been counted for these.
+   * How many requests of the free user are in the log. `forwarded`: requests that were forwarded. `unknown`: requests
+   * whose client left, so that their use may or may not have been counted.
    */
   readonly uses: { forwarded: number; unknown: number }
 }

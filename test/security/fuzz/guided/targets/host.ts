@@ -73,7 +73,7 @@ export const host: Target = {
       input,
       url.href,
     )
-    // URL parsers also convert escapes, numbers and international names. All other names must be equal.
+    // URL parsers convert escapes, numbers and international names. They must leave all other names unchanged.
     const isPlain = !/%|xn--/i.test(name) && !/(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$/.test(name)
     if (isPlain && !name.startsWith('[')) {
       promise(
