@@ -56,8 +56,8 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
     try {
       return (await work(row, now())) ?? 'gone'
     } finally {
-      // A correct code is not a guess, so this try is not counted. The user may need the try again, because the code can
-      // stay valid, for example if the hashing queue was full. If the store fails here, one try is lost.
+      // A correct code is not a guess, so this try is not counted. The user may need the try again, because the code
+      // can stay valid, for example if the hashing queue was full. If the store fails here, one try is lost.
       await codes.uncountTry(row.id).catch(() => {})
     }
   }
