@@ -192,8 +192,9 @@ let running = 0
  * functions. SQL statements would not become faster.
  *
  * The decision whether V8 may optimize a function is made once: when the module is compiled (Node 20), or when the
- * function is first called (Node 24). So later modules, for example undici's parser, are optimized. `wasm-tier-up` stays off after
- * `work`. If it were on again, V8 would optimize the whole module. The flag has no effect on other modules.
+ * function is first called (Node 24). So later modules, for example undici's parser, are optimized. `wasm-tier-up`
+ * stays off after `work`. If it were on again, V8 would optimize the whole module. The flag has no effect on other
+ * modules.
  *
  * Remove this when V8 needs less for large functions, or when PGlite contains smaller functions.
  * https://github.com/colbymchenry/codegraph/issues/298
