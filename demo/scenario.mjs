@@ -19,7 +19,7 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   const first = (await post('Log in', 'login', credentials, 200)).body
   const token = String(first.access_token)
   await get('First request of the day on a limited route: allowed', '/api/v1/courses/1', token, 200)
-  await get('Second request: refused, plan free allows one a day', '/api/v1/courses/1', token, 429)
+  await get('Second request: refused, because plan free allows one a day', '/api/v1/courses/1', token, 429)
   await get('Route for plan pro: refused', '/api/v1/analyses/7', token, 403)
   await client.send('An operator changes the plan to pro', {
     method: 'PATCH',

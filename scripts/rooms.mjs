@@ -41,7 +41,7 @@ export const floors = [
   ],
   [
     { name: 'upstream', duty: 'Targets, connections, retries, response relay, WebSockets.' },
-    { name: 'accounts', duty: 'Registration, login, passwords, sessions, refresh tokens, codes of mails.' },
+    { name: 'accounts', duty: 'Registration, login, passwords, sessions, refresh tokens, mail codes.' },
     { name: 'webhooks', duty: 'Webhooks of users, alerts, deliveries, events for services.' },
     { name: 'usage', duty: 'The daily limit of the free plan.' },
     { name: 'openapi', duty: 'Creates the OpenAPI document.' },

@@ -48,7 +48,7 @@ export const userOperations = {
     id: 'registerWebhook',
     summary: 'Registers the webhook for alerts, and replaces the previous webhook',
     description:
-      'Each registration creates a new secret. If the URL does not change, deliveries also have a signature with the previous secret for 24 hours.',
+      'Each registration creates a new secret. If the URL does not change, deliveries are also signed with the previous secret for 24 hours.',
     caller: 'user',
     body: openRecord({
       url: text('An absolute `https` URL of a public host, without user name or password.', {

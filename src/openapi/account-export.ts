@@ -14,14 +14,14 @@ const session = record({
 
 const delivery = record({
   id: terms.id('The delivery ID.'),
-  alert_id: text('The alert ID. The `webhook-id` is `msg_`, this ID without dashes, `_`, and the user ID.'),
+  alert_id: text('The alert ID. The `webhook-id` is `msg_<alert ID without dashes>_<user ID>`.'),
   type: nullable(text('The type of the alert. `null` if the alert is deleted.')),
   status: text('`pending`, `delivered`, `failed` or `dropped`.'),
   attempts: terms.count('The number of attempts so far.'),
   response_status: nullable(terms.count('The status code of the response to the last attempt.')),
   error: nullable(text('The error of the last attempt, if there was no response.')),
   created_at: instant('The time at which the gateway received the alert.'),
-  finished_at: nullable(instant('The time at which the delivery ended. `null` if it is pending.')),
+  finished_at: nullable(instant('The time at which the delivery ended. `null` if the delivery is pending.')),
 })
 
 const mail = record({

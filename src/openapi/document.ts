@@ -43,7 +43,7 @@ const introduction = [
   'On the client listener, a body that is not a JSON object counts as `{}`, and unknown members are ignored.',
   'On the admin listener, these bodies and unknown members are refused.',
   '`x-roles` lists the roles of `admin.tokens` that may call an operation.',
-  '`x-fields-of-roles` lists the only body members that a role may send.',
+  '`x-fields-of-roles` lists, for some roles, the only body members that they may send.',
 ].join(' ')
 
 const servers = {

@@ -39,7 +39,7 @@ describe('peage test', () => {
     write('gateway.yaml', committed)
     expect(await peage(['test'])).toMatchObject({
       exit: 0,
-      stdout: expect.stringMatching(/^\d+ passed, 0 failed\nevery route and guard was reached\n$/),
+      stdout: expect.stringMatching(/^\d+ passed, 0 failed\nthe test cases reached every route and guard\n$/),
     })
   })
 
@@ -80,7 +80,7 @@ describe('peage test', () => {
         'cases.yaml:6:5  GET /reports at api.example.com as pro  expected status 403, got none (not refused); expected error plan_insufficient, got none (not refused)',
         'cases.yaml:7:7  GET /courses as pro  expected upstream http://127.0.0.1:9002/courses, got http://127.0.0.1:9000/courses',
         '1 passed, 3 failed',
-        'every route and guard was reached',
+        'the test cases reached every route and guard',
         '',
       ].join('\n'),
       stderr: '',

@@ -28,7 +28,7 @@ it.each(['ES256', 'EdDSA', 'RS256'])(
 it('generate --out needs no configuration and no database', async () => {
   const words = ['generate', '--out', 'alone.json', '-c', 'nowhere.yaml']
   expect((await keys(...words)).stdout).toMatch(
-    /^key \S+ \(ES256\) is in alone\.json\. Add this file to auth\.keys\.\n$/,
+    /^key \S+ \(ES256\) was written to alone\.json\. Add this file to auth\.keys\.\n$/,
   )
 })
 

@@ -104,7 +104,7 @@ describe('peage users on the folder of a running gateway', () => {
         'The command cannot use the admin API of that process, because other.yaml has no admin.token',
       )
       expect(await said(`admin: { listen: '127.0.0.1:1', token: "\${PEAGE_ADMIN_TOKEN:-}" }`)).toBe(
-        'The command cannot use the admin API of that process, because admin.token in other.yaml is empty (set the variable PEAGE_ADMIN_TOKEN, as for the gateway)',
+        'The command cannot use the admin API of that process, because admin.token in other.yaml is empty (set the variable PEAGE_ADMIN_TOKEN to the same value as for the gateway)',
       )
       expect(await said(`admin: { listen: '127.0.0.1:0', token: ${token} }`)).toBe(
         'The command cannot use the admin API of that process, because admin.listen in other.yaml has port 0, so its port is not known',

@@ -47,7 +47,7 @@ describe('the OpenAPI document', () => {
     const alert = '0f0e0d0c-0b0a-4908-8706-050403020100'
     expect(messageId(alert, 7)).toBe(`msg_${alert.replaceAll('-', '')}_7`)
     expect(accountExport.properties.deliveries.items?.properties?.alert_id?.description).toContain(
-      '`msg_`, this ID without dashes, `_`, and the user ID',
+      '`msg_<alert ID without dashes>_<user ID>`',
     )
   })
 

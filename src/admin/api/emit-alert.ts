@@ -13,7 +13,7 @@ export const emitAlert = {
   method: 'POST',
   path: '/admin/v1/alerts',
   id: 'emitAlert',
-  summary: 'Sends an alert to the webhook of a user, or of every active user of plan pro',
+  summary: 'Sends an alert to the webhook of one user, or to the webhooks of all active users of plan pro',
   description:
     'The gateway stores the deliveries before it responds, and sends them afterwards. The audit log records the call without `data`.',
   caller: 'operator',

@@ -45,7 +45,7 @@ export const explainRequest = {
     ),
     used_today: Type.Optional(
       terms.count(
-        'Daily uses already spent. Not allowed with `user_id`, because the user record has the number.',
+        'Daily uses already spent. Not allowed with `user_id`, because the user record contains this number.',
       ),
     ),
   }),

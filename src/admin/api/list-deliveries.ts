@@ -27,7 +27,7 @@ const delivery = terms.record(
       terms.instant('The due time of the next attempt. `null` if the delivery has ended.'),
     ),
     finished_at: terms.nullable(
-      terms.instant('The time at which the delivery ended. `null` if it is pending.'),
+      terms.instant('The time at which the delivery ended. `null` if the delivery is pending.'),
     ),
     webhook_id: terms.text('The `webhook-id` that the receiver gets.'),
   },

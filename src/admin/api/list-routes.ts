@@ -29,7 +29,8 @@ export const target = terms.record(
   },
   {
     title: 'Target',
-    description: 'A target of an upstream. With several workers, each value is the worst of all workers.',
+    description:
+      'A target of an upstream. If there are several workers, each field shows the worst value of all workers.',
   },
 )
 

@@ -44,7 +44,7 @@ export const listUsers = {
     ),
     cursor: Type.Optional(
       terms.text(
-        'The `next_cursor` of the previous page. All other parameters except `limit` must be the same.',
+        'The `next_cursor` of the previous page. Except for `limit`, all other parameters must be the same as for the previous page.',
       ),
     ),
     limit: Type.Optional(

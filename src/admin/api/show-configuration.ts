@@ -17,7 +17,7 @@ const value = terms.record(
     waits_for_restart: Type.Optional(
       Type.Unsafe<true>({
         const: true,
-        description: 'Present if the file has another value that needs a restart.',
+        description: 'Present if the file has a different value, which applies only after a restart.',
       }),
     ),
   },
@@ -26,8 +26,8 @@ const value = terms.record(
 
 const problem = terms.record(
   {
-    line: Type.Integer({ description: 'The line in the file, from 1.' }),
-    column: Type.Integer({ description: 'The column in the line, from 1.' }),
+    line: Type.Integer({ description: 'The line in the file, counted from 1.' }),
+    column: Type.Integer({ description: 'The column in the line, counted from 1.' }),
     path: terms.text('The configuration key. Empty for the whole file. `?` stands for an unknown key.'),
     text: terms.text('The error, and how to fix it.'),
   },

@@ -49,7 +49,7 @@ export const showOverview = {
         warnings: Type.Array(Type.String(), { description: 'The warnings of `/readyz`.' }),
         workers: Type.Array(
           terms.record({
-            id: Type.Integer({ description: 'The number of the process, from 1.' }),
+            id: Type.Integer({ description: 'The number of the process, counted from 1.' }),
             state: status,
           }),
           {

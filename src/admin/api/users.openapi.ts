@@ -121,7 +121,7 @@ export const userOperations = {
     path: '/admin/v1/users/:id/reset-usage',
     id: 'resetUsage',
     summary: 'Resets a user’s daily uses',
-    description: 'The uses of the current day start at 0 again. The audit log records the call.',
+    description: 'The uses of the current day are reset to 0. The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],
     responses: { 200: { description: 'The user after the change.', body: terms.user } },

@@ -12,7 +12,7 @@ export const consoleOperations = {
     id: 'signInToConsole',
     summary: 'Signs an operator in to the console',
     description:
-      'The request must have the `Origin` of the console. The response sets a cookie, which replaces the token on the admin API. The cookie is valid for eight hours, or until the token is removed from the configuration.',
+      'The request must have the `Origin` of the console. The response sets a cookie. On the admin API, this cookie replaces the token. The cookie is valid for eight hours, or until the token is removed from the configuration.',
     caller: 'anybody',
     body: record({ token: text('The value of `admin.token`, or a token of `admin.tokens`.') }),
     responses: {

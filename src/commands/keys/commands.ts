@@ -52,7 +52,7 @@ function generate(io: Io): Command {
           io,
           json,
           { kid, alg, file: out },
-          `key ${kid} (${alg}) is in ${out}. Add this file to auth.keys.`,
+          `key ${kid} (${alg}) was written to ${out}. Add this file to auth.keys.`,
         )
       }
       await withKeys(io, config, async keys => {
@@ -81,7 +81,9 @@ function list(io: Io): Command {
 function rotate(io: Io): Command {
   return new Command('rotate')
     .description('Sign with a new key, or with <kid>, as soon as all replicas have it')
-    .addArgument(new Argument('[kid]', 'key from `keys generate`, or a previous key'))
+    .addArgument(
+      new Argument('[kid]', 'key to sign with: from `keys generate`, or a previous key (default: a new key)'),
+    )
     .addOption(algOption())
     .action((kid: string | undefined, { config, json, alg }: NewKeyOptions, command: Command) => {
       if (kid !== undefined && alg !== undefined) {

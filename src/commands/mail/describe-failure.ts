@@ -21,7 +21,7 @@ export function describeFailure(
     case 'tls':
       return tls === 'implicit'
         ? `${server} does not use TLS from the start (${reply}). If it uses STARTTLS, write smtp:// in mail.smtp.`
-        : `STARTTLS failed at ${server} (${reply}), and the gateway sends nothing without it. If the server uses TLS from the start, write smtps:// in mail.smtp.`
+        : `STARTTLS failed at ${server} (${reply}). Without STARTTLS, the gateway sends no mail. If the server uses TLS from the start, write smtps:// in mail.smtp.`
     case 'certificate':
       return `the certificate of ${server} is not valid for ${host}, or this machine does not trust it (${message}). For a private CA, set NODE_EXTRA_CA_CERTS.`
     case 'login':

@@ -64,5 +64,7 @@ function coverage({ routes, guards }: Unreached): string {
     ...routes.map(name => `route ${name}`),
     ...guards.map(({ route, guard }) => `${guard} of ${route}`),
   ]
-  return names.length === 0 ? 'every route and guard was reached' : `not reached: ${names.join(', ')}`
+  return names.length === 0
+    ? 'the test cases reached every route and guard'
+    : `not reached: ${names.join(', ')}`
 }

@@ -35,7 +35,7 @@ export function createAdminClient(
     const cause =
       variable === undefined
         ? `${file} has no admin.token`
-        : `admin.token in ${file} is empty (set the variable ${variable}, as for the gateway)`
+        : `admin.token in ${file} is empty (set the variable ${variable} to the same value as for the gateway)`
     throw unusable(cause)
   }
   if (admin.listen.port === 0) {

@@ -140,4 +140,4 @@ export function parseUpgradeUrl(text: string): string {
 }
 
 const expectedUpgradeUrl =
-  'must be an http:// or https:// address such as https://pay.example.com/checkout?user={user_id}&plan={plan}, or empty for none'
+  'must be an http:// or https:// address such as https://pay.example.com/checkout?user={user_id}&plan={plan}, or empty for no payment page'

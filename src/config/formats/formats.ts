@@ -88,18 +88,18 @@ export const formats = {
     parse: parsePostgres,
   },
   redis: {
-    noun: 'a redis:// or rediss:// address, or empty for none',
+    noun: 'a redis:// or rediss:// address, or empty for no Redis',
     pattern: '^$|^rediss?://',
     parse: parseRedis,
   },
   redis_node: { noun: 'HOST:PORT or a redis:// address', pattern: '^\\S+$', parse: parseRedisNode },
   upgrade_url: {
-    noun: 'an http:// or https:// address such as https://pay.example.com/checkout?user={user_id}&plan={plan}, or empty for none',
+    noun: 'an http:// or https:// address such as https://pay.example.com/checkout?user={user_id}&plan={plan}, or empty for no payment page',
     pattern: '^$|^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@{}]+([/?#]|$)',
     parse: parseUpgradeUrl,
   },
   smtp: {
-    noun: 'an smtps:// or smtp:// address such as smtps://user:password@smtp.example.com, log, or empty for none',
+    noun: 'an smtps:// or smtp:// address (for example smtps://user:password@smtp.example.com), "log" to print mails, or empty for no mails',
     pattern: '^$|^log$|^smtps?://',
     parse: parseSmtp,
   },
@@ -131,7 +131,7 @@ export const formats = {
     parse: parseSecret,
   },
   event_url: {
-    noun: 'an http:// or https:// address such as https://billing.internal/events, or empty for none',
+    noun: 'an http:// or https:// address such as https://billing.internal/events, or empty for no events',
     pattern: '^$|^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+([/?][^#]*)?$',
     parse: parseEventUrl,
   },

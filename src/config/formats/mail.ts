@@ -37,7 +37,7 @@ export function parseSmtp(text: string): SmtpServer | 'log' | undefined {
   if (/^smtps?:\/\/[^@]*[/?#].*@/.test(text)) throw new FormatError(expectedUserInfo)
   if (scheme === undefined || !(bracketed === undefined ? isHostName(named) : isIPv6(bracketed))) {
     throw new FormatError(
-      'must be an smtps:// or smtp:// address such as smtps://user:password@smtp.example.com, log, or empty for none',
+      'must be an smtps:// or smtp:// address (for example smtps://user:password@smtp.example.com), "log" to print mails, or empty for no mails',
     )
   }
   if (Number(port) > 65_535 || Number(port) === 0) throw new FormatError('must have a port from 1 to 65535')
@@ -65,7 +65,7 @@ function readQuery(query: string): { name: string | undefined; isOff: boolean } 
   const options = new URLSearchParams(query)
   for (const key of options.keys()) {
     if ((key !== 'name' && key !== 'tls') || options.getAll(key).length > 1) {
-      throw new FormatError('must not have options other than ?name=… and ?tls=off, each only once')
+      throw new FormatError('allows only the options ?name=… and ?tls=off, each at most once')
     }
   }
   const [name, tls] = [options.get('name') ?? undefined, options.get('tls')]

@@ -54,14 +54,14 @@ export function parseRedis(text: string): string {
   // the process would exit.
   const { pathname, searchParams } = new URL(text)
   if (!/^(\/[0-9]{0,5})?$/.test(pathname) || !/^[0-9]{0,5}$/.test(searchParams.get('db') ?? '')) {
-    throw new FormatError('must have a database number after the /, or nothing')
+    throw new FormatError('allows only a database number after the /')
   }
   return text
 }
 
 const redis: Kind = {
   schemes: /^rediss?$/,
-  expected: 'must be a redis:// or rediss:// address, or empty for none',
+  expected: 'must be a redis:// or rediss:// address, or empty for no Redis',
   oneHost:
     'must have exactly one host; for several hosts, use { cluster: […] } or { sentinels: […], name: … }',
 }

@@ -87,7 +87,7 @@ export function parseRate(text: string | 0): Rate | null {
     throw new FormatError('must be a rate such as 300/1m, or 0 for no limit')
   }
   if (Number(digits) === 0)
-    throw new FormatError('must allow at least 1; to turn the limit off, write only 0')
+    throw new FormatError('must allow at least 1; to turn the limit off, write 0 without a duration')
   return { limit: Number(digits), windowMs: parseDuration(window) }
 }
 

@@ -40,5 +40,5 @@ export function checkKeySecrets(yaml: YamlSource, validation: Validation): Diagn
   const pointer = '/auth/key_secret_old'
   if (!auth?.key_secret_old || auth.key_secret !== '') return []
   if (!validation.isValid('/auth/key_secret') || !validation.isValid(pointer)) return []
-  return [diagnosticAt(yaml, pointer, 'only decrypts; also set auth.key_secret, which encrypts')]
+  return [diagnosticAt(yaml, pointer, 'is only for decryption; also set auth.key_secret for encryption')]
 }

@@ -58,7 +58,7 @@ export const admin = section(
         title: 'a list of at least one address or network',
         minItems: 1,
         description:
-          'Addresses and networks that may use the admin listener, except /healthz, /readyz and /metrics. Behind a trusted proxy, list both the proxy and its client. Omitted: all addresses.',
+          'Addresses and networks that may use the admin listener, except /healthz, /readyz and /metrics. If operators connect through a trusted proxy, list the addresses of both the proxy and the operators. Omitted: all addresses.',
       }),
     ),
   },

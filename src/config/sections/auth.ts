@@ -7,7 +7,7 @@ const hashing = section(
     concurrency: Type.Optional(
       Type.Integer({
         description:
-          'Maximum number of password hashes computed at the same time, per process. Omitted: the number of cores per worker, but at least 1 and at most 2. More than 2 need a larger UV_THREADPOOL_SIZE.',
+          'Maximum number of password hashes computed at the same time, per process. Omitted: the number of cores per worker, but at least 1 and at most 2. Values above 2 need a larger UV_THREADPOOL_SIZE.',
         minimum: 1,
       }),
     ),
@@ -34,7 +34,7 @@ const remember = section(
   {
     users: Type.Integer({
       description:
-        'Maximum number of cached users per process. The same limit applies to owners of API keys and to free users without remaining daily uses. One entry in each of these caches takes about 720 bytes in total.',
+        'Maximum number of cached users per process. Two other caches have the same limit: owners of API keys, and users without remaining daily uses. One entry in each cache takes about 720 bytes in total.',
       minimum: 1,
       maximum: maxRemembered,
       default: 100_000,
@@ -103,7 +103,7 @@ export const auth = section(
     }),
     common_passwords: Type.Enum(['allow', 'refuse'], {
       description:
-        'Rule for new passwords at registration, change and reset. refuse: the 10,000 most common passwords, the email and its local part are not allowed.',
+        'Rule for new passwords at registration, change and reset. refuse: a password must not be the email, its local part, or one of the 10,000 most common passwords.',
       default: 'allow',
     }),
     keys: Type.Array(Type.String({ title: 'a file name', minLength: 1 }), {

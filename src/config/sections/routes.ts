@@ -36,7 +36,7 @@ export const route = section(
     ),
     path: formatted('path', {
       description:
-        'Path pattern of literal segments, :param segments, and an optional /* at the end. /* also matches the path before it.',
+        'Path pattern of literal segments, :param segments, and an optional /* at the end. For example, /news/* also matches /news.',
     }),
     methods: Type.Optional(
       Type.Array(formatted('method'), {

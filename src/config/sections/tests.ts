@@ -30,7 +30,7 @@ const expected = section(
     status: Type.Optional(
       Type.Integer({
         description:
-          'Status code of a response that the gateway creates itself. A forwarded request never matches.',
+          'Status code of a response that the gateway creates itself. If the request would be forwarded, the test case fails.',
         minimum: 100,
         maximum: 599,
       }),

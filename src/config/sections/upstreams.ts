@@ -48,7 +48,7 @@ const circuitBreaker = section(
   {
     failures: formatted('percent', {
       description:
-        'Percentage of requests within 10 s that get no response. From this percentage on, the target receives no more requests.',
+        'If at least this percentage of the requests within 10 s gets no response, the target receives no more requests.',
       default: '50%',
     }),
     of_at_least: Type.Integer({
@@ -166,7 +166,7 @@ export const upstream = section(
     resolve,
     connection_age: formattedOrZero('age', {
       description:
-        'Maximum age at which a connection gets new requests. A limit lets the load move to new addresses. Requests in progress continue. 0: no limit.',
+        'Maximum age of a connection. An older connection gets no new requests, so that the load can move to new addresses. Requests in progress continue. 0: no limit.',
       default: '5m',
     }),
     split_by: Type.Enum(['request', 'user'], {

@@ -76,7 +76,7 @@ function switchingProtocolsHeaders({
     (protocol !== undefined && !handshake.offeredProtocols.includes(protocol))
   ) {
     throw new Refusal('upstream_unreachable', {
-      cause: new Error('the 101 of the upstream does not match the handshake'),
+      cause: new Error('the 101 response of the upstream does not match the handshake'),
     })
   }
   const relayed = relayHeaders(101, rawHeaders, requestId, responseHeaderRules)
