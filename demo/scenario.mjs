@@ -32,7 +32,12 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   const second = (
     await post('Refresh: a new pair of tokens', 'refresh', { refresh_token: first.refresh_token }, 200)
   ).body
-  await post('Same refresh token again: refused', 'refresh', { refresh_token: first.refresh_token }, 401)
+  await post(
+    'Use the first refresh token again: refused',
+    'refresh',
+    { refresh_token: first.refresh_token },
+    401,
+  )
   await post('Log out', 'logout', { refresh_token: second.refresh_token }, 200)
   await post('Refresh after the logout: refused', 'refresh', { refresh_token: second.refresh_token }, 401)
   const { email } = credentials
@@ -41,7 +46,7 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   const reset = { email, code, new_password: 'staple battery horse' }
   await post('Set a new password with the code of the mail', 'password/reset', reset, 200)
   await mailOf('password_changed')
-  await post('Same code again: refused', 'password/reset', reset, 400)
+  await post('Use the same code again: refused', 'password/reset', reset, 400)
   await post('Log in with the old password: refused', 'login', credentials, 401)
   const third = (
     await post('Log in with the new password', 'login', { email, password: reset.new_password }, 200)

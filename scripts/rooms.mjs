@@ -18,7 +18,7 @@ export const floors = [
     { name: 'worker.ts', duty: 'The entry point of a worker process.' },
   ],
   [{ name: 'commands', duty: 'The commands of `peage`: arguments, output and exit code.' }],
-  [{ name: 'server', duty: 'The process: start, reload, drain, end, workers.' }],
+  [{ name: 'server', duty: 'The process: start, reload, drain, shutdown, workers.' }],
   [
     { name: 'composition', duty: 'Builds everything that one configuration needs.' },
     { name: 'explain', duty: 'The dry run: the same gate, with stubs instead of stores and network.' },

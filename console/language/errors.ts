@@ -127,7 +127,7 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
   user_inactive: { en: 'The user is inactive.', fr: 'L’utilisateur est inactif.' },
   delivery_unknown: { en: 'The delivery does not exist.', fr: 'L’envoi n’existe pas.' },
   delivery_over: {
-    en: 'This delivery cannot be retried. It has ended, or the user has no active webhook.',
+    en: 'This delivery cannot be retried. It was delivered or dropped, or the user has no active webhook.',
     fr: 'Cet envoi ne peut plus être essayé : il est terminé, ou l’utilisateur n’a pas de webhook.',
   },
   payment_not_configured: {

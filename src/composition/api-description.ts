@@ -37,7 +37,7 @@ export const operationGroups: readonly OperationGroup[] = [
   },
   {
     name: 'Password and email',
-    description: 'Changes with the current password, or with a code sent by mail.',
+    description: 'Changes to the password or email, with the current password or with a code sent by mail.',
     listener: 'clients',
     operations: [
       ...Object.values(passwordOperations),

@@ -21,7 +21,7 @@ import { type RedeemSubmitted, tokenOf } from './submitted-code.ts'
 
 const codeOrToken = {
   code: Type.Optional(text('The 8 digits from the mail.')),
-  token: Type.Optional(text('The token from the link in the mail. It replaces all other members.')),
+  token: Type.Optional(text('The token from the link in the mail. With a token, no other member is needed.')),
 }
 
 export const emailOperations = {

@@ -28,7 +28,9 @@ const mail = record({
   kind: text('The kind of mail.'),
   status: text('`pending`, `sent` or `failed`.'),
   created_at: instant('The time at which the mail was queued.'),
-  sent_at: nullable(instant('The time at which the SMTP server accepted the mail. `null` if it did not.')),
+  sent_at: nullable(
+    instant('The time at which the SMTP server accepted the mail. `null` if the mail is not sent.'),
+  ),
 })
 
 export const accountExport = record(

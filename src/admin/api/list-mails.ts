@@ -27,7 +27,7 @@ const mail = terms.record(
       terms.instant('The due time of the next attempt. `null` if the mail is not pending.'),
     ),
     sent_at: terms.nullable(
-      terms.instant('The time at which the SMTP server accepted the mail. `null` if it did not.'),
+      terms.instant('The time at which the SMTP server accepted the mail. `null` if the mail is not sent.'),
     ),
   },
   { title: 'Mail', description: 'A mail to one user.' },

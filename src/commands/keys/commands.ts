@@ -82,7 +82,10 @@ function rotate(io: Io): Command {
   return new Command('rotate')
     .description('Sign with a new key, or with <kid>, as soon as all replicas have it')
     .addArgument(
-      new Argument('[kid]', 'key to sign with: from `keys generate`, or a previous key (default: a new key)'),
+      new Argument(
+        '[kid]',
+        'key to sign with: from `keys generate`, or a previous key; if omitted, a new key',
+      ),
     )
     .addOption(algOption())
     .action((kid: string | undefined, { config, json, alg }: NewKeyOptions, command: Command) => {

@@ -132,7 +132,7 @@ function checkRewriting(route: DeclaredRoute): Diagnostic[] {
   }
   if (route.pattern === undefined) return diagnostics
   if (strip_prefix !== undefined && !isLiteralPrefix(parsePathPattern(strip_prefix), route.pattern)) {
-    diagnostics.push(route.diagnostic('strip_prefix', 'must repeat the first literal segments of the path'))
+    diagnostics.push(route.diagnostic('strip_prefix', 'must match literal segments at the start of the path'))
   }
   if (rewrite !== undefined) {
     const sentPattern = parsePathPattern(rewrite)

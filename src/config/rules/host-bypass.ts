@@ -27,7 +27,7 @@ export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: Same
         ({ route: { label } }) =>
           guarded.route.diagnostic(
             'path',
-            `can be bypassed with another host through ${label}, which has weaker guards and the same upstream; add hosts or the same guards to ${label}`,
+            `with another host, requests for this path reach ${label}, which has weaker guards and the same upstream; add hosts or the same guards to ${label}`,
           ),
       ),
     )

@@ -6,8 +6,8 @@ type SyntaxError = Pick<YAMLParseError | YAMLWarning, 'code' | 'message' | 'pos'
 export function sentenceOf(text: string, error: SyntaxError): string {
   const { code, message, pos } = error
   const at = pos[0]
-  if (text.slice(at - 1, at + 1) === '${') return 'put ${…} in quotes inside { } or [ ]'
-  if (text.slice(at - 3, at + 1) === '://[') return 'put an IPv6 address in quotes inside { } or [ ]'
+  if (text.slice(at - 1, at + 1) === '${') return 'inside { } or [ ], put ${…} in quotes'
+  if (text.slice(at - 3, at + 1) === '://[') return 'inside { } or [ ], put an IPv6 address in quotes'
   if (code === 'BAD_ALIAS' && [text[at], text[at - 1]].includes('*')) return 'put * in quotes: "*"'
   if (code === 'MULTIPLE_DOCS') return 'a second YAML document starts here; keep only one'
   if (code === 'TAG_RESOLVE_FAILED') return 'tags (!…) are not supported'

@@ -37,7 +37,7 @@ export function createMetrics({ version, stores }: Options): Metrics {
       ...requests.families,
       histogram(
         'peage_upstream_duration_seconds',
-        'Time from sending a request to the upstream until the response headers or a failure, per attempt.',
+        'Time of each attempt, from sending the request to the upstream until the response headers or a failure.',
         'upstream',
         upstreams,
       ),

@@ -31,7 +31,7 @@ export async function connect(options: ConnectOptions): Promise<Socket> {
     // Checks the actual peer address before anything is written, because it may differ from the requested address.
     const { remoteAddress } = socket
     if (remoteAddress === undefined)
-      throw new SendFailure('connection', 'closed immediately after it was opened')
+      throw new SendFailure('connection', 'the connection was closed immediately after it was opened')
     if (!options.allowPrivate && !isPublic(remoteAddress)) {
       throw new SendFailure('address', `connected to ${remoteAddress}, which is not public`)
     }

@@ -155,7 +155,8 @@ function isInvalidResponse(error: unknown): boolean {
 function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined) {
   const controller = new AbortController()
   const abort = () => controller.abort(new SendFailure('aborted', 'the gateway stopped the attempt'))
-  const expire = () => controller.abort(new SendFailure('timeout', `not finished within ${timeoutMs} ms`))
+  const expire = () =>
+    controller.abort(new SendFailure('timeout', `the attempt did not finish within ${timeoutMs} ms`))
   const timer = setTimeout(expire, timeoutMs)
   if (callerSignal?.aborted) abort()
   else callerSignal?.addEventListener('abort', abort)
