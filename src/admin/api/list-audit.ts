@@ -41,7 +41,7 @@ const entry = terms.record(
       ),
     ),
     action: terms.nullable(
-      terms.oneOf(auditedActions, 'The `operationId` of the operation. `null` for a refused read.'),
+      terms.oneOf(auditedActions, 'The `operationId` of the operation. `null` if a read was refused.'),
     ),
     method: terms.text('The method of the call.'),
     route: terms.text('The pattern of the path, for example `/admin/v1/users/:id`.'),
@@ -75,7 +75,7 @@ export const listAudit = {
     user_id: Type.Optional(terms.id('Only entries about this user.')),
     operator: Type.Optional(terms.text('Only entries of the token with this name.')),
     action: Type.Optional(terms.oneOf(auditedActions, 'Only entries of this operation.')),
-    from: time('Only entries from this day or time on.'),
+    from: time('Only entries since the start of this day, or since this time.'),
     to: time('Only entries up to the end of this day, or before this time.'),
     cursor: terms.cursor,
   }),

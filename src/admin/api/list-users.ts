@@ -31,7 +31,7 @@ export const listUsers = {
   query: terms.record({
     q: Type.Optional(
       terms.text(
-        'Only users whose email begins with this text, in any letter case. A number also finds the user with this ID.',
+        'Only users whose email begins with this text, in any letter case. If the text is a number, the result also contains the user with this ID.',
       ),
     ),
     email: Type.Optional(terms.text('Only the user with this email, in any letter case.')),

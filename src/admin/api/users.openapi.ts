@@ -58,7 +58,7 @@ const details = record(
     webhook: Type.Optional(
       terms.nullable(
         record({
-          url: terms.text('The webhook URL. Role `read` gets only its origin.'),
+          url: terms.text('The webhook URL. With role `read`, it is only the origin of the URL.'),
           created_at: terms.instant('The registration time of the webhook.'),
         }),
       ),
@@ -146,7 +146,8 @@ export const userOperations = {
     path: '/admin/v1/users/:id/export',
     id: 'exportUser',
     summary: 'Exports all data stored about a user',
-    description: 'The export has the same data as the user’s own export. The audit log records the call.',
+    description:
+      'The export contains the same data as the export that users can request themselves. The audit log records the call.',
     ...readingOfUser,
     roles: ['support'],
     responses: {

@@ -37,7 +37,7 @@ const rateLimits = section(
   },
   {
     description:
-      'Rate limits for all kinds of requested mails together. Above a limit, no mail is sent. 0 turns a limit off.',
+      'Rate limits for requested mails. All kinds of mails count together. Above a limit, no mail is sent. 0 turns a limit off.',
     default: {},
   },
 )

@@ -47,7 +47,7 @@ const subscription = section(
   {
     upgrade_url: formatted('upgrade_url', {
       description:
-        'Payment page to which POST /api/v1/subscription/upgrade sends the user. {user_id} and {plan} are filled in. Empty: the response is 501.',
+        'Payment page to which POST /api/v1/subscription/upgrade sends the user. The gateway fills in {user_id} and {plan}. Empty: the response is 501.',
       default: '',
     }),
   },

@@ -71,7 +71,7 @@ export const limits = section(
   {
     free_daily: Type.Integer({
       description:
-        'Maximum number of daily uses (UTC) of a user with plan free, in total for all routes with free_daily: true.',
+        'Maximum number of uses per UTC day for a user with plan free, in total for all routes with free_daily: true.',
       minimum: 1,
       // The column that counts uses is a Postgres integer.
       maximum: 2_147_483_647,
