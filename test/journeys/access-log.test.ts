@@ -62,7 +62,7 @@ routes:
     return (await lines(plain, 1))[0] ?? expect.unreachable()
   }
 
-  it('contains the method, path, status and client of a request, the decision, and the outcome', async () => {
+  it('contains the method, path, status, client, decision and outcome of a request', async () => {
     const line = await lineOf(requestBytes('GET', '/public/a?secret=1', ['X-Request-Id: an-id']))
     const { time, duration_ms, bytes_sent, upstream_duration_ms, ...rest } = line
     expect(rest).toEqual({
@@ -95,7 +95,7 @@ routes:
     [3_600_000.123, '3600000.123'],
   ])('writes a duration of %f ms as %s', (duration, text) => expect(toFixed3(duration)).toBe(text))
 
-  it('contains the user ID of an admitted request; a request without credentials has only its error code', async () => {
+  it('contains the user ID of an admitted request, but only the error code of a request without credentials', async () => {
     const user = await newUser(plain)
     const admitted = await lineOf(requestBytes('GET', '/mine/a', [`Authorization: Bearer ${user.access}`]))
     const refused = await lineOf(requestBytes('GET', '/mine/a'))
@@ -112,7 +112,7 @@ routes:
   )
 
   it.each(['plain', 'secure'])(
-    'counts the bytes of each response with its head, for several responses on one %s connection',
+    'counts the bytes of each response, including its head, even if one %s connection carries several',
     async which => {
       const gateway = which === 'plain' ? plain : secure
       gateway.log.length = 0
@@ -189,7 +189,7 @@ routes:
     }
   })
 
-  it('contains the unreachable target, and no target if the request was not forwarded', async () => {
+  it('contains the target even if it is unreachable, but no target if the request was not forwarded', async () => {
     expect(await lineOf(requestBytes('GET', '/down/a'))).toMatchObject({
       decision: 'upstream_unreachable',
       upstream_target: nowhere,

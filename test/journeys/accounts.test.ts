@@ -12,7 +12,7 @@ describeOverSetups('accounts and sessions', setup => {
   const post = (path: string, body?: unknown) =>
     call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body })
 
-  it('register returns 201 and creates a user and a subscription with plan free', async () => {
+  it('register returns 201, and creates a user and a subscription with the plan `free`', async () => {
     const answer = await post('register', { email: '  Ada@Example.COM ', password })
     expect(answer.status).toBe(201)
     expect(answer.body).toEqual({ message: 'Compte créé', user_id: expect.any(Number) })
@@ -36,7 +36,7 @@ describeOverSetups('accounts and sessions', setup => {
     })
   })
 
-  it('the access token has sub as a string, plan and email, and is valid for 15 minutes', async () => {
+  it('the access token contains `sub` (a string), `plan` and `email`, and is valid for 15 minutes', async () => {
     const user = await newUser(at.gateway)
     const [header, claims] = user.access.split('.').map(part => Buffer.from(part, 'base64url').toString())
     expect(JSON.parse(String(header))).toMatchObject({ alg: 'ES256', typ: 'at+jwt', kid: expect.any(String) })
@@ -65,7 +65,7 @@ describeOverSetups('accounts and sessions', setup => {
     }
   })
 
-  it('refresh takes plan and email from the current user record', async () => {
+  it('after a refresh, the access token contains the current plan and email of the user', async () => {
     const user = await newUser(at.gateway)
     await at.gateway.sql(`update users set plan = 'pro', email = $2 where id = $1`, [
       user.id,
@@ -148,7 +148,7 @@ describeOverSetups('accounts and sessions', setup => {
       expect(await statuses(user)).toEqual([200, 200, 200])
     })
 
-    it('stays refused after a reactivation if sessions and key were revoked and the access token expired', async () => {
+    it('if the sessions and the key were revoked and the access token expired, stays refused after a reactivation', async () => {
       const user = await withKey()
       await activate(user, 0)
       expect((await administer('DELETE', `${user.id}/sessions`)).status).toBe(200)

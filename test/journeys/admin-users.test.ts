@@ -78,7 +78,7 @@ describeOverSetups('operators', setup => {
     })
   })
 
-  it('end all sessions when they set a password, and free the email when they delete the user', async () => {
+  it('set a password, which ends all sessions of the user, and delete a user, which frees the email', async () => {
     const { id, email } = await create()
     const { refresh_token } = (await login(email)).body
     expect((await ask('POST', `/users/${id}/password`, { password: 'another horse battery' })).status).toBe(
@@ -151,7 +151,7 @@ describeOverSetups('operators', setup => {
     expect(await idsOf(`/users/${id}`)).toEqual(all.slice(-100))
   })
 
-  it('find a user by the email in any Unicode form or letter case, and with an encoded or literal plus sign', async () => {
+  it('find a user by email in any Unicode form and letter case; the plus sign may be encoded or not', async () => {
     const { id } = await create({ email: 'ada+ne\u0301ws@example.com' })
     for (const email of ['ada+n%C3%A9ws', 'ada%2Bne%CC%81ws', 'ADA+NE%CC%81WS']) {
       for (const name of ['email', 'q']) {

@@ -60,7 +60,7 @@ describeOverSetups('the admin listener', setup => {
 
   // The requests fill one read of 64 KiB. The server therefore reads the end of the stream before it sends a
   // response.
-  it('still refuses a foreign Host with 403 if the client ends its side right after the request', async () => {
+  it('if the client ends its side right after the request, still refuses a foreign Host with 403', async () => {
     const connection = new RawConnection(at.gateway.admin)
     await once(connection.socket, 'connect')
     const padded = requestBytes('GET', '/healthz?'.padEnd(8_000, 'a'), ['X-Pad: '])
@@ -305,7 +305,7 @@ describeOverSetups('the admin listener', setup => {
     expect((await ask('POST', `/admin/v1/users/${user.id}/reset-usage`, {})).status).toBe(200)
   })
 
-  it('lists a user’s sessions by the IDs in their tokens, and ends all of them', async () => {
+  it('lists a user’s sessions with the same IDs as in the tokens, and can end all of them', async () => {
     const user = await newUser(at.gateway)
     const before = await ask('GET', `/admin/v1/users/${user.id}/sessions`)
     expect(before.body.sessions).toEqual([

@@ -34,7 +34,7 @@ describeOverSetups('the admin listener', setup => {
   })
 
   describe('accepts an alert', () => {
-    it('for one user with 202 after storing it', async () => {
+    it('for one user, stores it, and returns 202', async () => {
       const answer = await emit({ type: 'course.done', data: { n: 1 }, user_id: user.id })
       expectAnswer(answer, 202, { deliveries: 1 })
       const [row] = await at.gateway.sql<{ type: string; body: string }>(
@@ -71,7 +71,7 @@ describeOverSetups('the admin listener', setup => {
       { type: 'x'.repeat(256) },
       { type: '\ud800' },
       ...[null, '1', -1, 1e300].map(user_id => ({ type: 'x', user_id })),
-    ])('%j with 400, names the invalid member and stores nothing', async body => {
+    ])('with 400 if it is %j; the error names the invalid member, and nothing is stored', async body => {
       const before = await at.gateway.sql('select count(*) as n from alerts')
       const field = 'user_id' in body ? 'user_id' : 'type'
       expectRefusal(await emit({ data: {}, ...body }), 400, 'request_invalid', {
@@ -81,7 +81,7 @@ describeOverSetups('the admin listener', setup => {
       expect(await at.gateway.sql('select count(*) as n from alerts')).toEqual(before)
     })
 
-    it('with 400 if its data is nested 30,000 levels deep, unless it accepts the alert with 202', async () => {
+    it('with 400 if its data is nested 30,000 levels deep; a 202 is allowed too, but no other status', async () => {
       const nested = `{"type":"x","user_id":${user.id},"data":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
       expect([202, 400]).toContain((await emit(nested)).status)
     })
@@ -159,7 +159,7 @@ describeOverSetups('the admin listener', setup => {
       'user_id=9007199254740993',
       'user_id=1&user_id=2',
       'cursor=x',
-    ])('but refuses the invalid query %s', async query => {
+    ])('and refuses the invalid query %s', async query => {
       expectRefusal(await list(`?${query}`), 400, 'request_invalid', 'Requête invalide')
     })
   })

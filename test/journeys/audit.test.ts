@@ -50,7 +50,7 @@ describeOverSetups('the audit log', setup => {
     ])
   })
 
-  it('shows the previous values, and the user’s current email, which is not stored in the audit table', async () => {
+  it('shows the values before each change, and the user’s current email, which the audit table does not store', async () => {
     const user = await newUser(at.gateway)
     const email = `now.${user.email}`
     await ask('PATCH', `/users/${user.id}`, { email_verified: true })
@@ -71,7 +71,7 @@ describeOverSetups('the audit log', setup => {
     expect((await entries(`?user_id=${user.id}`)).map(entry => entry.email)).toEqual([null, null, null, null])
   })
 
-  it('contains the channel of a call: console for a session cookie, cli for a token with the CLI’s header', async () => {
+  it('contains the channel of a call: "console" for a session cookie, "cli" for a token with the CLI’s header', async () => {
     const user = await newUser(at.gateway)
     const origin = new URL(at.gateway.admin).origin
     const signedIn = await fetch(`${at.gateway.admin}/console/session`, {
@@ -168,7 +168,7 @@ describeOverSetups('the audit log', setup => {
     expect(await entries('?user_id=99999997')).toMatchObject([{ status: 404, changes: null, method: 'GET' }])
   })
 
-  it('contains no reads and no calls without a valid token', async () => {
+  it('contains no entry for a read or for a call without a valid token', async () => {
     const user = await newUser(at.gateway)
     const before = await entries()
     await ask('GET', `/users/${user.id}`)
@@ -178,7 +178,7 @@ describeOverSetups('the audit log', setup => {
     expect((await ask('GET', `/users/${user.id}`)).body.plan).toBe('free')
   })
 
-  it('refuses a change with 503 if the audit entry cannot be stored', async () => {
+  it('if it cannot store an entry, makes the change fail with 503', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { sql } = at.gateway
     const url = 'https://nobody.invalid/hook'

@@ -58,7 +58,7 @@ describe('a renewed certificate', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('is used for new connections within seconds after its link changes; open connections continue', async () => {
+  it('within seconds after its link changes, is used for new connections; open connections continue', async () => {
     const open = new RawConnection(gateway.url)
     open.write(requestBytes('GET', '/public/1'))
     expect((await open.answer())?.status).toBe(200)

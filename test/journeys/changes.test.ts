@@ -162,7 +162,7 @@ describeOverSetups('changes', setup => {
     }
   })
 
-  describe('without changes', () => {
+  describe('if nothing changes', () => {
     /**
      * Matches the statements of background work: sending deliveries, deleting expired rows, and storing when a key was
      * used.

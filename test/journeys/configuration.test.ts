@@ -91,7 +91,7 @@ describe('the running configuration', () => {
       expect([path, valueAt(path)?.value]).toEqual([path, '***'])
   })
 
-  it('does not mask empty secrets or the number of remembered tokens', async () => {
+  it('shows empty secrets, and the number in `auth.remember.tokens`, unmasked', async () => {
     const { values } = await ask()
     const value = (path: string) => values.find(each => each.path === path)?.value
     expect({
@@ -142,7 +142,7 @@ describe('the running configuration', () => {
       expect([bad, (await explain(bad)).status]).toEqual([bad, 400])
   })
 
-  it('keeps the old value and marks it if a changed value needs a restart', async () => {
+  it('if a changed value needs a restart, still shows the old value, with a mark', async () => {
     await save(text =>
       text.replace("postgres: ''", "postgres: 'postgres://other:planted@db/x'").replace('/one', '/two'),
     )

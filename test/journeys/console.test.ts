@@ -160,7 +160,7 @@ describe('the console', () => {
         }
   })
 
-  it('uses a bearer token in place of the cookie, and does not require an Origin with a token', async () => {
+  it('accepts a bearer token in place of the cookie; a request with a token needs no Origin', async () => {
     const cookie = cookieOf(await signIn(tokens.all))
     expect(told(await patch({ cookie, authorization: `Bearer ${tokens.reader}` }))).toEqual([
       403,

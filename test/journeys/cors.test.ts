@@ -51,7 +51,7 @@ describe('with CORS configured', () => {
     return row?.daily_usage
   }
 
-  it('the gateway answers a preflight before all guards; it spends no use and does not reach the upstream', async () => {
+  it('the gateway answers a preflight before all guards; the preflight spends no use and does not reach the upstream', async () => {
     // The preflight contains two credentials. Any other request with two credentials would be refused.
     const requestHeaders = {
       'access-control-request-headers': 'authorization,content-type',
@@ -116,7 +116,7 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('an unknown path returns a 404 that the page can read, and allows the preflight for it', async () => {
+  it('a page can read the 404 of an unknown path, and its preflight succeeds', async () => {
     for (const path of ['/nothing', '/api/v1/auth/nothing']) {
       const preflight = await ask(path, 'DELETE', { 'access-control-request-headers': 'x-api-key' })
       expect(preflight.status).toBe(204)
@@ -255,7 +255,7 @@ routes:
 `,
   )
 
-  it('requests to other paths, even preflights, are handled as without CORS, and their headers stay unchanged', async () => {
+  it('on other paths, requests and preflights are handled as without CORS, with unchanged headers', async () => {
     const headers = { origin: page, 'access-control-request-method': 'POST' }
     expect((await call(at.gateway.url, 'OPTIONS', '/open', { headers })).status).toBe(204)
     expect((await call(at.gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers })).status).toBe(405)

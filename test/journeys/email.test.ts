@@ -52,7 +52,7 @@ describeOverSetups('emails', setup => {
       expect(await refreshes(user)).toBe(true)
     })
 
-    it('codes cannot set a password or change the email, and password reset codes cannot verify an email', async () => {
+    it('has its own codes: they cannot set a password or change the email, and reset codes cannot verify an email', async () => {
       const { user, code, token } = await asking()
       const newPassword = { new_password: 'un mot de passe' }
       expectRefusal(await post('password/reset', { token, ...newPassword }), ...invalid)
@@ -65,7 +65,7 @@ describeOverSetups('emails', setup => {
       expectAnswer(await post('email/verify', { token }), 200, { message: 'E-mail vérifié' })
     })
 
-    it('by default, is not started by a registration, so no code is mailed', async () => {
+    it('does not start at a registration by default, so no code is mailed', async () => {
       const email = freeEmail()
       expect((await post('register', { email, password: 'un mot de passe' })).status).toBe(201)
       expect(await kindsTo(at.gateway, email)).toEqual([])
@@ -87,7 +87,7 @@ describeOverSetups('emails', setup => {
     expect(await minutesOf(email)).toBe(30)
   })
 
-  it('a change by an operator also mails a notice to the user', async () => {
+  it('if an operator changes or deletes an account, the user gets a notice', async () => {
     const user = await newUser(at.gateway)
     const moved = freeEmail()
     const operate = async (method: string, path: string, body?: object) => {
@@ -163,7 +163,7 @@ describeOverSetups('emails', setup => {
     })
 
     it.each(['active', 'inactive'])(
-      'to the address of another account (%s) gets the same response as to a free address',
+      'to the address of another account (%s) gets the same response as a change to a free address',
       async state => {
         const [{ user, code, token, email }, owner] = [await changing(), await newUser(at.gateway)]
         if (state === 'inactive') await deactivate(owner)
@@ -185,7 +185,7 @@ describeOverSetups('emails', setup => {
       },
     )
 
-    it('to an address that another account has taken since then returns 409 and does not use up the code', async () => {
+    it('if another account takes the address before the confirmation, returns 409 and keeps the code valid', async () => {
       const { user, email, token } = await changing()
       const owner = await newUser(at.gateway)
       await at.gateway.sql('update users set email = $2, is_active = 0 where id = $1', [owner.id, email])
@@ -235,7 +235,7 @@ describeOverSetups('emails under limits', setup => {
     expect([answer.status, answer.body.message]).toEqual([201, 'Compte créé'])
   }
 
-  it('a registration mails a verification code if configured, and this mail counts against the mail limits', async () => {
+  it('if configured, a registration mails a verification code, which counts against the mail limits', async () => {
     const email = freeEmail()
     await register(email)
     const { token } = await codeTo(at.gateway, email)

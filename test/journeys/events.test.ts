@@ -68,7 +68,7 @@ describeOverSetups('the service of events.url', setup => {
       .poll(() => at.gateway.sql(`select type from events where status = 'pending'`), { timeout: 10_000 })
       .toEqual([])
 
-  it('receives a registration and changes by operators in order; each event shows the user right after the change', async () => {
+  it('receives a registration, and changes by operators, in order; each event shows the user after the change', async () => {
     const { id, email } = await register()
     await patch(id, { plan: 'pro' })
     await patch(id, { is_active: 0, plan: 'premium' })
@@ -86,7 +86,7 @@ describeOverSetups('the service of events.url', setup => {
     ])
   })
 
-  it('receives the creation, email change (with the previous email) and deletion of a user by operators', async () => {
+  it('receives an event when an operator creates a user, changes its email or deletes it', async () => {
     const ask = async (method: string, path: string, body?: object) => {
       const answer = await call(at.gateway.admin, method, `/admin/v1/users${path}`, {
         body,
@@ -136,7 +136,7 @@ describeOverSetups('the service of events.url', setup => {
     expect(told).toEqual([])
   })
 
-  it('receives events with the types, URL and secret of the reloaded configuration', async () => {
+  it('after a reload, receives events according to the new types, URL and secret', async () => {
     const before = await readFile(at.gateway.file, 'utf8')
     const save = async (events: string) => {
       await writeFile(at.gateway.file, `${before.replace(/\nevents:.*\n/, '\n')}${events}\n`)
@@ -156,7 +156,7 @@ describeOverSetups('the service of events.url', setup => {
     expect(typesOf()).toEqual(['user.plan_changed', 'user.activated'])
   })
 
-  it('appears in the metrics with its delivered events, and its secret is never logged', async () => {
+  it('has a metric of its delivered events, and its secret is never logged', async () => {
     const { text } = await call(at.gateway.admin, 'GET', '/metrics')
     const [, delivered] = /^peage_events_total\{outcome="delivered"\} (\d+)$/m.exec(text) ?? []
     expect(Number(delivered)).toBeGreaterThanOrEqual(9)

@@ -38,7 +38,7 @@ describeWithPostgresBinary('a gateway that is ready', () => {
       expect(await onServer(open)).toEqual([{ n: poolSize }])
     }))
 
-  it('also starts if Postgres allows fewer connections, and logs a warning', async () => {
+  it('if Postgres allows fewer connections, starts anyway and logs a warning', async () => {
     await onServer('create role narrow login connection limit 3')
     await onServer('create database narrow owner narrow')
     const url = postgres.url.replace('postgres@', 'narrow@').replace(/postgres$/, 'narrow')

@@ -64,7 +64,7 @@ describeOverSetups('guards', setup => {
     expect([answer.status, answer.body]).toEqual([401, { error: 'Utilisateur introuvable' }])
   })
 
-  it('an API key is trimmed and used if the token is invalid; its use is recorded within 1 s', async () => {
+  it('if the token is invalid, the API key is trimmed and used; its use is recorded within 1 s', async () => {
     const user = await newUser(at.gateway)
     const key = await newKey(user.id)
     expect((await get('/any/x', 'bad', { 'x-api-key': ` ${key}\t` })).status).toBe(200)
@@ -75,7 +75,7 @@ describeOverSetups('guards', setup => {
       .toEqual([{ last_used_at: new Date(at.gateway.clock.at) }])
   })
 
-  it('the plan guard refuses with a body that has the required plans and the current plan', async () => {
+  it('the refusal of the plan guard contains the required plans and the current plan', async () => {
     const user = await newUser(at.gateway)
     const answer = await get('/paid', user.access)
     expect(answer.status).toBe(403)

@@ -61,7 +61,7 @@ routes:
     expect(await publishedAt(other)).toEqual(await publishedAt(first))
   })
 
-  it('are published by every replica within a second, but do not sign before their time', async () => {
+  it('are published by every replica within a second, but do not sign before their start time', async () => {
     const user = await newUser(first)
     const old = kidOf(user.access)
     const kid = await publish()
@@ -96,7 +96,7 @@ routes:
     expect([...load.kids].filter(kid => turns.includes(kid))).toEqual(turns)
   })
 
-  it('stop verifying tokens on every replica within a second after their retirement, even cached tokens', async () => {
+  it('once retired, stop verifying all tokens, also cached ones, on every replica within a second', async () => {
     const user = await newUser(first)
     const gone = kidOf(user.access)
     for (const { url } of replicas) {
@@ -116,7 +116,7 @@ routes:
     }
   })
 
-  it('sign assertions only 300 s after publication, so that upstreams can fetch the public key first', async () => {
+  it('sign assertions only when upstreams have had 300 s to fetch the public key', async () => {
     const user = await newUser(first)
     // This makes the signing key look as if it had been published a day ago.
     await first.sql("update signing_keys set created_at = created_at - interval '1 day', signs_from = now()")

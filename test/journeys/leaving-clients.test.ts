@@ -96,7 +96,7 @@ describe('clients that leave', () => {
     expect(at.gateway.log.filter(line => line.includes('"internal"'))).toEqual([])
   })
 
-  it('the log omits the authority of an absolute target, because it may contain a password', async () => {
+  it('leave no password in the log if their target is an absolute URL with a password', async () => {
     const socket = await open(at.gateway.url)
     socket.write('GET http://user:s3cretpw@x/public/y HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(socket, 'data')

@@ -96,7 +96,7 @@ describeWithServices('while another program locks a user', () => {
     },
   )
 
-  it('a locked row blocks only one connection, although clients, operators and a reload cause more work on it', async () => {
+  it('a locked row blocks only one connection, although many requests need that row, also after a reload', async () => {
     const user = await newUser(gateway, 'pro')
     const asClient = (method: string, path: string, body?: object) =>
       call(gateway.url, method, `/api/v1/user/${path}`, { token: user.access, body })

@@ -50,7 +50,7 @@ describeOverSetups('without a mail server', setup => {
     expectRefusal(await post(path, body), ...invalid)
   })
 
-  it('email/confirm requires a session if the body has no token; if it has one, ignores the Authorization header', async () => {
+  it('email/confirm ignores the Authorization header if the body has a token; otherwise it requires a session', async () => {
     const { access } = await newUser(at.gateway)
     const code = { code: '12345678', token: ' ' }
     expectRefusal(await post('email/confirm', code), 401, 'token_invalid', 'Token invalide ou expiré')

@@ -103,7 +103,7 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('measure each upstream attempt until its response head arrives or it fails', async () => {
+  it('measure each upstream attempt until its response head arrives or the attempt fails', async () => {
     let end = () => {}
     at.upstream.answer = (_request, response) => {
       response.write('a')
@@ -295,7 +295,7 @@ describe('the metrics without a request log', () => {
   }, 120_000)
 
   describeWithPromtool('promtool', () => {
-    it('reports no problem on the page', async () => {
+    it('finds no problem in the metrics', async () => {
       const { page } = await scrape(gateway.admin)
       expect(await checkMetrics(inject('promtoolBin'), page)).toEqual({ code: 0, says: '' })
       const misnamed = `${page}\n# TYPE somethingElse counter\nsomethingElse 1\n`
@@ -304,7 +304,7 @@ describe('the metrics without a request log', () => {
   })
 })
 
-it('the maximum event loop delay covers the time since the last scrape, even if the console read it in between', async () => {
+it('the maximum event loop delay covers the time since the last scrape, even if the console reads it meanwhile', async () => {
   // The gateway samples the console data when a 10 s step ends. The clock of the test always shows a time 0.6 s before
   // this end, so the gateway takes a sample every 0.6 s.
   const gateway = await startGateway('', undefined, { at: Math.ceil(Date.now() / 10_000) * 10_000 - 600 })

@@ -213,7 +213,7 @@ ${routes.join('\n')}
     await expect.poll(() => get('late'), soon).toMatchObject({ status: 200, address: second })
   })
 
-  it('gets requests at a new address only after a good health check, and no request is refused until then', async () => {
+  it('gets requests at a new address only after a successful health check; no request is refused until then', async () => {
     expect(await answering('health')).toEqual({ [first]: 12 })
     sick.add(second)
     await names.setAddresses('health.test', [first, second])
@@ -243,7 +243,7 @@ ${routes.join('\n')}
     expect(await get('rawmeta')).toMatchObject({ status: 502 })
   })
 
-  it('with resolve: false, is a single target, and each new connection looks up the name', async () => {
+  it('with `resolve: false`, is a single target, and each new connection looks up the name', async () => {
     expect(await answering('once')).toEqual({ [first]: 12 })
     await names.setAddresses('once.test', [second])
     // The open connection is still used, so there is no new lookup.

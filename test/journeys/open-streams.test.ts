@@ -155,7 +155,7 @@ describe('open streams', () => {
     for (const { socket } of clients) socket.terminate()
   })
 
-  describe('in the middle of a frame', () => {
+  describe('a WebSocket that is closed in the middle of a frame', () => {
     const switching = `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`
 
     /**
@@ -184,7 +184,7 @@ describe('open streams', () => {
       return { bytes: client.unread, took: performance.now() - started }
     }
 
-    it('the Close frame follows the end of the frame', async () => {
+    it('receives the Close frame after the end of that frame', async () => {
       const size = 40_000
       const header = Buffer.from([0x82, 126, size >> 8, size & 0xff])
       // Each frame is sent as four equal pieces, the first with the header. Every byte of a piece looks like the start
@@ -209,7 +209,7 @@ describe('open streams', () => {
       ).toBe('880203f0')
     })
 
-    it('if the frame does not end in time, the connection ends without a Close frame', async () => {
+    it('ends without a Close frame if that frame does not end in time', async () => {
       const header = Buffer.from([0x82, 127, 0, 0, 0, 0, 0x40, 0, 0, 0])
       const piece = Buffer.alloc(1_000, 1)
       const { bytes, took } = await received(index => (index === 0 ? Buffer.concat([header, piece]) : piece))
@@ -282,7 +282,7 @@ describeWithPostgresBinary('open streams while Postgres is down', () => {
     await Promise.all([postgres?.stop(), upstream?.close()])
   })
 
-  it('stay open; within 1 s after Postgres is back, streams without access are closed', async () => {
+  it('stay open; within 1 s after Postgres is back, the streams of users without access are closed', async () => {
     const [user, other] = [await newUser(gateway), await newUser(gateway)]
     const otherStream = await openWebSocket(`${gateway.url}/chat`, { token: other.access })
     const client = await openWebSocket(`${gateway.url}/chat`, { token: user.access })

@@ -104,7 +104,7 @@ describe('a page whose origin is not listed in `cors`', () => {
     expect(linesOf(gateway, origin)[0]).not.toHaveProperty('route')
   })
 
-  it('is logged without `cors` settings only if the gateway itself responds', async () => {
+  it('if there are no `cors` settings, is logged only if the gateway itself responds', async () => {
     const origin = newOrigin()
     await send(plain, '/public', { origin })
     expect(linesOf(plain, origin)).toEqual([])
@@ -117,7 +117,7 @@ describe('a page whose origin is not listed in `cors`', () => {
     ])
   })
 
-  it('is not confused with a listed page, a same-origin page, a navigation or a WebSocket, which are not logged', async () => {
+  it('is logged, but a listed page, a same-origin page, a navigation or a WebSocket is not', async () => {
     const origin = newOrigin()
     const before = gateway.log.length
     const own = new URL(gateway.url).origin

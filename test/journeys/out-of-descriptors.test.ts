@@ -83,7 +83,7 @@ describeWithServices('a primary process', () => {
   })
   afterEach(() => services.drop(stores))
 
-  it('starts a worker later if no file descriptor is free now', async () => {
+  it('if no file descriptor is free, starts the worker later', async () => {
     program = await startProgram(await writeCrewFile(folder, { stores, routes: routing() }), {}, false, apart)
     const [killed = 0, other] = workersOf(program.child.pid as number)
     limitDescriptors(tooFew)

@@ -224,7 +224,7 @@ ${routes(upstream)}`,
 describeOverSetups('a user’s own account without account.deletion', setup => {
   const at = journey(setup)
 
-  it('returns 404 for a deletion, even with an invalid token, and omits DELETE from Allow', async () => {
+  it('refuses a deletion with 404 even if the token is invalid, and omits DELETE from Allow', async () => {
     const { access } = await newUser(at.gateway)
     for (const token of [access, 'no token']) {
       const answer = await call(at.gateway.url, 'DELETE', path, { token })

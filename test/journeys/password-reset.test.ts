@@ -85,7 +85,7 @@ describeOverSetups('a forgotten password', setup => {
       for (const secret of [code, token]) expect(JSON.stringify(lines)).not.toContain(secret)
     })
 
-    it('takes the same time for a known and an unknown email: medians differ by at most 15 %', async () => {
+    it('takes the same time for a known and an unknown email (the medians differ by at most 15 %)', async () => {
       const user = await newUser(at.gateway)
       const times: [number[], number[]] = [[], []]
       for (let i = 0; i < (isFullMatrix ? 50 : 20); i += 1) {
@@ -98,7 +98,7 @@ describeOverSetups('a forgotten password', setup => {
       expectSimilarMedians(times)
     })
 
-    it('cannot be a GET or HEAD: all paths for mailed codes return 405 and use up no code', async () => {
+    it('cannot be a GET or HEAD request: all paths for mailed codes return 405 and use up no code', async () => {
       const { token } = await forgetful()
       for (const method of ['GET', 'HEAD'])
         for (const path of [
@@ -192,7 +192,7 @@ describeOverSetups('a forgotten password', setup => {
       },
     )
 
-    it('refuses common passwords if configured, as register and the password change do', async () => {
+    it('if configured, refuses common passwords, as do register and the password change', async () => {
       const { user, code, token } = await forgetful()
       const common = [400, 'password_too_common', 'Mot de passe trop courant'] as const
       const change = (new_password: string) =>

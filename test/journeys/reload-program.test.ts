@@ -162,7 +162,7 @@ describe('the program', () => {
     expect(Math.max(...slowest)).toBeLessThan(2_000)
   }, 120_000)
 
-  it('refuses a reload if the target of ${file:} is now a pipe without a writer, and keeps serving', async () => {
+  it('if the target of ${file:} becomes a pipe without a writer, refuses the reload and keeps serving', async () => {
     const secret = join(folder, 'secret')
     const refusals = () => program.lines.filter(line => line.includes('configuration rejected'))
     const before = refusals().length
@@ -180,7 +180,7 @@ describe('the program', () => {
     await expect.poll(told, soon).toBe(unchanged + 1)
   })
 
-  it('keeps serving if it logs after the reader of its standard error has closed', async () => {
+  it('keeps serving and reloading after the reader of its log has closed the pipe', async () => {
     const before = (await failures(program)) + 1
     await save(file, 'upstream: echo', 'upstream: eccho')
     await expect.poll(() => failures(program), soon).toBe(before)
@@ -229,7 +229,7 @@ describe('a newly started program', () => {
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
   })
 
-  it('started with a configuration from a pipe, does not later reload it as an empty file', async () => {
+  it('if its configuration came from a pipe, does not later reload it as an empty file', async () => {
     program = await startProgram(file, {}, true)
     // During this time, the program checks the file several times.
     await new Promise(resolve => setTimeout(resolve, 1_500))

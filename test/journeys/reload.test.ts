@@ -114,7 +114,7 @@ describe('a saved change', () => {
     expect((await reloads()).success).toBe(1)
   })
 
-  it('that leaves the content equal causes no reload', async () => {
+  it('causes no reload if the content of the file stays the same', async () => {
     await save()
     await utimes(gateway.file, new Date(), new Date())
     await writeFile(gateway.file, await readFile(gateway.file, 'utf8'))

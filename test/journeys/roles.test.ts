@@ -65,7 +65,7 @@ describeOverSetups('roles of operators', setup => {
 
   // These requests have an unknown user ID and an invalid body. A wrong role must be refused before both are checked.
   it.each(Object.entries(may))(
-    '%s requires the role all or one of %j, and checks the role first',
+    '%s requires the role "all" or one of %j, and checks the role first',
     async (name, roles) => {
       const [method = '', pattern = ''] = name.split(' ')
       const path = pattern.replace(':id', '999999999').replace(':session', 'x')
@@ -81,7 +81,7 @@ describeOverSetups('roles of operators', setup => {
     },
   )
 
-  it('billing may change only a plan; a body with any other field is refused completely, even for an unknown user', async () => {
+  it('"billing" may change only a plan; if the body has another field, all of it is refused, even for an unknown user', async () => {
     const user = await newUser(at.gateway)
     const changed = await ask('billing', 'PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' })
     expect([changed.status, changed.body.plan]).toEqual([200, 'pro'])

@@ -116,7 +116,7 @@ describeOverSetups('sessions', setup => {
     },
   )
 
-  it('can all be ended except the current one, or with `all` including the current one', async () => {
+  it('can all be ended at once, except the current one; with `all`, the current one ends too', async () => {
     const mine = await newUser(at.gateway)
     const pairs = [mine, await signIn(mine), await signIn(mine)]
     const others = await ask('DELETE', '/sessions', mine.access, { body: { all: 'true' } })
@@ -153,7 +153,7 @@ describeOverSetups('sessions', setup => {
     expect((await sessionsOf(again.access))[0]?.id).not.toBe(listed?.id)
   })
 
-  it('are all ended by an access token of version 0.1, because none of them is the current one', async () => {
+  it('can all be ended with an access token of version 0.1, because none of them is then the current one', async () => {
     const user = await newUser(at.gateway)
     const other = await signIn(user)
     const old = await pairOf01(at.gateway, user)
@@ -162,7 +162,7 @@ describeOverSetups('sessions', setup => {
     for (const { refresh: token } of [old, other]) expect((await refresh(token)).status).toBe(401)
   })
 
-  it('return 405 for undeclared methods and 404 for deeper paths', async () => {
+  it('have endpoints that return 405 for undeclared methods, and 404 for deeper paths', async () => {
     const post = await ask('POST', '/sessions')
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD, DELETE'])
     const get = await ask('GET', '/sessions/x')

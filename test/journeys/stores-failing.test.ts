@@ -78,7 +78,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       await firstPassesSecondDoesNot()
     })
 
-    it('refuses a use within 2 s if it cannot be stored; the request is not forwarded, and the use not counted', async () => {
+    it('if a use cannot be stored, refuses the request within 2 s, does not forward it, and counts no use', async () => {
       const user = await newUser(gateway)
       expect((await call(gateway.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
       const failed = async () =>
@@ -117,7 +117,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
     })
 
     it.each(['stopped', 'hanging'])(
-      'returns 503 within 2 s, forwards nothing and refuses no valid token with 401 while Postgres is %s',
+      'while Postgres is %s, returns 503 within 2 s, never 401 for a valid token, and forwards nothing',
       async how => {
         const user = await newUser(gateway)
         const fresh = await login(gateway.url, user.email, user.password)

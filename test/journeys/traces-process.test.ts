@@ -116,7 +116,7 @@ describe('traces', () => {
     await rm(folder, { recursive: true })
   })
 
-  it('prevent the start if OTEL variables are invalid, with one error line each; other commands still work', async () => {
+  it('if OTEL variables are invalid, prevent the start with one error line each; other commands still work', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'peage-untraced-'))
     await writeFile(join(folder, 'gateway.yaml'), routes(upstream.url))
     const wrong = { OTEL_TRACES_EXPORTER: 'zipkin', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }

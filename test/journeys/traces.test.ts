@@ -135,7 +135,7 @@ describeOverSetups('a gateway that traces', setup => {
     expect(spanOf(spans, 'guard plan').attributes['peage.guard.decision']).toBe('refuse')
   })
 
-  it('built-in endpoints have spans of their store queries', async () => {
+  it('a request to a built-in endpoint has spans of its store queries', async () => {
     const { email, access } = await traced.newUser()
     const login = await traced.ask('POST', '/api/v1/auth/login', { body: { email, password } })
     const lines = treeOf(login.spans, login.parent)

@@ -199,7 +199,7 @@ describeWithServices('two workers', () => {
     process.kill(stopped, 'SIGCONT')
   })
 
-  it('also serve connections that were passed to a worker before it died', async () => {
+  it('serve all connections, even those that were passed to a worker before it died', async () => {
     await start()
     const [stopped = 0] = crew.pids()
     process.kill(stopped, 'SIGSTOP')

@@ -388,7 +388,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     for (const name of ['password/forgot', 'email/verify/request', 'email']) await auth(name)
   })
 
-  it('describes the responses that any request may get as `default`', async () => {
+  it('describes as `default` the responses that any request may get', async () => {
     const sizes = await send(gateway.url, 'GET', '/.well-known/jwks.json', {
       headers: { a: 'x'.repeat(20_000) },
     })

@@ -35,7 +35,7 @@ function work(
   return { worker, state }
 }
 
-it('the worker leases more due rows when it has room, and many wakes cause only a few polls', async () => {
+it('the worker leases more due rows when it has room, and many calls of wake() cause only a few polls', async () => {
   const due = ['a', 'b', 'c', 'd', 'e']
   const { worker, state } = work(due)
   worker.wake()
@@ -47,7 +47,7 @@ it('the worker leases more due rows when it has room, and many wakes cause only 
   expect(state.polls - polls).toBeLessThanOrEqual(5)
 })
 
-it('the worker also polls about every second without a wake, to find rows of other processes', async () => {
+it('without a call of wake(), the worker polls about every second, to find rows of other processes', async () => {
   const { state } = work(['a'])
   await vi.waitFor(() => expect(state.attempted).toEqual(['a']), { timeout: 1_500, interval: 10 })
 })

@@ -40,7 +40,7 @@ routes:
     )
 
   it.each(['0', '00'])(
-    'for OPTIONS with %s, makes the gateway respond itself with the methods of the route',
+    'with %s for OPTIONS, makes the gateway itself respond with the methods of the route',
     async limit => {
       const answer = await send('OPTIONS', '/public/x', [`Max-Forwards: ${limit}`])
       expect([answer.status, value(answer, 'allow')]).toEqual([204, everyMethod])
@@ -54,7 +54,7 @@ routes:
     },
   )
 
-  it('for TRACE with 0, makes the gateway send a refusal that does not repeat the request', async () => {
+  it('with 0 for TRACE, makes the gateway send a refusal that does not repeat the request', async () => {
     const answer = await send('TRACE', '/some', ['Max-Forwards: 0', 'Cookie: session=secret'])
     expectRefusal(answer, 'method_not_allowed')
     expect(value(answer, 'allow')).toBe('GET, OPTIONS, HEAD')
@@ -73,7 +73,7 @@ routes:
     ['GET', '0', '0'],
     ['GET', '5', '5'],
     ['POST', '0', '0'],
-  ])('of a %s request with the value %s reaches the upstream as %s', async (method, limit, next) => {
+  ])('in a %s request, the value %s reaches the upstream as %s', async (method, limit, next) => {
     const length = method === 'POST' ? ['Content-Length: 0'] : []
     expect((await send(method, '/public/x', [`Max-Forwards: ${limit}`, ...length])).status).toBe(200)
     expect(received()).toEqual([next])

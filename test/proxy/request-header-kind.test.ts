@@ -132,7 +132,7 @@ describe('the canonical name of a header', () => {
     )
   })
 
-  it('leads to the same kind, even after thousands of other headers were seen', () => {
+  it('has the same kind, even after thousands of other headers were seen', () => {
     expect(headerKind('X_User-Id')).toBe('identity')
     for (let i = 0; i < 5_000; i++) expect(headerKind(`X-Invented-${i}`)).toBe('pass')
     expect([headerKind('X_User-Id'), headerKind('x-user-idx'), headerKind('user-id')]).toEqual([

@@ -38,7 +38,7 @@ describe('a rate limit', () => {
 })
 
 describe('the daily limit', () => {
-  it('refuses with its value, the upgrade URL, and Retry-After until the end of the day', () => {
+  it('is in the refusal, together with the upgrade URL and the seconds until the end of the day', () => {
     const refusal = createDailyLimitReached(3)(7_200)
     const { fields, body } = refusal.response
     expect([refusal.status, refusal.code]).toEqual([429, 'daily_limit_reached'])

@@ -6,7 +6,7 @@ import { expectRefusal } from './invariants.ts'
 import { ask, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
-describe('headers that Connection lists', () => {
+describe('headers named in `Connection`', () => {
   const at = stage(alone, {
     more: '  - { name: forwarding, path: /forwarding/*, upstream: app, forward_credentials: true }\n',
   })

@@ -94,7 +94,7 @@ describe('connection reuse', () => {
     // After 500 ms, all buffers between client and upstream are full, so the gateway reads nothing more.
     ['without reading the body', (_: IncomingMessage, answer: () => void) => setTimeout(answer, 500)],
   ])(
-    'the client gets the response of an upstream that responds %s, and can send its next request',
+    'if the upstream responds %s, the client gets the response and can send its next request',
     async (_, when) => {
       at.upstream.answer = (request, response) => {
         when(request, () => response.writeHead(409, { 'x-upstream': 'yes', 'content-length': '2' }).end('no'))

@@ -151,7 +151,7 @@ describeOverSetups('forged headers', setup => {
     expect(at.upstream.seen).toEqual([])
   }
 
-  it('a request with more headers than Node keeps by default keeps its body, and a second credential is found', async () => {
+  it('if a request has more headers than Node keeps by default, its body arrives, and a second credential is found', async () => {
     const padding = Array.from({ length: 1_500 }, () => 'a:')
     const answer = await ask(
       at.gateway.url,
@@ -169,7 +169,7 @@ describeOverSetups('forged headers', setup => {
     expectRefusal(ambiguous, 'credentials_ambiguous')
   })
 
-  it('a request with more headers than an upstream keeps still has its identity headers', async () => {
+  it('if a request has more headers than an upstream keeps, its identity headers still arrive', async () => {
     const padding = Array.from({ length: 1_500 }, () => 'a:')
     const answer = await ask(
       at.gateway.url,

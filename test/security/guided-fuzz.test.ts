@@ -59,14 +59,14 @@ function planted(): { target: Target; coverage: Coverage } {
 describe('guided fuzzing', () => {
   const plan = { seed: 7, kept: [], within: 60_000, cases: 200_000 }
 
-  it('mutates inputs that reached new code, and shrinks the finding', async () => {
+  it('finds a planted word by mutating inputs that reached new code, and shrinks the finding', async () => {
     const { finding, cases } = await explore({ ...planted(), ...plan })
     expect(finding).toMatchObject({ input: 'zebras' })
     expect(finding?.message).toContain('the word was found')
     expect(cases).toBeLessThan(plan.cases)
   })
 
-  it('does not find the word without coverage', async () => {
+  it('does not find the planted word if it gets no coverage data', async () => {
     const { target } = planted()
     const blind: Coverage = { take: () => ({ isNew: () => false, learn() {} }) }
     const { finding, cases } = await explore({ target, coverage: blind, ...plan, cases: 20_000 })

@@ -18,13 +18,13 @@ describeOverSetups('hostile bodies', setup => {
   const at = stage(relayed.setup)
   const suite = new BodySuite(at)
 
-  it('need the accounts of the corpus, which are registered here', () => suite.prepare())
+  it('use accounts of the corpus, which this test registers', () => suite.prepare())
 
   describe.each(groups(attacks.filter(attack => !isStoreStopped(attack))))('%s', (_, attacks) => {
     it.each(attacks)('$id: $desc', attack => suite.run(attack))
   })
 
-  it('create only active users with the plan free, and cannot choose the user ID', async () => {
+  it('cannot register a user who is inactive, has another plan than `free`, or has a chosen ID', async () => {
     const rows = await at.gateway.sql<{ id: number; plan: string; is_active: number; daily_usage: number }>(
       "select id, plan, is_active, daily_usage from users where email like 'm%@example.com' or email like 'ct%'",
     )
@@ -46,15 +46,18 @@ describeOverSetups('hostile bodies', setup => {
     ['a line feed at its end', 'p48@example.com', '12345678\n', '12345678'],
     ['a 73rd byte', 'p44@example.com', 'a'.repeat(73), 'a'.repeat(74)],
     ['eight spaces', 'p38@example.com', ' '.repeat(8), ' '.repeat(9)],
-  ])('log in only with the whole password, which contains %s', async (_, email, right, nearly) => {
-    const login = (given: string) =>
-      call(at.gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password: given } })
-    expect((await login(nearly)).status).toBe(401)
-    expect((await login(right)).status).toBe(200)
-  })
+  ])(
+    'log in only with exactly the right password, even if it contains %s',
+    async (_, email, right, nearly) => {
+      const login = (given: string) =>
+        call(at.gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password: given } })
+      expect((await login(nearly)).status).toBe(401)
+      expect((await login(right)).status).toBe(200)
+    },
+  )
 
   describe('without the store', () => {
-    it('the next tests have no store, because it is stopped here', () =>
+    it('the next tests have no store, because this test stops it', () =>
       relayed.relay === undefined ? at.gateway.backing.database.close() : relayed.relay.stop())
 
     it.each(attacks.filter(isStoreStopped))('$id: $desc', attack => suite.run(attack, { storeIsGone: true }))

@@ -181,7 +181,7 @@ routes:
       200,
     ],
   ])(
-    'if a body is malformed in the middle after a response %s, no second response follows',
+    'after a response %s, a body that is malformed in the middle causes no second response',
     async (_, bytes, status) => {
       at.upstream.answer = (_request, response) => response.end('early')
       const connection = new RawConnection(at.gateway.url)

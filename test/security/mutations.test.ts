@@ -26,7 +26,7 @@ function suite(setup: Setup, seed: number, cases: number): void {
   }, 120_000)
 }
 
-describe('mutations of the corpus (alone)', () => suite(alone, 20_260_101, runs(3_000)))
+describe('mutations of the corpus (on the embedded database)', () => suite(alone, 20_260_101, runs(3_000)))
 
 describeWithServices('mutations of the corpus (on Postgres and Redis)', () =>
   suite(services, 20_260_102, runs(2_000)),

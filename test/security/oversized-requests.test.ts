@@ -31,7 +31,7 @@ describe('oversized requests', () => {
   ] as const
   const paths = [...endpoints, '/limited']
 
-  describe.each(bodies)('2 MiB, %s', (_, bytes) => {
+  describe.each(bodies)('with a body of 2 MiB (%s)', (_, bytes) => {
     it.each(paths)(
       '%s sends a 413 that a client can read after sending the body, and the connection stays open',
       async path => {
@@ -120,7 +120,7 @@ describe('oversized requests', () => {
     { lines: [expects] },
     { lines: [expects, 'Connection: close'] },
   ])(
-    'the client can send the rest of the body after the response without a reset, with $lines',
+    'with $lines, the client can send the rest of the body after the response without a reset',
     async ({ lines }) => {
       const body = Buffer.alloc(8 * mebibyte, 0x20)
       const connection = new RawConnection(at.gateway.url)

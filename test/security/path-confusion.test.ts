@@ -125,7 +125,7 @@ describe.each([
   }
 
   describe.each(['plain', 'lax'] as const)('of an upstream with %s rules', reading => {
-    it.each(attacks)('$id: is not reached by $raw_target without a credential', async attack => {
+    it.each(attacks)('$id: without a credential, is not reached by $raw_target', async attack => {
       at.upstream.reading = reading
       const answer = await send('GET', attack)
       expect(allowed(attack)).toContain(answer.status)
@@ -133,7 +133,7 @@ describe.each([
       await at.holds([answer])
     })
 
-    it('is not reached by other methods than GET without a credential', async () => {
+    it('without a credential, is not reached by methods other than GET', async () => {
       at.upstream.reading = reading
       const heard: RawAnswer[] = []
       for (const [index, attack] of attacks.entries()) {
@@ -147,7 +147,7 @@ describe.each([
     })
   })
 
-  it('is reached with a credential in each spelling that gets a 401 without one', async () => {
+  it('with a credential, is reached by each spelling that gets a 401 without a credential', async () => {
     at.upstream.reading = 'lax'
     const credential = [`Authorization: Bearer ${at.user.access}`]
     const spellings = attacks.filter(attack => attack.allowed_status.join() === '401')

@@ -20,7 +20,7 @@ describe('pipelined requests', () => {
       Buffer.concat(Array.from({ length: 150 }, () => requestBytes('GET', '/nowhere'))),
     ],
   ])(
-    'do not prevent the first refusal from reaching the client if the connection ends because of %s',
+    'if the connection ends because of %s, the client still receives the first refusal',
     async (_, bytes) => {
       const connection = new RawConnection(at.gateway.url)
       connection.write(bytes)

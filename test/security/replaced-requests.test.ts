@@ -35,7 +35,7 @@ describe('headers that replace the method or the path', () => {
     ['/api/v1/optional/x', false],
     ['/api/v1/optional/x', true],
   ])(
-    'never reach the upstream, even from a trusted proxy: %s (with a credential: %s)',
+    'never reach the upstream, even if a trusted proxy sends them: %s (with a credential: %s)',
     async (target, authorized) => {
       const credential = authorized ? [`Authorization: Bearer ${at.user.access}`] : []
       const fields = [

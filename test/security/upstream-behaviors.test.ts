@@ -91,7 +91,7 @@ describeWithNginx('the whole corpus against nginx', () =>
   suite(eitherSetup(), 'plain', upstream => startNginx(inject('nginxBin'), upstream, secretPrefix)),
 )
 
-it('the corpus contains all attacks, and more than 1,500 requests are made of them', () => {
+it('the corpus contains all attacks, and more than 1,500 requests are made from them', () => {
   expect([corpus.paths.length, corpus.headers.length, corpus.raw_requests.length]).toEqual([94, 59, 71])
   expect(everything.length).toBeGreaterThan(1_500)
 })

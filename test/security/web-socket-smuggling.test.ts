@@ -84,7 +84,7 @@ routes:
     },
   )
 
-  it('does not forward the bytes after it if the upstream refuses it', async () => {
+  it('if the upstream refuses it, is forwarded without the bytes after it', async () => {
     at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno')
@@ -101,7 +101,7 @@ routes:
     expect(heads.map(head => head.split(' ', 2)[1])).toEqual(['/open', '/plain'])
   })
 
-  it('is followed by the end of the connection if a guard refuses it; later bytes are not read as a request', async () => {
+  it('if a guard refuses it, ends the connection; later bytes are not read as a request', async () => {
     const { answers, hasEnded } = await send(requestBytes('GET', '/guarded', handshake, inner))
     expect(answers.map(answer => answer.status)).toEqual([401])
     expect(hasEnded).toBe(true)
@@ -172,7 +172,7 @@ routes:
     })
   })
 
-  it('reaches the upstream only with the identity of its user, even if it forges another', async () => {
+  it('reaches the upstream only with the identity of its user, even if it forges another identity', async () => {
     const forged = [
       'X-User-Id: 1',
       'x_user_id: 1',

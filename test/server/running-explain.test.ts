@@ -20,7 +20,7 @@ const secretRoute =
   "  - { name: secret, path: /secret, upstream: service, auth: none, headers: { request: { set: { x-key: '${SECRET}' } } } }\n"
 const openRoute = '  - { name: open, path: /open, upstream: service, auth: none }\n'
 
-it('an explanation masks the secrets of the configuration that it started with', async () => {
+it('if a reload completes during an explanation, its secrets are still masked', async () => {
   let active = load(secretRoute)
   const explain = createRunningExplain(() => active, systemClock)
   const question = { request: { method: 'GET', path: '/secret' }, as: 'anonymous' } as const

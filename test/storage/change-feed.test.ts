@@ -155,7 +155,7 @@ describe('the change feed', () => {
     expect([states, reconnects]).toEqual([['lost'], 2])
   })
 
-  it('becomes fresh again without a new connection, which the embedded database does not have', async () => {
+  it('becomes fresh again without a new connection, because the embedded database has no connections', async () => {
     await trusted()
     time += 10_000
     await vi.advanceTimersByTimeAsync(500)
@@ -164,7 +164,7 @@ describe('the change feed', () => {
     expect(feed.isFresh()).toBe(true)
   })
 
-  it('is not fresh after a heartbeat whose send failed', async () => {
+  it('is not fresh after it could not send a heartbeat', async () => {
     await trusted()
     send = () => Promise.reject(new Error('away'))
     await pass(2_000)

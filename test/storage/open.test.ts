@@ -108,7 +108,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
   })
   afterEach(() => rmSync(data_dir, { recursive: true }))
 
-  it('is down if it refuses scripts; the log reports the counting in memory at once, then once a minute', async () => {
+  it('is down if it refuses scripts; a log line reports the counting in memory at once, and then every minute', async () => {
     const server = await startRedis(inject('redisBin'))
     const raw = new Redis(server.url)
     await raw.acl('SETUSER', 'gateway', 'reset', 'on', '>secret', '~*', '+@all', '-eval', '-evalsha')
@@ -138,7 +138,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
     await server.stop()
   })
 
-  it('makes the start fail if it lacks the configured database; the data folder is then released', async () => {
+  it('if it lacks the configured database, makes the start fail; the data folder is then released', async () => {
     const server = await startRedis(inject('redisBin'))
     const open = (redis: string) =>
       openStorage(

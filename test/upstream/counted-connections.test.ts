@@ -108,7 +108,7 @@ routes:
     }
   }
 
-  it('a use whose connection another request took during the count waits for the connection again', async () => {
+  it('if another request takes the connection while a use is counted, the use waits for the connection again', async () => {
     const { answer, speak } = await overtaken('/counted')
     setTimeout(speak, 500)
     expect(await answer).toEqual([200, null])
@@ -120,7 +120,7 @@ routes:
     speak()
   })
 
-  it('a request does not wait for the connection if its client left during the user lookup', async () => {
+  it('if the client leaves during the user lookup, its request does not wait for the connection', async () => {
     const { access } = await newUser(gateway)
     const speak = silence()
     const other = new RawConnection(gateway.url)

@@ -64,32 +64,35 @@ routes:
       'resetAndDestroy',
       'broken',
     ],
-  ])('never looks complete without all of its bytes when its connection %s', async (_, head, go, becomes) => {
-    let sent = 0
-    const gone = new Promise<void>(resolve => {
-      upstream.script = async socket => {
-        sent = await fill(socket, head)
-        socket[go]()
-        resolve()
-      }
-    })
-    response = undefined
-    subscribe('http.server.request.start', onRequest)
-    const reader = new RawConnection(gateway.url)
-    reader.socket.pause()
-    reader.write(requestBytes('GET', '/app'))
-    await gone
-    unsubscribe('http.server.request.start', onRequest)
-    await soon(100)
-    reader.socket.resume()
-    const answer = await reader.answer()
-    expect(answer?.complete).toBe(becomes === 'whole')
-    // If the response looks complete, the client must have received all bytes.
-    if (becomes === 'whole') expect(answer?.body.length).toBe(sent)
-    reader.close()
-    upstream.script = socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
-    expect((await ask(gateway.url, requestBytes('GET', '/app')))?.body.toString()).toBe('ok')
-  })
+  ])(
+    'if its connection %s, looks complete only if all of its bytes have arrived',
+    async (_, head, go, becomes) => {
+      let sent = 0
+      const gone = new Promise<void>(resolve => {
+        upstream.script = async socket => {
+          sent = await fill(socket, head)
+          socket[go]()
+          resolve()
+        }
+      })
+      response = undefined
+      subscribe('http.server.request.start', onRequest)
+      const reader = new RawConnection(gateway.url)
+      reader.socket.pause()
+      reader.write(requestBytes('GET', '/app'))
+      await gone
+      unsubscribe('http.server.request.start', onRequest)
+      await soon(100)
+      reader.socket.resume()
+      const answer = await reader.answer()
+      expect(answer?.complete).toBe(becomes === 'whole')
+      // If the response looks complete, the client must have received all bytes.
+      if (becomes === 'whole') expect(answer?.body.length).toBe(sent)
+      reader.close()
+      upstream.script = socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      expect((await ask(gateway.url, requestBytes('GET', '/app')))?.body.toString()).toBe('ok')
+    },
+  )
 
   it('stays paused when an earlier WebSocket of the same upstream ends', async () => {
     const key = 'dGhlIHNhbXBsZSBub25jZQ=='

@@ -81,7 +81,7 @@ routes:
     expect(await sent(target)).toBe(expected)
   })
 
-  it('a route with `hosts` matches by the Host header; a request with a method that no such route allows gets a 405', async () => {
+  it('a route with `hosts` matches by the Host header; if no matching route allows the method, the request gets a 405', async () => {
     for (const host of ['API.Example.COM.:8080', '[::1]:80']) {
       await sent('/hosted/x', [`Host: ${host}`])
       expect(JSON.parse(at.gateway.log.at(-1) ?? '{}')).toMatchObject({ route: 'hosted' })

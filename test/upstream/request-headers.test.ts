@@ -90,7 +90,7 @@ routes:
     ).toEqual(lines)
   })
 
-  it('hop-by-hop headers and headers that Connection lists are dropped', async () => {
+  it('hop-by-hop headers and the headers named in `Connection` are dropped', async () => {
     const fields = await received([
       'Connection: close, X-Named , x-also-named',
       'Connection: Upgrade',
@@ -117,14 +117,14 @@ routes:
     ])
   })
 
-  it('Host is the host of the upstream, and Via has the client’s list and then the gateway', async () => {
+  it('Host is the host of the upstream; Via contains the client’s list, then the gateway', async () => {
     const fields = await received(['Host: API.example.com:8443', 'Via: 1.0 outer', 'via: 1.1 inner'])
     expect(of(fields, 'host')).toEqual([new URL(at.upstream.url).host])
     expect(of(fields, 'via')).toEqual(['1.0 outer, 1.1 inner, 1.1 peage'])
     expect(of(fields, 'x-forwarded-host')).toEqual(['API.example.com:8443'])
   })
 
-  it('X-Forwarded-* contain the values that the gateway observed or a trusted proxy sent', async () => {
+  it('the X-Forwarded headers contain values that the gateway observed or that a trusted proxy sent', async () => {
     const fields = await received([
       'X-Forwarded-For: 203.0.113.9, 10.1.2.3',
       'X-Forwarded-For: 10.9.9.9',
@@ -156,7 +156,7 @@ routes:
     )
   })
 
-  it('a header that describes the client arrives only from a trusted proxy', async () => {
+  it('a header that describes the client reaches the upstream only if a trusted proxy sent it', async () => {
     for (let i = 0; i < clientFields.length; i += 15) {
       const names = clientFields.slice(i, i + 15)
       at.upstream.received.length = 0
@@ -170,16 +170,19 @@ routes:
     ['underscores', underscored],
     ['dots and capitals', dotted],
     ['runs of separators', stretched],
-  ])('a header that describes the client never arrives spelled with %s', async (_, spell) => {
-    for (let i = 0; i < clientFields.length; i += 15) {
-      const lines = clientFields.slice(i, i + 15).map(name => `${spell(name)}: forged`)
-      at.upstream.received.length = 0
-      const fields = await received(lines)
-      expect(fields.filter(([, text]) => text === 'forged')).toEqual([])
-    }
-  })
+  ])(
+    'a header that describes the client never reaches the upstream if it is spelled with %s',
+    async (_, spell) => {
+      for (let i = 0; i < clientFields.length; i += 15) {
+        const lines = clientFields.slice(i, i + 15).map(name => `${spell(name)}: forged`)
+        at.upstream.received.length = 0
+        const fields = await received(lines)
+        expect(fields.filter(([, text]) => text === 'forged')).toEqual([])
+      }
+    },
+  )
 
-  it('a WebSocket handshake passes client headers on only from a trusted proxy', async () => {
+  it('in a WebSocket handshake too, a header that describes the client reaches the upstream only from a trusted proxy', async () => {
     const names = ['Client-IP', 'X-SSL-Client-Verify', 'X-Client-Cert']
     let seen: string[] = []
     at.upstream.answer = (request, response) => {
@@ -263,7 +266,7 @@ routes:
     expect([of(fields, 'x-user-id'), of(fields, 'x-user-plan')]).toEqual([[String(user.id)], ['premium']])
   })
 
-  it('credentials to a route with auth: none are passed on unless they are Péage’s own', async () => {
+  it('on a route with `auth: none`, credentials are passed on unless they are Péage’s own', async () => {
     const theirs = await received(['Authorization: Basic eDp5', 'X-API-Key: theirs'])
     expect([of(theirs, 'authorization'), of(theirs, 'x-api-key')]).toEqual([['Basic eDp5'], ['theirs']])
     at.upstream.received.length = 0

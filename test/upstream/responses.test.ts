@@ -42,7 +42,7 @@ routes:
     ])
   })
 
-  it('hop-by-hop headers and headers that Connection lists are dropped', async () => {
+  it('hop-by-hop headers and the headers named in `Connection` are dropped', async () => {
     const answer = await answerTo(
       [
         'HTTP/1.1 200 OK',

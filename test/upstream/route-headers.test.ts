@@ -77,7 +77,7 @@ describe('a request', () => {
     expect(of(fields, /^host$/i)).toEqual([['host', new URL(at.upstream.url).host]])
   })
 
-  it('keeps the headers that its route sets even if Connection lists them', async () => {
+  it('keeps the headers that its route sets, even if they are named in `Connection`', async () => {
     const fields = await received('/changed/x', ['Connection: close, X-Internal, Host'])
     expect(of(fields, /^(x-internal|host)$/i)).toHaveLength(2)
   })
@@ -131,7 +131,7 @@ describe('an identity assertion', () => {
   const assertionsOf = (fields: [string, string][]) =>
     of(fields, /peage.?assertion/i).map(([, token]) => token)
 
-  it('names the user for one upstream, is valid for at most a minute, and verifies with the public keys', async () => {
+  it('names the user for one upstream, is valid for at most a minute, and can be verified with the public keys', async () => {
     const [token = '', ...more] = assertionsOf(await received('/asserted/x', bearer()))
     expect(more).toEqual([])
     const keys = createLocalJWKSet(

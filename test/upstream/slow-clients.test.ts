@@ -146,7 +146,7 @@ routes:
     expect(answers.map(answer => answer?.status).sort()).toEqual([429, 429, 503, 503, 503])
   })
 
-  it('a request waits for a connection, and is not refused, if the limit per client equals the number of connections', async () => {
+  it('if the limit per client equals the number of connections, a request waits for a connection', async () => {
     many(2, () => begin('GET', '/all/download', { from: slow }))
     await expect.poll(() => service.received.length, patiently).toBe(2)
     expectRefusal(await get('/all/x', { from: slow }), 'upstream_unavailable')
@@ -219,7 +219,7 @@ routes:
       expect(service.received).toHaveLength(1)
     })
 
-    it('in chunks is forwarded while it arrives if it does not end within a second', async () => {
+    it('in chunks that does not end within a second is forwarded while it arrives', async () => {
       service.answer = (request, response) => {
         response.writeHead(200)
         request.on('data', chunk => response.write(`echo ${chunk}`)).on('end', () => response.end())
@@ -230,7 +230,7 @@ routes:
       expect((await connection.answer())?.body.toString()).toBe('echo fiecho ve!')
     })
 
-    it('reaches no service if its client leaves before it ends', async () => {
+    it('reaches no service if its client leaves before the end of the body', async () => {
       const lines = ['Content-Length: 5', 'Expect: 100-continue']
       const connection = begin('POST', '/few/x', { from: slow }, lines)
       expect((await connection.answer())?.status).toBe(100)

@@ -12,7 +12,7 @@ function stage(maxUsers = 10) {
 }
 
 describe('a user without remaining uses', () => {
-  it('is cached only for the same day', () => {
+  it('is found in the cache only on the same day', () => {
     const { spent } = stage()
     expect(spent.has(1, day)).toBe(false)
     spent.beginRead()(1, day)

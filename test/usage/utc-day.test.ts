@@ -11,7 +11,7 @@ describe('the UTC day', () => {
     expect(utcDay(at('2024-03-01T01:00:00+02:00'))).toBe('2024-02-29')
   })
 
-  it('has remaining seconds that are rounded up and at least 1', () => {
+  it('has at least one remaining second; the number of seconds is rounded up', () => {
     expect(secondsToMidnight(at('2024-02-29T00:00:00.000Z'))).toBe(86_400)
     expect(secondsToMidnight(at('2024-02-29T00:00:00.001Z'))).toBe(86_400)
     expect(secondsToMidnight(at('2024-02-29T23:59:58.999Z'))).toBe(2)

@@ -59,7 +59,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     },
   )
 
-  it('returns the users whose email starts with a number, and the user with this ID exactly once', async () => {
+  it('for a number, returns the users whose email starts with it, and the user with this ID, each exactly once', async () => {
     const id = ids.get('z@example.com') ?? 0
     expect(await all({ prefix: '12', id }, 1)).toEqual(['123@example.com', '12@example.com', 'z@example.com'])
     expect(await all({ prefix: '12', id: ids.get('12@example.com') }, 50)).toHaveLength(2)
@@ -83,7 +83,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     expect(await all({ email: 'z@example.com', plan: 'free' }, 5)).toEqual([])
   })
 
-  it('uses an index to read a page when there are many users', async () => {
+  it('if there are many users, uses an index to read a page', async () => {
     await database.query(
       "insert into users (email, password_hash) select 'many' || n || '@example.com', 'x' from generate_series(1, 5000) n",
     )

@@ -57,7 +57,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(orphans).toEqual([])
   })
 
-  it('an inactive user is found by ID and by email, but not by the lookup of active emails', async () => {
+  it('an inactive user is found by ID and by email, but not by a search for active users', async () => {
     const { id, email } = await create()
     expect(await users.activeEmailExists(email)).toBe(true)
     await users.update(id, { is_active: 0 })
@@ -116,7 +116,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
   })
 
   describe('the sessions of a user', () => {
-    it('end when the user gets a new password, but the sessions of other users stay', async () => {
+    it('end when the user gets a new password, while the sessions of other users stay open', async () => {
       const room = await openRoom(database)
       const id = await room.register('sessions1@example.com')
       await room.register('sessions2@example.com')
@@ -132,7 +132,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
       expect((await users.findPasswordRecord('sessions1@example.com'))?.password_hash).toBe('a hash')
     })
 
-    it('are deleted with the user and the subscription', async () => {
+    it('are deleted when the user is deleted, and so is the subscription', async () => {
       const room = await openRoom(database)
       const id = await room.register('deleted@example.com')
       const { refresh_token } = await room.accounts.login({

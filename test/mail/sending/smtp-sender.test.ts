@@ -216,7 +216,7 @@ describe('a failure', () => {
     expect(lines.map(line => line.split(' ')[0])).toEqual(['EHLO'])
   })
 
-  it('during login shows only the reply codes, because a server may repeat the password in its text', async () => {
+  it('during login, shows only the reply codes, because a server may repeat the password in its text', async () => {
     const { port } = await mailServer({
       onAuth: ({ password }, _, done) => done(refusal(535, `5.7.8 wrong: ${password}`)),
     })

@@ -169,7 +169,7 @@ describe('several processes', () => {
 })
 
 describe('the process', () => {
-  it('shows its CPU, memory and event loop, and only series that always exist', async () => {
+  it('has metrics of its CPU, memory and event loop, and only series that always exist', async () => {
     const { series } = await read(create())
     const names = new Set([...series.keys()].map(id => id.replace(/\{.*/, '')))
     for (const name of [

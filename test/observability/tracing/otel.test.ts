@@ -10,7 +10,7 @@ afterEach(() => {
   vi.unstubAllEnvs()
 })
 
-it('each log line includes all spans dropped since the previous log line', async () => {
+it('each log line has the number of spans that were dropped since the previous log line', async () => {
   const collector = await startCollector()
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
   vi.stubEnv('OTEL_BSP_MAX_QUEUE_SIZE', '2')

@@ -13,7 +13,7 @@ it('an exited worker is replaced after 100 ms; this delay doubles with each exit
   expect(delays).toEqual([100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000])
 })
 
-it('the delay starts again at 100 ms if a worker has served for 30 s', () => {
+it('after a worker has served for 30 s, the delay starts again at 100 ms', () => {
   expect(nextDelay(10_000, 29_999)).toBe(10_000)
   expect(nextDelay(10_000, 30_000)).toBe(100)
 })

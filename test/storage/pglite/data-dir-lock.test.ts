@@ -133,7 +133,7 @@ describe('the lock of a data folder', () => {
   })
 
   it.each(['a free folder', 'a stale lock'])(
-    'goes to exactly one of many processes that race for %s',
+    'if many processes race for %s, goes to exactly one of them',
     async what => {
       const racers = Array.from({ length: 6 }, () => start('on-line'))
       for (const racer of racers) expect(await racer.line()).toBe('ready')
@@ -150,7 +150,7 @@ describe('the lock of a data folder', () => {
     },
   )
 
-  it('goes to exactly one of many attempts of one process to take over a stale lock', async () => {
+  it('if one process tries many times at once to take over a stale lock, goes to exactly one attempt', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     const dead = readFileSync(lockFile(), 'utf8')

@@ -125,7 +125,7 @@ describe('the prepared data folder', () => {
     expect(existsSync(join(parent, 'from-cut'))).toBe(false)
   })
 
-  it('is complete or absent after kill -9 during unpacking, and is then unpacked again', async () => {
+  it('after kill -9 during unpacking, is complete or absent, and is then unpacked again', async () => {
     let cutShort = 0
     for (let round = 0; cutShort < 3 && round < 30; round += 1) {
       const dir = join(parent, `killed-${round}`)

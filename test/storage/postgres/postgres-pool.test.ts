@@ -32,7 +32,7 @@ describeWithServices('the connections for ten concurrent queries', () => {
     }
   })
 
-  it('become ten if the queries take longer than a query may wait for a free connection', async () => {
+  it('are ten if the queries run longer than other queries may wait for a free connection', async () => {
     const database = openPostgres({ url: server.url, maxConnections: 10, onError: () => {} })
     try {
       await ten(() => database.query('select pg_sleep(0.8)'))

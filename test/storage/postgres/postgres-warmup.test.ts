@@ -80,7 +80,7 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     expect(await opening).toEqual({ open: 4, reason: undefined })
   })
 
-  it('are given up with a reason if the server hangs or is down', async () => {
+  it('if the server hangs or is down, are given up, and the reason is reported', async () => {
     const database = open(20)
     server.pause()
     const begun = performance.now()

@@ -79,7 +79,7 @@ describeWithServices('a Postgres connection', () => {
     relay.close()
   })
 
-  it('prepares a statement once; if a pooler mixes connections up, it runs the statement unprepared', async () => {
+  it('prepares a statement once; if a pooler mixes up connections, runs the statement unprepared', async () => {
     const database = open(url, 1)
     const statement = prepared('select $1::int as n')
     const names = () => database.query('select name from pg_prepared_statements')
@@ -206,7 +206,7 @@ describeWithPostgresBinary('a Postgres server', () => {
     await vi.waitFor(async () => expect(await database.query('select * from kept')).toEqual([]), 10_000)
   })
 
-  it('is not used as a standby, not even for reads, until it is promoted', async () => {
+  it('that is a standby is not used, even for reads, until it is promoted', async () => {
     const database = open(server.url, 2)
     const [{ folder } = { folder: '' }] = await database.query<{ folder: string }>(
       "select current_setting('data_directory') as folder",

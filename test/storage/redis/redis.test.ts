@@ -127,7 +127,7 @@ describeWithRedisBinary('Redis', () => {
     expect(heard).toEqual(['up', 'no response within 150 ms', 'up'])
   })
 
-  it('is connected to again if its first connection delivers no bytes', async () => {
+  it('gets another connection if the first one delivers no bytes', async () => {
     const connections: number[] = []
     const dumb = createServer(() => connections.push(performance.now())).listen(0, '127.0.0.1')
     await once(dumb, 'listening')
@@ -136,7 +136,7 @@ describeWithRedisBinary('Redis', () => {
     dumb.close()
   })
 
-  it('is looked up again when the server becomes a replica, as after a failover', async () => {
+  it('has its name looked up again when the server becomes a replica, as after a failover', async () => {
     const promoted = await startRedis(inject('redisBin'))
     let target = server.port
     // The relay stands for a DNS name whose target changes: open connections stay at their server.

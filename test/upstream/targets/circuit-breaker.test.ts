@@ -68,7 +68,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     ])
   })
 
-  it('stays closed while fewer requests fail', async () => {
+  it('stays closed if fewer than half of the requests fail', async () => {
     for (let i = 0; i < 4; i++) expect((await get())?.status).toBe(200)
     one.answer = reset
     for (let i = 0; i < 3; i++) expectRefusal(await get(), 'upstream_unreachable')

@@ -99,7 +99,7 @@ describe('targets', () => {
     })
   })
 
-  it('do not get more requests later to make up for those that they missed', () => {
+  it('do not get extra requests after they were unavailable', () => {
     const [a, b] = [named('a', 1), named('b', 1)]
     const pick = createLoadBalancer([target('a', 1, a), target('b', 1, b)])
     for (const { condition } of b) condition.available = false
@@ -111,7 +111,7 @@ describe('targets', () => {
     })
   })
 
-  it('share exactly by weight while a target is free and busy in turns', () => {
+  it('share requests exactly by weight, even if one target is free and busy in turns', () => {
     const b = named('b', 1)
     const pick = createLoadBalancer([
       target('a', 2, named('a', 1)),
@@ -145,13 +145,13 @@ describe('the load balancer', () => {
     expect(picksWith(condition)).toEqual(new Set(['a']))
   })
 
-  it('picks an endpoint that is ejected or busy if all other endpoints are too', () => {
+  it('if all endpoints are ejected or busy, picks one of them anyway', () => {
     a.condition.free = false
     expect(picksWith({ ejected: true })).toEqual(new Set(['a', 'b']))
     a.condition.free = true
   })
 
-  it('picks an endpoint before its first check only if no other endpoint is available', () => {
+  it('picks an endpoint that has not been checked yet only if no other endpoint is available', () => {
     a.condition.available = false
     expect(picksWith({ available: false, unchecked: true })).toEqual(new Set(['b']))
     a.condition.available = true

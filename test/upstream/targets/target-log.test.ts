@@ -116,7 +116,7 @@ describe('the log of targets', () => {
     )
   })
 
-  it('has no line for a name without addresses or for an address before its first check', async () => {
+  it('has no line for a name without addresses, or for an address that has not been checked yet', async () => {
     statuses = [
       { ...ill, checks: null, problem: null },
       { ...ill, problem: null },
@@ -125,7 +125,7 @@ describe('the log of targets', () => {
     expect(lines).toEqual([])
   })
 
-  it('does not repeat a line if the process of the target does not reply for a moment', async () => {
+  it('does not repeat a line if a process does not report its targets for a moment', async () => {
     statuses = [ill]
     await vi.advanceTimersByTimeAsync(1_000)
     statuses = []

@@ -87,7 +87,7 @@ routes:
   it('may be IP addresses to which a name must not resolve', async () =>
     expect(await get('/literal')).toBe('one'))
 
-  it('split by user serve each user with one target, which `explain` shows', async () => {
+  it('that are split by user serve each user with one target, which `explain` shows', async () => {
     const seen = new Set<string>()
     // With 24 users, each target gets at least one, although the target that is listed twice gets more.
     for (let people = 0; people < 24; people += 1) {
@@ -107,7 +107,7 @@ routes:
     expect(seen.size).toBe(2)
   })
 
-  it('split by user serve anonymous clients by their IPv4 address or IPv6 network', async () => {
+  it('that are split by user serve anonymous clients by their IPv4 address or IPv6 network', async () => {
     const of = async (address: string) =>
       (await call(gateway.url, 'GET', '/split', { headers: { 'x-forwarded-for': address } })).text
     const seen = new Set<string>()

@@ -144,7 +144,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await stored.rows()).toMatchObject([{ user_id: pending }, { user_id: pending }])
   })
 
-  it('that are not sent are pruned per user, so that no event waits for a pruned event', async () => {
+  it('that are not sent are pruned per user, so no event waits for a pruned event', async () => {
     const [old, both] = [await stored.user(), await stored.user()]
     await stored.change(old, ['a', 'b'])
     await stored.change(both, ['c'])
