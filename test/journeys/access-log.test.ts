@@ -230,7 +230,7 @@ routes:
     connection.close()
   })
 
-  it('contains the user ID only if register, login, refresh or logout succeeds', async () => {
+  it('for register, login, refresh and logout, contains the user ID only if the operation succeeds', async () => {
     const account = { email: 'logged@example.com', password: 'correct horse battery' }
     const auth = async (name: string, body: object) => {
       plain.log.length = 0

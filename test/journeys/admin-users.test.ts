@@ -93,7 +93,7 @@ describeOverSetups('operators', setup => {
     expect((await ask('POST', '/users', { email })).status).toBe(201)
   })
 
-  it('see and remove what a user has, within the limits of their role', async () => {
+  it('see the sessions, API key and webhook of a user, as far as their role allows, and can remove them', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { body: key } = await call(at.gateway.url, 'POST', '/api/v1/user/api-token', { token: user.access })
     await at.gateway.sql(

@@ -74,7 +74,7 @@ describeOverSetups('the admin listener', setup => {
     connection.close()
   })
 
-  it('treats a request with an Upgrade header like any other request, and never upgrades', async () => {
+  it('treats a request with an Upgrade header like any other request, and never upgrades the connection', async () => {
     for (const upgrade of ['h2c', 'websocket']) {
       const connection = new RawConnection(at.gateway.admin)
       const ask = (path: string) =>

@@ -90,7 +90,7 @@ describe('with CORS configured', () => {
     expect(answer.headers.get('access-control-allow-methods')).toContain(method)
   })
 
-  it('a preflight for an undeclared method lists the declared methods', async () => {
+  it('the response to a preflight for an undeclared method contains the declared methods', async () => {
     const answer = await ask('/courses/1', 'DELETE')
     expect(answer.status).toBe(204)
     expect(answer.headers.get('access-control-allow-methods')).toBe('GET, HEAD')

@@ -56,7 +56,7 @@ describeOverSetups('guards', setup => {
     expect(at.upstream.received).toEqual([])
   })
 
-  it('a valid token of an inactive user returns "Utilisateur introuvable", even with another user’s valid API key', async () => {
+  it('if the user of a valid token is inactive, the response is "Utilisateur introuvable", even with another user’s valid API key', async () => {
     const user = await newUser(at.gateway)
     const key = await newKey((await newUser(at.gateway)).id)
     await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])

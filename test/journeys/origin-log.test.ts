@@ -62,7 +62,7 @@ const newOrigin = () => {
 }
 
 describe('a page whose origin is not listed in `cors`', () => {
-  it('is logged once per minute at level info with the key to change', async () => {
+  it('is logged once per minute at level `info`, with the configuration key to change', async () => {
     const origin = newOrigin()
     await send(gateway, '/public', { origin })
     await send(gateway, '/mine', { origin })

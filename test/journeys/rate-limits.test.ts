@@ -45,7 +45,7 @@ describeOverSetups('rate limits', setup => {
     expect((await post('login', '192.0.2.11', { email, password })).status).toBe(200)
   })
 
-  it('failed logins also count per address, even with different emails', async () => {
+  it('failed logins with different emails count together for their address', async () => {
     const statuses: number[] = []
     for (let i = 0; i < 8; i++) {
       statuses.push((await post('login', '192.0.2.20', { email: `nobody${i}@example.com`, password })).status)

@@ -17,7 +17,7 @@ describeOverSetups('the upgrade path', setup => {
     () => `subscription: { upgrade_url: 'https://pay.example.com/{plan}?user={user_id}' }`,
   )
 
-  it('shows the checkout URL on GET and redirects to it with 303 and no body on POST', async () => {
+  it('on GET, shows the checkout URL; on POST, redirects to it with 303 and no body', async () => {
     const { id, access: token } = await newUser(at.gateway)
     const checkout_url = `https://pay.example.com/premium?user=${id}`
     const shown = { current_plan: 'free', plans: ['free', 'premium', 'pro'], checkout_url }

@@ -54,7 +54,7 @@ it('an email change stores one notice, addressed to the previous email', async (
   expect(await mails()).toEqual([{ kind: 'email_changed', address: 'ada@example.com', user_id: id }])
 })
 
-it('no notice is stored for an inactive user, if notices are off, or if the change is rolled back', async () => {
+it('no notice is stored if the user is inactive, notices are off or the change is rolled back', async () => {
   await users().update(id, { is_active: 0 })
   await users().setPassword(id, 'y')
   await users().update(id, { is_active: 1 })

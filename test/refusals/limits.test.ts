@@ -19,7 +19,7 @@ describe('a rate limit', () => {
     })
   })
 
-  it('refuses with Retry-After and shows 0 remaining requests, even if some remain', () => {
+  it('refuses with Retry-After, and the refusal always shows 0 remaining requests', () => {
     const refusal = rateLimited(
       { policy: 'refresh', key: 'auth.rate_limits.refresh' },
       { ...state, remaining: 3 },

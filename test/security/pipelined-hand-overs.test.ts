@@ -174,7 +174,7 @@ routes:
   })
 
   describe('bytes after a handshake', () => {
-    it('do not hide that the client leaves before the upstream responds', async () => {
+    it('let the gateway notice that the client leaves before the upstream responds', async () => {
       let ended = false
       sockets.script = socket =>
         socket.on('end', () => {
@@ -216,7 +216,7 @@ routes:
       connection.close()
     })
 
-    it('do not prevent a guard’s refusal from reaching the client, even if they are many', async () => {
+    it('let the refusal of a guard reach the client, even if there are many bytes', async () => {
       const connection = new RawConnection(gateway.url)
       connection.write(requestBytes('GET', '/guarded', handshake, large.subarray(0, 1024 * 1024)))
       const sent = connection.writeAll(large)
@@ -227,7 +227,7 @@ routes:
       connection.close()
     })
 
-    it('do not prevent the upstream’s refusal from reaching a client that keeps sending', async () => {
+    it('let the refusal of the upstream reach a client that keeps sending', async () => {
       const body = 'x'.repeat(3_000_000)
       sockets.script = socket =>
         socket.write(`HTTP/1.1 418 Teapot\r\nContent-Length: ${body.length}\r\n\r\n${body}`)

@@ -73,7 +73,7 @@ describe('embedded storage', () => {
     await again.close()
   })
 
-  it('closes the database and releases its folder if Redis cannot be opened', async () => {
+  it('if Redis cannot be opened, closes the database and releases its folder', async () => {
     const open = (redis: string) =>
       openStorage(
         { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },

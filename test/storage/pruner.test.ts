@@ -35,7 +35,7 @@ describeOverSetups('pruning', ({ openDatabase: open }) => {
   const pruner = (onError = () => {}) =>
     createPruner({ pruneBatch: createSessionStore(database).prune, clock, onError })
 
-  it('deletes every record from its expires_at on, and none earlier', async () => {
+  it('deletes every record when its `expires_at` is reached, and not earlier', async () => {
     await add(2500, 0)
     await add(3, -1000)
     await add(2, 1)

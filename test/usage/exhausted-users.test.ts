@@ -47,7 +47,7 @@ describe('a user without remaining uses', () => {
     expect(spent.has(1, day)).toBe(true)
   })
 
-  it('is neither found in the cache nor added to it while the feed is not fresh', () => {
+  it('while the feed is not fresh, is not found in the cache and not added to it', () => {
     const { feed, spent } = stage()
     spent.beginRead()(1, day)
     feed.trust(false)

@@ -78,7 +78,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     for (const user of answers) expect(user).not.toHaveProperty('password_hash')
   })
 
-  it('a change of plan also changes the subscription, and other changes do not', async () => {
+  it('a change of plan also changes the subscription; other changes do not', async () => {
     const { id } = await create()
     expect(await users.update(id, { plan: 'premium' })).toMatchObject({ plan: 'premium', is_active: 1 })
     expect(await subscribedPlan(id)).toBe('premium')

@@ -38,7 +38,7 @@ describeWithRedisBinary('Redis', () => {
   })
   afterAll(() => server.stop())
 
-  it('runs a script, even after the server forgets it', async () => {
+  it('runs a script even if the server has forgotten it', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)
@@ -49,7 +49,7 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  it('runs a script for many keys at once, even for one key twice and after the server forgets it', async () => {
+  it('runs a script for many keys at once, also if a key occurs twice or the server has forgotten the script', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)
@@ -61,7 +61,7 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  it('runs concurrent scripts in one batch with separate results, even after the server forgets them', async () => {
+  it('runs concurrent scripts in one batch with separate results, even if the server has forgotten them', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)

@@ -37,7 +37,7 @@ describe('lanes', () => {
     expect(some.slowReceivers()).toEqual(['a'])
   })
 
-  it('move a delivery even to a full slow lane, which then admits no new delivery until a place is free', () => {
+  it('move a delivery to the slow lane even if it is full; the lane then admits no new delivery until a place is free', () => {
     const some = lanes()
     const places = ['a', 'b', 'c'].map(receiver => some.acquire(receiver, 'normal'))
     for (const place of places) place.moveToSlow()

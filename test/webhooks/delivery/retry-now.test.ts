@@ -60,7 +60,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     ])
   })
 
-  it('changes nothing during a running attempt, which counts as the retry, so the delivery is not leased twice', async () => {
+  it('changes nothing during a running attempt, because this attempt counts as the retry', async () => {
     await lease()
     time += leaseMs - 1
     expect(await retry()).toBe('due')
@@ -89,7 +89,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
       await isOver()
     })
 
-    it('if the delivery was dropped, even if there is a webhook again', async () => {
+    it('if the delivery was dropped, even if the user has a webhook again', async () => {
       await stored.webhooks.remove(user, new Date(time))
       await isOver()
       await stored.webhook(user, 'https://one.test/')
