@@ -76,25 +76,25 @@ function isTypeOnly({ from, to }: Import): boolean {
   return new RegExp(`^import type [^']*from '[^']*${module}'`, 'm').test(read(from))
 }
 
-describe('the rooms', () => {
-  it('more than 200 imports are found', () => {
+describe('the rooms (the top-level parts of src/)', () => {
+  it('the test finds more than 200 imports between them', () => {
     expect(imports.length).toBeGreaterThan(200)
   })
 
-  it('the order of the rooms contains every entry of src/ exactly once', () => {
+  it('their order contains every entry of src/ exactly once', () => {
     expect(readdirSync(src).sort()).toEqual([...rooms].sort())
   })
 
-  it('biome.rooms.json contains the rules that follow from the order of the rooms', () => {
+  it('biome.rooms.json contains exactly the rules that follow from their order', () => {
     expect(JSON.parse(readFileSync(join(root, 'biome.rooms.json'), 'utf8'))).toEqual(JSON.parse(roomRules()))
   })
 
-  it('docs/dev/architecture.md has the same description of each room as scripts/rooms.mjs', () => {
+  it('docs/dev/architecture.md describes each room with the same text as scripts/rooms.mjs', () => {
     const page = readFileSync(join(root, 'docs/dev/architecture.md'), 'utf8')
     for (const { name, duty } of floors.flat()) expect(page).toContain(`| \`${name}\` | ${duty} |`)
   })
 
-  it('no subfolder has the name of a room, except in commands/', () => {
+  it('except in commands/, no subfolder has the name of a room', () => {
     const folders = new Set(files.map(dirname).filter(folder => folder.includes('/')))
     const twins = [...folders].filter(
       folder => !folder.startsWith('commands/') && rooms.includes(folder.split('/').at(-1) as string),
@@ -102,12 +102,12 @@ describe('the rooms', () => {
     expect(twins).toEqual([])
   })
 
-  it('no file has the name of a folder next to it', () => {
+  it('no file has the same name as a folder next to it', () => {
     const twins = files.filter(file => existsSync(join(src, file.replace(/\.ts$/, ''))))
     expect(twins).toEqual([])
   })
 
-  it('the linter checks every form of import in the source code', () => {
+  it('the source code uses only forms of import that the linter checks', () => {
     const unseen =
       /\bimport\(['"][^'"]+['"]\)\.|\btypeof import\(|\bimport\(`|\bcreateRequire\b|[:=]\s*import\(/
     expect(files.filter(file => unseen.test(withoutComments(read(file))))).toEqual([])
@@ -128,7 +128,7 @@ describe('the source code', () => {
     expect(users.filter(from => !places.some(place => from.startsWith(place)))).toEqual([])
   })
 
-  it('no identifier contains a word for which the project uses an industry term', () => {
+  it('no identifier contains a word that an industry term should replace', () => {
     const words =
       /^(?:arrivals?|asked|doors?|faults?|held|kept|lasting|namesakes?|passages?|rivals?|sheets?|shelf|sound|standings?)$/i
     const code = (file: string) =>

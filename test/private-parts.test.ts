@@ -47,26 +47,29 @@ function signsIn(file: string): string[] {
     .map(([name]) => `${name}: ${file}`)
 }
 
-it('only three files use private parts of Node, V8 and packages', () => {
+it('only three files in the source code use private parts of Node, V8 or packages', () => {
   expect(files.filter(file => !internals.includes(file)).flatMap(signsIn)).toEqual([])
   expect(files.filter(file => deepImport.test(codeOf(file)))).toEqual([])
 })
 
-it.each(internals)('the patterns find private parts in %s', file => {
+it.each(internals)('the patterns of this test find private parts in %s', file => {
   expect(signsIn(file)).not.toEqual([])
 })
 
-it.each(internals)('docs/dev/private-parts.md lists every use in %s, and each use links an issue', file => {
-  const page = read('docs/dev/private-parts.md')
-  const uses = read(`src/${file}`).matchAll(
-    /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:export )?(?:async )?function (\w+)/gs,
-  )
-  const exported = [...read(`src/${file}`).matchAll(/^export (?:async )?function (\w+)/gm)].map(
-    match => match[1],
-  )
-  expect(exported.length).toBeGreaterThan(0)
-  for (const name of exported) expect(page).toContain(`\`${name}\``)
-  const explained = [...uses].filter(([, comment]) => /Remove this/.test(comment ?? ''))
-  expect(explained.length).toBeGreaterThan(0)
-  for (const [, comment] of explained) expect(comment).toMatch(/https:\/\/github\.com\//)
-})
+it.each(internals)(
+  'docs/dev/private-parts.md describes every use of private parts in %s, with a link to an issue for each',
+  file => {
+    const page = read('docs/dev/private-parts.md')
+    const uses = read(`src/${file}`).matchAll(
+      /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:export )?(?:async )?function (\w+)/gs,
+    )
+    const exported = [...read(`src/${file}`).matchAll(/^export (?:async )?function (\w+)/gm)].map(
+      match => match[1],
+    )
+    expect(exported.length).toBeGreaterThan(0)
+    for (const name of exported) expect(page).toContain(`\`${name}\``)
+    const explained = [...uses].filter(([, comment]) => /Remove this/.test(comment ?? ''))
+    expect(explained.length).toBeGreaterThan(0)
+    for (const [, comment] of explained) expect(comment).toMatch(/https:\/\/github\.com\//)
+  },
+)

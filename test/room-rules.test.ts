@@ -91,16 +91,16 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-it('the linter reports every import of a value or a type that the order of the rooms forbids', () => {
+it('if the order of the rooms forbids an import of a value or a type, the linter reports it', () => {
   expect(planted.length).toBeGreaterThan(300)
   const missed = planted.filter(({ file }) => !found.get(file)?.has('lint/style/noRestrictedImports'))
   expect(missed).toEqual([])
 })
 
-it('the linter accepts an import that the order of the rooms allows', () => {
+it('if the order of the rooms allows an import, the linter accepts it', () => {
   expect(found.get('src/usage/allowed.ts')?.has('lint/style/noRestrictedImports')).not.toBe(true)
 })
 
-it.each(['value', 'type'])('the linter reports two files that import a %s from each other', form => {
+it.each(['value', 'type'])('if two files import a %s from each other, the linter reports them', form => {
   expect(found.get(`src/usage/circle-${form}-a.ts`)).toContain('lint/suspicious/noImportCycles')
 })

@@ -94,7 +94,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(hashes).toHaveBeenCalledTimes(1)
     })
 
-    it('creates one account for simultaneous calls on two replicas, and refuses the others with email_taken', async () => {
+    it('creates one account for simultaneous calls on two replicas, and refuses the other calls with email_taken', async () => {
       const other = await openRoom(database)
       for (let round = 0; round < 5; round += 1) {
         const email = `replicas${round}@example.com`
@@ -107,7 +107,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       }
     })
 
-    it('fails for all simultaneous calls with one email if the first call fails', async () => {
+    it('if the first of many simultaneous calls with one email fails, all of them fail', async () => {
       const id = await room.register('shared@example.com')
       await room.users.update(id, { is_active: 0 })
       hashes.mockClear()
@@ -118,7 +118,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await register('shared@example.com')).toBe('ok')
     })
 
-    it('responds with 503 while the hashing queue is full, and succeeds when the queue has room', async () => {
+    it('responds with 503 while the hashing queue is full, and succeeds as soon as the queue has room', async () => {
       const busy = await openRoom(database, { hashing: { concurrency: 1, queue: 1, wait: 5_000 } })
       // Opens all connections now, so that every registration reaches the queue before the first hash ends.
       await Promise.all(Array.from({ length: 6 }, () => database.query('select pg_sleep(0.1)')))
@@ -133,7 +133,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
   })
 
   describe('login', () => {
-    it('finds accounts of version 0.1, whose emails are not normalized', async () => {
+    it('finds an account from version 0.1, which stored emails without normalization', async () => {
       const rename = (id: number, email: string) =>
         database.query('update users set email = $2 where id = $1', [id, email])
       const [apart, together, hidden] = [
@@ -240,14 +240,14 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       return accounts.login({ email, password })
     }
 
-    it('is refused if the account was deactivated after the password was verified', async () => {
+    it('is refused if the account is deactivated just after the password was verified', async () => {
       const late = await room.register('late@example.com')
       const tried = loginWhile('late@example.com', () => room.users.update(late, { is_active: 0 }))
       expect(await outcome(tried)).toBe('credentials_invalid')
       expect(await database.query('select 1 from refresh_tokens where user_id = $1', [late])).toEqual([])
     })
 
-    it('opens an inactive session if the password is changed or all sessions are revoked during the login', async () => {
+    it('if the password changes or all sessions are revoked during a login, creates a session that is already inactive', async () => {
       const changed = await room.register('changed@example.com')
       for (const happens of [
         () => room.store.revokeAll(changed),
@@ -262,7 +262,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
 })
 
 describe('while the store is down', () => {
-  it('register is refused with internal, and login fails with a StorageError', async () => {
+  it('register is refused with the error code internal, and login throws a StorageError', async () => {
     const database = await lendDatabase()
     const room = await openRoom(database)
     await room.register('before@example.com')

@@ -19,7 +19,7 @@ describe('emails', () => {
     expect(normalizeEmail('\u1112\u1161\u11ab@example.com')).toBe('\ud55c@example.com')
   })
 
-  it('are converted to NFC only if the text is short enough for an email', () => {
+  it('are converted to NFC only if they are not too long to be an email', () => {
     expect(normalizeEmail(`${'\u1f71'.repeat(254)}@`)).toBe(`${'\u03ac'.repeat(254)}@`)
     const long = `${'e\u0301'.repeat(5_000)}@example.com`
     expect(isStorableEmail(normalizeEmail(long))).toBe(false)
@@ -33,7 +33,7 @@ describe('emails', () => {
     ['a change of direction', '\u202e'],
     ['a tag', '\u{e0061}'],
     ['a word joiner', '\u2060'],
-  ])('with %s can be looked up but not stored', (_, character) => {
+  ])('that contain %s can be looked up, but not stored', (_, character) => {
     const email = normalizeEmail(`a${character}da@example.com`)
     expect([isFindableEmail(email), isStorableEmail(email)]).toEqual([true, false])
   })

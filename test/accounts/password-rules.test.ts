@@ -9,24 +9,24 @@ const outcomeOf = (setting: 'allow' | 'refuse', password: string, of: string) =>
   outcome((async () => newPasswordValidator(setting)(password, of))())
 const refuse = (password: string, of = email) => outcomeOf('refuse', password, of)
 
-describe('with common passwords refused', () => {
+describe('with the setting `refuse`', () => {
   it.each(['password', '12345678', 'PassWord1', 'qwertyuiop', 'motdepasse', 'azertyuiop'])(
-    '%s is too common in any letter case',
+    'the password %s is too common, whatever its letter case',
     async password => expect(await refuse(password)).toBe('password_too_common'),
   )
 
   it.each(['00000000', '87654321', '987654321', '12341234', 'aaaaaaaa'])(
-    '%s is too common, because it repeats characters or is a sequence',
+    'the password %s is too common, because it repeats characters or is a sequence',
     async password => expect(await refuse(password)).toBe('password_too_common'),
   )
 
   it.each(['ada.lovelace', 'Ada.Lovelace', email, email.toUpperCase()])(
-    '%s is too common for an account with this email or local part',
+    'the password %s is too common, because it is the email of the account or its local part',
     async password => expect(await refuse(password)).toBe('password_too_common'),
   )
 
   it.each(['correct horse battery', 'example.com', 'ada.lovelace1', `${email} `, 'lovelace@example'])(
-    '"%s" is accepted',
+    'the password "%s" is accepted',
     async password => expect(await refuse(password)).toBe('ok'),
   )
 
@@ -41,12 +41,12 @@ describe('with common passwords refused', () => {
   })
 })
 
-it('with the setting allow, a common password and the own email are accepted', async () => {
+it('with the setting `allow`, a common password and the email of the account are accepted as passwords', async () => {
   expect(await outcomeOf('allow', 'password', email)).toBe('ok')
   expect(await outcomeOf('allow', email, email)).toBe('ok')
 })
 
-it('the list has 10,000 distinct lowercase passwords of at least 8 characters', () => {
+it('the list of common passwords has 10,000 different lowercase passwords of at least 8 characters', () => {
   const words = readFileSync('assets/common-passwords.txt', 'utf8').trimEnd().split('\n')
   expect([words.length, new Set(words).size]).toEqual([10_000, 10_000])
   expect(words.filter(word => word.length < 8 || word !== word.toLowerCase())).toEqual([])

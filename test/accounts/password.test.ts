@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 
 describe('passwords', () => {
-  it('are stored as Argon2id, salted, with 19 MiB, two passes and one lane', async () => {
+  it('are stored as salted Argon2id hashes with 19 MiB of memory, two passes and one lane', async () => {
     expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
     expect(await passwords.hash(right)).not.toBe(hash)
   })
@@ -27,7 +27,7 @@ describe('passwords', () => {
     expect(passwordRefusal('a'.repeat(1025))).toBe('password_too_long')
   })
 
-  it('with a lone surrogate count as too short, whatever their length', () => {
+  it('are refused as too short if they contain a lone surrogate, whatever their length', () => {
     expect(passwordRefusal('12345678\ud83d')).toBe('password_too_short')
     expect(passwordRefusal(`${'a'.repeat(2000)}\udc00`)).toBe('password_too_short')
   })
@@ -54,7 +54,7 @@ describe('passwords', () => {
     ['a password that is too long', hash, 'a'.repeat(5000)],
     ['a lone surrogate', hash, '\ud83d'],
     ['a stored hash of another algorithm', '$2b$10$abcdefghijklmnopqrstuv', right],
-  ])('are compared once, with the usual parameters, and refused: %s', async (_, stored, given) => {
+  ])('are refused after exactly one comparison with the usual parameters: %s', async (_, stored, given) => {
     expect(await passwords.verify(stored, given)).toBe(false)
     expect(verifications).toHaveBeenCalledTimes(1)
     expect(verifications.mock.calls[0]?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
@@ -73,12 +73,15 @@ describe('passwords', () => {
     ['memory of more than 32 bits', `$argon2d$v=19$m=99999999999999999999,t=1,p=1$${salt}$${output}`],
     ['a million passes', `$argon2id$v=19$m=4096,t=1000000,p=1$${salt}$${output}`],
     ['a thousand lanes', `$argon2id$v=19$m=65536,t=1,p=1000$${salt}$${output}`],
-  ])('do not match a stored hash with %s, after the same work as for a wrong password', async (_, stored) => {
-    expect(await passwords.verify(stored, right)).toBe(false)
-    expect(verifications.mock.calls.at(-1)?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
-  })
+  ])(
+    'do not match a stored hash with %s, and the check costs as much as for a wrong password',
+    async (_, stored) => {
+      expect(await passwords.verify(stored, right)).toBe(false)
+      expect(verifications.mock.calls.at(-1)?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+    },
+  )
 
-  it('match a hash that was stored with older parameters', async () => {
+  it('match a stored hash that has older parameters', async () => {
     const older = await argon2.hash(right, { memoryCost: 4096, timeCost: 3, parallelism: 2 })
     expect(await passwords.verify(older, right)).toBe(true)
     expect(await passwords.verify(older, 'un autre mot de passe')).toBe(false)

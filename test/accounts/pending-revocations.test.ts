@@ -100,7 +100,7 @@ describe('logouts while the store is down', () => {
     expect(await triesDuring(10_000)).toBe(10)
   })
 
-  it('block every refresh until they are stored, and their tokens are inactive afterwards', async () => {
+  it('block every refresh until they are stored, and then their tokens are inactive', async () => {
     const [token, other] = [await newToken(), await newToken()]
     state.cut = true
     await room.sessions.logout(token)
@@ -111,7 +111,7 @@ describe('logouts while the store is down', () => {
     expect(await outcome(room.sessions.refresh(other))).toBe('ok')
   })
 
-  it('do not change the error code for a refresh with a missing or invalid token', async () => {
+  it('are queued, but a refresh with a missing or invalid token still gets its usual error code', async () => {
     const token = await newToken()
     state.cut = true
     await room.sessions.logout(token)
@@ -139,7 +139,7 @@ describe('logouts while the store is down', () => {
     expect(state.statements - before).toBe(1)
   })
 
-  it('are queued up to 100,000 for unverified tokens, and without a limit for verified tokens', () => {
+  it('are queued for at most 100,000 unverified tokens, and for any number of verified tokens', () => {
     const store = { revoke: () => Promise.reject(new StorageError('away', undefined, undefined)) }
     const pending = pendingOver(store)
     for (let i = 0; i < 100_005; i += 1) pending.add(`uncertain${i}`, false)
@@ -161,7 +161,7 @@ describe('logouts while the store is down', () => {
     pending.close()
   })
 
-  it('mark the session as ending until all requests see the stored revocation', async () => {
+  it('mark their session as ending until all requests see the stored revocation', async () => {
     let show = () => {}
     const visible = new Promise<void>(resolve => {
       show = resolve
@@ -211,7 +211,7 @@ describeWithServices('logouts of a user whose row is locked by another program',
     return { id, token: (await room.accounts.login({ email, password })).refresh_token }
   }
 
-  it('block no refresh and no logout of another user', async () => {
+  it('do not block the refreshes and logouts of other users', async () => {
     const [locked, other, third] = [
       await newSession('locked'),
       await newSession('other'),
@@ -234,7 +234,7 @@ describeWithServices('logouts of a user whose row is locked by another program',
     expect(await refresh(locked.token)).toBe('refresh_token_inactive')
   })
 
-  it('block every refresh if one queued token belongs to an unknown session', async () => {
+  it('block the refreshes of all users if one queued token belongs to an unknown session', async () => {
     const [locked, other] = [await newSession('untold'), await newSession('told')]
     await program.query('begin')
     await program.query('select from users where id = $1 for update', [locked.id])
@@ -267,7 +267,7 @@ describeWithPostgresBinary('logouts while Postgres is stopped', () => {
   })
 
   it.each(['killed', 'frozen'])(
-    'get a response within 2 s, and are stored after a %s Postgres is back',
+    'with Postgres %s, get a response within 2 s, and are stored when Postgres is back',
     async how => {
       const email = `${how}@example.com`
       await room.register(email)

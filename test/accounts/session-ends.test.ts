@@ -37,7 +37,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     ['logged out', (_, token) => room.sessions.logout(token)],
     ['revoked with all sessions of its user', id => room.store.revokeAll(id)],
   ])('that is %s', (_, end) => {
-    it('has no valid token in 100 runs, even if a token is exchanged at the same time', async () => {
+    it('has no valid token, even if a client exchanges a token at the same time (100 runs)', async () => {
       const { id, email } = await newUser()
       for (let turn = 0; turn < 100; turn += 1) {
         const { refresh_token: token } = await login(email)
@@ -64,7 +64,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await room.store.list(id, new Date(room.clock.now()))).toEqual([])
   })
 
-  it('created by version 0.1 and rotated by an earlier version ends at a logout with the exchanged token', async () => {
+  it('created by version 0.1 and rotated by another old version ends if a client logs out with the exchanged token', async () => {
     const { id, email } = await newUser()
     const old = await login(email)
     await database.query('update refresh_tokens set session_id = null where user_id = $1', [id])
@@ -82,7 +82,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await room.store.list(id, new Date(room.clock.now()))).toEqual([])
   })
 
-  it('is revoked with all other sessions if an exchanged token is used again after its record was pruned', async () => {
+  it('is revoked with all other sessions of the user if an exchanged token is used after its record was pruned', async () => {
     const { id, email } = await newUser()
     const [stolen, other] = [await login(email), await login(email)]
     const next = await room.sessions.refresh(stolen.refresh_token)
@@ -100,7 +100,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     1
   const prune = () => room.store.prune(new Date(room.clock.now()), 1_000)
 
-  it('does not end at a logout with an exchanged token whose record was pruned', async () => {
+  it('does not end if a client logs out with an exchanged token whose record was pruned', async () => {
     const { email } = await newUser()
     const first = await login(email)
     const next = await room.sessions.refresh(first.refresh_token)
@@ -127,7 +127,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await isStored(first.refresh_token)).toBe(false)
   })
 
-  it('is revoked by a token without a record, but only if the token is at least a day old', async () => {
+  it('is revoked if a token without a record is used, but only if this token is at least a day old', async () => {
     const { id, email } = await newUser()
     const signedIn = await login(email)
     const session = { id: String(claimsOf(signedIn.refresh_token).sid), endsAtMs: Number.POSITIVE_INFINITY }
@@ -141,7 +141,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await outcome(room.sessions.refresh(next.refresh_token))).toBe('refresh_token_inactive')
   })
 
-  it('does not cause a revocation of other sessions if its token is used a day after its logout', async () => {
+  it('that was logged out leaves the other sessions active, even if its token is used a day later', async () => {
     const { email } = await newUser()
     const [ended, other] = [await login(email), await login(email)]
     await room.sessions.logout(ended.refresh_token)

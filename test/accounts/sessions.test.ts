@@ -86,7 +86,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     }
   })
 
-  it('a refresh is refused with a separate code for a missing, an invalid and an inactive token', async () => {
+  it('a refresh with a missing, an invalid or an inactive token is refused, with a different error code for each', async () => {
     const { id, pair } = await newSession(room)
     expect(await used(room, '')).toBe('refresh_token_missing')
     expect(await used(room, ' \t\n')).toBe('refresh_token_missing')
@@ -133,7 +133,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await used(other, pair.refresh_token)).toBe('refresh_token_invalid')
   })
 
-  it('a refresh of an inactive user is refused with user_not_found and revokes nothing', async () => {
+  it('a refresh by an inactive user is refused with user_not_found and revokes nothing', async () => {
     const { id, pair } = await newSession(room)
     await room.users.update(id, { is_active: 0 })
     expect(await used(room, pair.refresh_token)).toBe('user_not_found')
@@ -184,11 +184,11 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await room.store.revokeAll(9007199254740991)).toBe(false)
   })
 
-  it('after revokeAll, no token of 20 rotating clients is valid, in 20 runs', async () => {
+  it('after revokeAll, every token is invalid, even while 20 clients refresh theirs', async () => {
     for (let round = 0; round < 20; round += 1) await raceRevokeAll(room)
   })
 
-  describe('with reuse set to revoke_all', () => {
+  describe('with the setting `reuse: revoke_all`', () => {
     let strict: Room
     beforeAll(async () => {
       strict = await openRoom(database, { reuse: 'revoke_all' })
@@ -198,7 +198,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
       [10_001, 'refresh_token_inactive'],
       [10_000, 'ok'],
     ])(
-      'if a token is reused %i ms after its rotation, the next use of its successor has the outcome %s',
+      'if a token is reused %i ms after its rotation, the next use of its successor has the result %s',
       async (passedMs, successor) => {
         const { pair } = await newSession(strict)
         const next = await strict.sessions.refresh(pair.refresh_token)
@@ -208,7 +208,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
       },
     )
 
-    it('the reuse of a token that was logged out or never stored does not revoke other sessions', async () => {
+    it('if a token that was logged out or never stored is used, no other session is revoked', async () => {
       const { id, pair } = await newSession(strict)
       const email = (await strict.users.findById(id))?.email ?? ''
       const other = await strict.accounts.login({ email, password })
@@ -222,7 +222,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     })
   })
 
-  it('with reuse set to reject, the reuse of a token one minute after its rotation revokes no session', async () => {
+  it('with the setting `reuse: reject`, the reuse of a token one minute after its rotation revokes no session', async () => {
     const { pair } = await newSession(room)
     const next = await room.sessions.refresh(pair.refresh_token)
     room.clock.advance(60_000)
@@ -298,7 +298,7 @@ describeWithServices('sessions changed by two connections', () => {
   const storeWithin = (tx: Queryable) =>
     createSessionStore({ ...database, query: (sql, values) => tx.query(sql, values) })
 
-  it('revokeAll does not wait for a running rotation, and the token from this rotation is invalid', async () => {
+  it('revokeAll does not wait for a running rotation, and the token that this rotation creates is invalid', async () => {
     const { id, pair } = await newSession(room)
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
       expect(await room.store.revokeAll(id)).toBe(true)
@@ -308,7 +308,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('a rotation that has to wait for revokeAll is refused', async () => {
+  it('if a rotation has to wait for revokeAll, it is refused', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string> | undefined
     await database.transaction(async tx => {
@@ -321,7 +321,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('uses of a token that have to wait for the first use of this token are refused', async () => {
+  it('if uses of a token have to wait for the first use of this token, they are refused', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string[]> | undefined
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
@@ -333,7 +333,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await used(room, successor)).toBe('ok')
   })
 
-  it('with reuse set to revoke_all, two simultaneous uses of a token that is days old revoke nothing', async () => {
+  it('with the setting `reuse: revoke_all`, two simultaneous uses of a token that is days old revoke nothing', async () => {
     const strict = await openRoom(database, { reuse: 'revoke_all' })
     const { id, pair } = await newSession(strict)
     strict.clock.advance(2 * day)
@@ -350,7 +350,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await used(strict, won[0]?.refresh_token ?? '')).toBe('ok')
   })
 
-  it('the second use of a token waits for the first use, and succeeds if the first use is rolled back', async () => {
+  it('the second use of a token waits for the first use, and succeeds only if the first use is rolled back', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string> | undefined
     const failing = rotateSlowly(id, pair.refresh_token, async () => {
@@ -363,7 +363,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await room.activeSessions(id)).toHaveLength(1)
   })
 
-  it('a deletion of the user and a rotation do not deadlock in either order', async () => {
+  it('a deletion of the user and a rotation cause no deadlock, whichever comes first', async () => {
     const first = await newSession(room)
     let deletion: Promise<boolean> | undefined
     const successor = await rotateSlowly(first.id, first.pair.refresh_token, async () => {

@@ -28,7 +28,7 @@ function health(
 }
 
 describe('the readiness report', () => {
-  it('contains no workers if the gateway is one process', async () => {
+  it('has no entry for workers if the gateway is one process', async () => {
     expect(await health(undefined).readiness()).toEqual({
       status: 'ok',
       checks: { postgres: 'ok', redis: 'ok' },
@@ -37,7 +37,7 @@ describe('the readiness report', () => {
   })
 
   it.each(['refused', 'incomplete'] as const)(
-    'contains the result of the last reload and stays ok if this result is "%s"',
+    'has the status ok and contains the result of the last reload if this result is "%s"',
     async lastReload => {
       expect(await health(undefined, up, lastReload).readiness()).toEqual({
         status: 'ok',
@@ -48,7 +48,7 @@ describe('the readiness report', () => {
     },
   )
 
-  it('is down with the check "listener" after the stop begins, also without an admin token', async () => {
+  it('has the status "down" with the failed check "listener" as soon as the gateway stops, with or without an admin token', async () => {
     const one = health(undefined, up, 'success', true)
     expect(await one.readiness()).toEqual({
       status: 'down',
@@ -89,7 +89,7 @@ describe('the readiness report', () => {
     expect(await health([...workers]).publicReadiness()).toEqual({ status, checks: { workers: mark } })
   })
 
-  it('is degraded if a worker does not reach Postgres, and down if no worker does', async () => {
+  it('has the status "degraded" if a worker cannot reach Postgres, and "down" if no worker can', async () => {
     const some = await health([up, { ...up, postgres: false }]).readiness()
     expect(some).toMatchObject({
       status: 'degraded',
@@ -100,7 +100,7 @@ describe('the readiness report', () => {
     expect(all).toMatchObject({ status: 'down', checks: { postgres: 'down' } })
   })
 
-  it('is degraded, but not down, if workers or the primary do not reach Redis', async () => {
+  it('has the status "degraded", not "down", if workers or the primary cannot reach Redis', async () => {
     const none = { ...up, redis: false }
     expect(await health([up, none]).readiness()).toMatchObject({
       status: 'degraded',
@@ -117,7 +117,7 @@ describe('the readiness report', () => {
     })
   })
 
-  it('is down if the primary does not reach Postgres', async () => {
+  it('has the status "down" if the primary cannot reach Postgres', async () => {
     const report = await health([up, up], { ...up, postgres: false }).readiness()
     expect(report).toMatchObject({ status: 'down', checks: { postgres: 'down', workers: 'ok' } })
   })

@@ -10,7 +10,7 @@ const count = ({ requests }: Metrics, status: number, durationMs = 2, times = 1)
   for (let i = 0; i < times; i += 1) requests.count({ route: 'r', method: 'GET', status, durationMs })
 }
 
-it('each step contains the sum of all processes, and steps before the start are null', async () => {
+it('each step of the history contains the sum of all processes, and steps before the start are null', async () => {
   const workers = [newMetrics(), newMetrics()] as const
   const [one, other] = workers
   const history = createOverviewHistory({
@@ -58,7 +58,7 @@ it('each step contains the sum of all processes, and steps before the start are 
   expect(history.series().requests).toEqual(Array.from({ length: 90 }, () => 1))
 })
 
-it('the history starts again if the clock is set back', async () => {
+it('the history starts from the beginning if the clock is set back', async () => {
   const metrics = newMetrics()
   const history = createOverviewHistory({ clock, gather: async () => [await metrics.gather('own')] })
   await history.sample()
@@ -77,7 +77,7 @@ it('the history starts again if the clock is set back', async () => {
   expect(history.series().requests.slice(-2)).toEqual([null, 3])
 })
 
-it('a quantile above the last bound of the histogram is reported as the last bound', () => {
+it('if a quantile is above the last bound of the histogram, the overview reports the last bound', () => {
   const durations = new Map([
     [1, 0],
     [30, 0],

@@ -42,7 +42,7 @@ const turn = async () => {
 }
 
 describe('batches', () => {
-  it('a single call starts a batch immediately, also after other single calls', async () => {
+  it('a single call starts a batch immediately, even if there were other single calls before', async () => {
     const { add, batches, sizes } = recorded()
     for (const call of [0, 1, 2]) {
       const answer = add(call)
@@ -52,7 +52,7 @@ describe('batches', () => {
     }
   })
 
-  it('after a batch with several calls, all calls of one turn of the event loop share a batch', async () => {
+  it('after a batch with several calls, all calls made in one turn of the event loop share a batch', async () => {
     const { add, batches } = await recordedUnderLoad()
     const answers = [add(1)]
     await Promise.resolve()
@@ -95,7 +95,7 @@ describe('batches', () => {
     expect(sizes()).toEqual([2, 2, 1])
   })
 
-  it('calls that are not alike run in separate batches, in order', async () => {
+  it('calls that may not share a batch run in separate batches, in order', async () => {
     const { add, batches } = await recordedUnderLoad({ areAlike: (first, later) => first % 2 === later % 2 })
     const answers = [1, 3, 2, 5].map(add)
     for (let batch = 0; batch < 3; batch += 1) {
@@ -106,7 +106,7 @@ describe('batches', () => {
     expect(batches.map(({ items }) => items)).toEqual([[1, 3], [2], [5]])
   })
 
-  it('a batch that exceeds maxWaitMs does not block the next batch, and its end starts no additional batch', async () => {
+  it('if a batch exceeds maxWaitMs, it does not block the next batch, and its end starts no additional batch', async () => {
     const { add, batches, sizes } = recorded({ maxWaitMs: 20 })
     const slow = add(1)
     await turn()
@@ -126,7 +126,7 @@ describe('batches', () => {
     expect(await waiting).toBe(30)
   })
 
-  it('a batch that fails rejects only its own calls', async () => {
+  it('if a batch fails, only its own calls are rejected', async () => {
     const { add, batches } = await recordedUnderLoad()
     const failing = [add(1), add(2)]
     await turn()

@@ -22,7 +22,7 @@ function tasks() {
 }
 
 describe('the coalescing queue', () => {
-  it('runs tasks of one key one after the other, in order, and tasks of different keys at once', async () => {
+  it('runs tasks with the same key one after the other, and tasks with different keys at the same time', async () => {
     const { begun, work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const all = ['a', 'b', 'c'].map(name => queue.run('one', work(name)))
@@ -39,7 +39,7 @@ describe('the coalescing queue', () => {
     expect(await again).toBe('d')
   })
 
-  it('gives the result "gone" of a task to all tasks that waited when it started, but not to later tasks', async () => {
+  it('if a task has the result "gone", gives it to all tasks that waited when the task started, but not to later tasks', async () => {
     const { begun, work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const first = queue.run('key', work('first'))
@@ -52,7 +52,7 @@ describe('the coalescing queue', () => {
     expect(await Promise.all([first, ...waited, later])).toEqual(['first', 'gone', 'gone', 'gone', 'later'])
   })
 
-  it('gives a shared error to all waiting tasks', async () => {
+  it('if a task fails with a shared error, fails all waiting tasks with this error', async () => {
     const { begun, work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const all = Promise.allSettled(['first', 'second', 'third'].map(name => queue.run('key', work(name))))
@@ -64,7 +64,7 @@ describe('the coalescing queue', () => {
     expect(await later).toBe('later')
   })
 
-  it('gives any other error only to the task that failed', async () => {
+  it('if a task fails with another error, fails only this task', async () => {
     const { work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const all = Promise.allSettled(['first', 'second'].map(name => queue.run('key', work(name))))

@@ -15,7 +15,7 @@ it.each<[string, number, () => Promise<unknown>]>([
   ['a part of 100 ms', 100, () => sleep(40)],
   ['a little over 100 ms', 200, () => sleep(110)],
   ['no time and fails', 100, () => Promise.reject(new Error('no'))],
-])('work that takes %s ends after %i ms', async (_, expected, work) => {
+])('if the work takes %s, roundUpDuration ends after %i ms', async (_, expected, work) => {
   const times = await Promise.all(Array.from({ length: 5 }, () => elapsed(work)))
   expect(Math.min(...times)).toBeGreaterThanOrEqual(expected)
   expect(Math.min(...times)).toBeLessThan(expected + 90)

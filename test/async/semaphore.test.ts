@@ -34,7 +34,7 @@ describe('a semaphore', () => {
     }
   })
 
-  it('refuses immediately with 503 and Retry-After: 1 if the queue is full', async () => {
+  it('if the queue is full, refuses a task immediately with 503 and Retry-After: 1', async () => {
     const work = createSemaphore({ concurrency: 1, queue: 1, wait: 1000 }, serviceUnavailable)
     const [first, second] = [heldTask(), heldTask()]
     const runs = [work.run(first.task), work.run(second.task)]
@@ -48,7 +48,7 @@ describe('a semaphore', () => {
     await Promise.all(runs)
   })
 
-  it('refuses tasks that wait too long, and their places become free', async () => {
+  it('refuses tasks that wait too long, and frees their places in the queue', async () => {
     const work = createSemaphore({ concurrency: 1, queue: 2, wait: 1000 }, serviceUnavailable)
     const first = heldTask()
     const late = vi.fn(async () => {})

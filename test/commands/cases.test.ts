@@ -43,7 +43,7 @@ describe('peage test', () => {
     })
   })
 
-  it('simulates users with a verified email, unless the case sets verified to false', async () => {
+  it('simulates users with a verified email, unless the case sets `verified: false`', async () => {
     const file = write(
       'verified.yaml',
       `${verified}tests:
@@ -87,7 +87,7 @@ describe('peage test', () => {
     })
   })
 
-  it('fails a case that expects a target of weight 0, because the target receives no requests', async () => {
+  it('fails a case that expects a target of weight 0, because this target never receives requests', async () => {
     const file = write(
       'weightless.yaml',
       `upstreams: { a: { targets: ["http://a", { url: "http://off", weight: 0 }] } }
@@ -143,7 +143,7 @@ tests:\n${one.repeat(50)}`,
     })
   })
 
-  it('refuses invalid cases with their lines, in the configuration and in a file, and exits with 2', async () => {
+  it('prints the lines of invalid cases, in the configuration or in a separate file, and exits with 2', async () => {
     const bad = `tests:
   - { request: gt /x, as: fre, expect: {} }
   - request: GET /x

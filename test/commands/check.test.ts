@@ -18,7 +18,7 @@ describe('peage check', () => {
     expect(placesOf(stdout)).toEqual(placesOf(printed))
   })
 
-  it('reads gateway.yaml by default, prints the numbers of routes and upstreams, and exits with 0', async () => {
+  it('reads gateway.yaml by default, prints how many routes and upstreams it has, and exits with 0', async () => {
     expect(await peage(['check'])).toEqual({
       exit: 2,
       stdout: expect.stringMatching(/^gateway\.yaml:1:1 {2}\(file\) {2}.+\n$/),
@@ -45,7 +45,7 @@ describe('peage check', () => {
     ])
   })
 
-  it('refuses an invalid OpenTelemetry variable without printing its value, as start does', async () => {
+  it('like start, refuses an invalid OpenTelemetry variable without printing its value', async () => {
     const file = write('traced.yaml', committed)
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
@@ -106,14 +106,17 @@ describe('peage', () => {
     ['EPIPE', ['explain', 'GET', '/nothing', '-c', 'right.yaml'], 1, ''],
     ['ENOSPC', ['schema'], 1, 'error: ENOSPC\n'],
     ['ENOSPC', ['check', '-c', 'right.yaml'], 1, 'error: ENOSPC\n'],
-  ])('if standard output fails with %s, the command %j exits with %i', async (code, words, exit, stderr) => {
-    writeFileSync(join(cwd, 'right.yaml'), committed)
-    writeFileSync(join(cwd, 'wrong.yaml'), 'routes: 1\n')
-    const stdout = new Writable({
-      write: (_chunk, _encoding, done) => done(Object.assign(new Error(code), { code })),
-    })
-    expect(await runIn(cwd, words, { stdout })).toMatchObject({ exit, stderr })
-  })
+  ])(
+    'if a write to standard output fails with %s, the command %j exits with %i',
+    async (code, words, exit, stderr) => {
+      writeFileSync(join(cwd, 'right.yaml'), committed)
+      writeFileSync(join(cwd, 'wrong.yaml'), 'routes: 1\n')
+      const stdout = new Writable({
+        write: (_chunk, _encoding, done) => done(Object.assign(new Error(code), { code })),
+      })
+      expect(await runIn(cwd, words, { stdout })).toMatchObject({ exit, stderr })
+    },
+  )
 
   it('--version prints the version of the package, and --help lists the commands', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))

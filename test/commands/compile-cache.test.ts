@@ -23,7 +23,7 @@ function folderOf(env: Record<string, string>): string {
 }
 
 describe('the compiled code of the program', () => {
-  it('is cached in its own folder on Node 22 and newer, and workers inherit the folder', () => {
+  it('is cached in its own folder on Node 22 and newer, and workers use the same folder', () => {
     const used = folderOf({})
     if (canKeep) {
       expect(used).toContain(`${dist}compile-cache/v${process.versions.node}-`)
@@ -31,7 +31,7 @@ describe('the compiled code of the program', () => {
     } else expect(used).toBe('undefined')
   })
 
-  it('is cached in NODE_COMPILE_CACHE if the variable is set', () => {
+  it('is cached in the folder from NODE_COMPILE_CACHE if this variable is set', () => {
     const used = folderOf({ NODE_COMPILE_CACHE: other })
     expect(used).toContain(canKeep ? `${other}/v${process.versions.node}-` : 'undefined')
   })

@@ -104,13 +104,13 @@ describe('peage explain --json', () => {
       ['DELETE', '/open', '--as', 'pro'],
       ['skip', 'skip', 'skip', 'skip', 'pass'],
     ],
-  ])('shows the outcome of each guard for %j', async (words, outcomes) => {
+  ])('shows the result of each guard for the arguments %j', async (words, outcomes) => {
     const { exit, said } = await explain(...words)
     expect(exit).toBe(0)
     expect(said.guards).toEqual(guards(...outcomes))
   })
 
-  it('shows the header changes of the route for the request and the response', async () => {
+  it('shows how the route changes the headers of the request and of the response', async () => {
     const { said } = await explain('GET', '/open', '--as', 'pro')
     expect(said.headers.request.set).toMatchObject({ 'x-a': 'b' })
     expect(said.headers.request.set).not.toHaveProperty('x-user-id')
@@ -150,7 +150,7 @@ describe('peage explain --json', () => {
     expect(said).toMatchObject({ route: null, guards: [], status, upstream: null })
   })
 
-  it('shows no route for an endpoint of the gateway, and a status only if a guard refuses', async () => {
+  it('for an endpoint of the gateway, shows no route, and shows a status only if a guard refuses', async () => {
     const nothing = { request: { set: {}, remove: [] }, response: { set: {}, remove: [] } }
     expect(await explain('POST', '/api/v1/auth/login')).toEqual({
       exit: 1,
@@ -170,7 +170,7 @@ describe('peage explain --json', () => {
 })
 
 describe('peage explain', () => {
-  it('prints the values of the JSON as text, with the number of other targets and the message of a refusal', async () => {
+  it('prints the same values as --json as text, and also the number of other targets and the message of a refusal', async () => {
     const { stdout } = await peage(['explain', 'GET', '/api/v1/courses/7', '--as', 'free'])
     expect(stdout.split('\n').slice(0, 11)).toEqual([
       'GET /api/v1/courses/7  at localhost, as free',

@@ -56,7 +56,7 @@ describe('a configuration that prevents the start of a gateway', () => {
     },
   )
 
-  it('makes check and start print first the problems of the file, then problems of tracing variables', async () => {
+  it('makes check and start print the problems of the file first, and then the problems of tracing variables', async () => {
     const file = write(missingKey)
     const env = { OTEL_TRACES_EXPORTER: 'zipkin' }
     const alone = await runIn(cwd, ['check', '-c', file])
@@ -66,7 +66,7 @@ describe('a configuration that prevents the start of a gateway', () => {
     expect((await runIn(cwd, ['check', '-c', write('')], { env })).exit).toBe(2)
   })
 
-  it('does not affect commands that do not read the files', async () => {
+  it('has no effect on commands that do not read the invalid file', async () => {
     const file = write(missingKey)
     expect((await runIn(cwd, ['explain', '-c', file, 'GET', '/'])).exit).toBe(0)
     expect((await runIn(cwd, ['users', 'list', '-c', file])).stderr).toMatch(/there is no database in/)

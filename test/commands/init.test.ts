@@ -47,7 +47,7 @@ describe('peage init', () => {
     expect(readFileSync(fileURLToPath(schema), 'utf8')).toContain('"title"')
   })
 
-  it('overwrites no file, no folder and no dangling link', async () => {
+  it('does not overwrite a file, a folder or a dangling link', async () => {
     const folder = emptyFolder()
     writeFileSync(join(folder, 'gateway.yaml'), 'mine: true\n')
     mkdirSync(join(folder, 'folder'))
@@ -63,7 +63,7 @@ describe('peage init', () => {
     expect(existsSync(join(folder, 'nowhere.yaml'))).toBe(false)
   })
 
-  it('writes the file only once if several commands start at the same time', async () => {
+  it('if several commands start at the same time, only one of them writes the file', async () => {
     const folder = emptyFolder()
     const ended = await Promise.all([1, 2, 3, 4].map(() => runProgram(['init'], folder)))
     expect(ended.map(({ code }) => code).sort()).toEqual([0, 1, 1, 1])

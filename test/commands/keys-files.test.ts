@@ -10,7 +10,7 @@ const cwd = folder()
 const keys = (...words: string[]) => peage(cwd, ['keys', ...words])
 
 it.each(['ES256', 'EdDSA', 'RS256'])(
-  'generate --out writes a private JWK for %s that only its owner can read, and prints no private value',
+  'generate --out writes a private JWK for %s to a file that only its owner can read, and prints no private value',
   async alg => {
     const before = process.umask(0)
     const { exit, stdout, stderr } = await keys('generate', '--alg', alg, '--out', `${alg}.json`, '--json')
@@ -32,7 +32,7 @@ it('generate --out needs no configuration and no database', async () => {
   )
 })
 
-it('generate --out overwrites no file and no dangling link, and reports a file that cannot be written', async () => {
+it('generate --out does not overwrite a file or a dangling link, and reports a file that cannot be written', async () => {
   writeFileSync(join(cwd, 'there.json'), 'precious')
   symlinkSync(join(cwd, 'elsewhere.json'), join(cwd, 'link.json'))
   for (const name of ['there.json', 'link.json']) {
@@ -48,7 +48,7 @@ it('generate --out overwrites no file and no dangling link, and reports a file t
   )
 })
 
-it('list prints the files of auth.keys in order, and commands that change keys print the alternative', async () => {
+it('list prints the files of auth.keys in order, and commands that change keys print what to do instead', async () => {
   for (const name of ['a.json', 'b.json']) await keys('generate', '--out', name)
   const config = writeConfiguration(cwd, {
     name: 'files.yaml',

@@ -28,7 +28,7 @@ describe('peage keys reseal', () => {
   const keys = (...words: string[]) => peage(cwd, ['keys', ...words], '', undefined, open)
   const reseal = (...words: string[]) => keys('reseal', ...words)
 
-  it('encrypts keys that are unencrypted or use the old secret, and prints their number', async () => {
+  it('encrypts keys that are unencrypted or encrypted with the old secret, and prints their number', async () => {
     configure("key_secret: ''")
     await keys('rotate')
     configure(`key_secret: ${one}`)
@@ -54,7 +54,7 @@ describe('peage keys reseal', () => {
     expect((await keys('list')).exit).toBe(1)
   })
 
-  it('exits with 1 and prints the ids of the keys that neither secret decrypts, but no secret', async () => {
+  it('if neither secret decrypts a key, exits with 1 and prints the id of the key, but no secret', async () => {
     configure(`key_secret: another-one-altogether-long-and-so-on, key_secret_old: ${one}`)
     const { exit, stdout, stderr } = await reseal()
     expect(exit).toBe(1)
@@ -112,7 +112,7 @@ describe('peage keys reseal', () => {
     expect([exit, JSON.parse(stdout).signing_keys]).toEqual([0, { resealed: 1, already: 1, unreadable: [] }])
   })
 
-  it('prints which process has the embedded database open', async () => {
+  it('if another process has the embedded database open, prints which process it is', async () => {
     const data = join(cwd, 'data')
     const lock = await lockDataDir(data)
     const outcome = await peage(cwd, ['keys', 'reseal'])
@@ -125,115 +125,118 @@ describe('peage keys reseal', () => {
   })
 })
 
-describeWithServices('the change of key_secret in docs/rotate-keys.md with two running replicas', () => {
-  let postgres: string
-  let cwd: string
-  let receiver: Receiver
-  const seen: { headers: IncomingHttpHeaders; body: string }[] = []
-  const running = new Set<Program>()
+describeWithServices(
+  'the change of key_secret that docs/rotate-keys.md describes, with two running replicas',
+  () => {
+    let postgres: string
+    let cwd: string
+    let receiver: Receiver
+    const seen: { headers: IncomingHttpHeaders; body: string }[] = []
+    const running = new Set<Program>()
 
-  beforeAll(async () => {
-    postgres = await createPostgresDatabase()
-    cwd = await mkdtemp(join(tmpdir(), 'peage-reseal-'))
-    receiver = await startReceiver(
-      certificate,
-      async (request, response) => {
-        const chunks: Buffer[] = []
-        for await (const chunk of request) chunks.push(chunk as Buffer)
-        seen.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
-        response.end()
-      },
-      '127.0.0.1',
-    )
-  })
-  afterAll(async () => {
-    for (const { child, ended } of running) {
-      child.kill('SIGTERM')
-      await ended
-    }
-    await receiver?.close()
-    await dropPostgresDatabase(postgres)
-    await rm(cwd, { recursive: true, force: true })
-  })
+    beforeAll(async () => {
+      postgres = await createPostgresDatabase()
+      cwd = await mkdtemp(join(tmpdir(), 'peage-reseal-'))
+      receiver = await startReceiver(
+        certificate,
+        async (request, response) => {
+          const chunks: Buffer[] = []
+          for await (const chunk of request) chunks.push(chunk as Buffer)
+          seen.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
+          response.end()
+        },
+        '127.0.0.1',
+      )
+    })
+    afterAll(async () => {
+      for (const { child, ended } of running) {
+        child.kill('SIGTERM')
+        await ended
+      }
+      await receiver?.close()
+      await dropPostgresDatabase(postgres)
+      await rm(cwd, { recursive: true, force: true })
+    })
 
-  const file = () => join(cwd, 'gateway.yaml')
-  const configure = (auth: string) =>
-    writeFile(
-      file(),
-      `server: { listen: '127.0.0.1:0', drain_timeout: 2s, log: { requests: false } }
+    const file = () => join(cwd, 'gateway.yaml')
+    const configure = (auth: string) =>
+      writeFile(
+        file(),
+        `server: { listen: '127.0.0.1:0', drain_timeout: 2s, log: { requests: false } }
 admin: { listen: '127.0.0.1:0', token: ${token} }
 storage: { postgres: '${postgres}', pool: 2 }
 auth: { ${auth} }
 webhooks: { allow_private_networks: true }
 `,
-    )
-  async function start(): Promise<Program> {
-    const program = await startProgram(file(), { NODE_EXTRA_CA_CERTS: certificate.files.cert })
-    running.add(program)
-    return program
-  }
-  async function restarted(program: Program): Promise<Program> {
-    program.child.kill('SIGTERM')
-    await program.ended
-    running.delete(program)
-    return start()
-  }
-
-  it('ends no session, and every delivery is still signed with the secret of its webhook', async () => {
-    const account = { email: 'reseal@example.com', password: 'correct horse battery' }
-    await configure(`key_secret: ${one}`)
-    let a = await start()
-    let b = await start()
-    const { body } = await call(a.url, 'POST', '/api/v1/auth/register', { body: account })
-    await call(a.admin, 'PATCH', `/admin/v1/users/${body.user_id}`, { token, body: { plan: 'pro' } })
-    let { access, refresh } = await login(a.url, account.email, account.password)
-    const registered = async (): Promise<string> => {
-      const url = `https://127.0.0.1:${receiver.port}/`
-      const answer = await call(a.url, 'POST', '/api/v1/user/webhook', { token: access, body: { url } })
-      return String(answer.body.secret)
+      )
+    async function start(): Promise<Program> {
+      const program = await startProgram(file(), { NODE_EXTRA_CA_CERTS: certificate.files.cert })
+      running.add(program)
+      return program
     }
-    let secret = await registered()
+    async function restarted(program: Program): Promise<Program> {
+      program.child.kill('SIGTERM')
+      await program.ended
+      running.delete(program)
+      return start()
+    }
 
-    /** Expects that each replica accepts the session and can sign deliveries. */
-    async function expectBothWork(): Promise<void> {
-      for (const { url, admin } of [a, b]) {
-        expect((await call(url, 'GET', '/api/v1/subscription/upgrade', { token: access })).status).toBe(200)
-        const refreshed = await call(url, 'POST', '/api/v1/auth/refresh', {
-          body: { refresh_token: refresh },
-        })
-        expect(refreshed.status).toBe(200)
-        access = String(refreshed.body.access_token)
-        refresh = String(refreshed.body.refresh_token)
-        seen.length = 0
-        const alert = { type: 'x', user_id: body.user_id }
-        expect((await call(admin, 'POST', '/admin/v1/alerts', { token, body: alert })).status).toBe(202)
-        await expect.poll(() => seen.length, { timeout: 4_000 }).toBe(1)
-        const { headers, body: text } = seen[0] ?? expect.unreachable()
-        expect(() => new Webhook(secret).verify(text, headers as Record<string, string>)).not.toThrow()
+    it('does not end any session, and every delivery is still signed with the secret of its webhook', async () => {
+      const account = { email: 'reseal@example.com', password: 'correct horse battery' }
+      await configure(`key_secret: ${one}`)
+      let a = await start()
+      let b = await start()
+      const { body } = await call(a.url, 'POST', '/api/v1/auth/register', { body: account })
+      await call(a.admin, 'PATCH', `/admin/v1/users/${body.user_id}`, { token, body: { plan: 'pro' } })
+      let { access, refresh } = await login(a.url, account.email, account.password)
+      const registered = async (): Promise<string> => {
+        const url = `https://127.0.0.1:${receiver.port}/`
+        const answer = await call(a.url, 'POST', '/api/v1/user/webhook', { token: access, body: { url } })
+        return String(answer.body.secret)
       }
-    }
+      let secret = await registered()
 
-    for (const auth of [
-      `key_secret: ${one}, key_secret_old: ${two}`,
-      `key_secret: ${two}, key_secret_old: ${one}`,
-    ]) {
-      await configure(auth)
-      a = await restarted(a)
-      // The restarted replica encrypts this secret. The other replica must be able to decrypt it.
-      secret = await registered()
+      /** Expects that each replica accepts the session and can sign deliveries. */
+      async function expectBothWork(): Promise<void> {
+        for (const { url, admin } of [a, b]) {
+          expect((await call(url, 'GET', '/api/v1/subscription/upgrade', { token: access })).status).toBe(200)
+          const refreshed = await call(url, 'POST', '/api/v1/auth/refresh', {
+            body: { refresh_token: refresh },
+          })
+          expect(refreshed.status).toBe(200)
+          access = String(refreshed.body.access_token)
+          refresh = String(refreshed.body.refresh_token)
+          seen.length = 0
+          const alert = { type: 'x', user_id: body.user_id }
+          expect((await call(admin, 'POST', '/admin/v1/alerts', { token, body: alert })).status).toBe(202)
+          await expect.poll(() => seen.length, { timeout: 4_000 }).toBe(1)
+          const { headers, body: text } = seen[0] ?? expect.unreachable()
+          expect(() => new Webhook(secret).verify(text, headers as Record<string, string>)).not.toThrow()
+        }
+      }
+
+      for (const auth of [
+        `key_secret: ${one}, key_secret_old: ${two}`,
+        `key_secret: ${two}, key_secret_old: ${one}`,
+      ]) {
+        await configure(auth)
+        a = await restarted(a)
+        // The restarted replica encrypts this secret. The other replica must be able to decrypt it.
+        secret = await registered()
+        await expectBothWork()
+        b = await restarted(b)
+      }
       await expectBothWork()
+      const resealed = await runProgram(['keys', 'reseal', '--json'], cwd)
+      expect(resealed).toMatchObject({ code: 0, stderr: '' })
+      const { signing_keys, webhook_secrets } = JSON.parse(resealed.stdout)
+      expect(signing_keys).toEqual({ resealed: 1, already: 0, unreadable: [] })
+      expect(webhook_secrets).toMatchObject({ unreadable: [] })
+      await expectBothWork()
+      await configure(`key_secret: ${two}`)
+      a = await restarted(a)
       b = await restarted(b)
-    }
-    await expectBothWork()
-    const resealed = await runProgram(['keys', 'reseal', '--json'], cwd)
-    expect(resealed).toMatchObject({ code: 0, stderr: '' })
-    const { signing_keys, webhook_secrets } = JSON.parse(resealed.stdout)
-    expect(signing_keys).toEqual({ resealed: 1, already: 0, unreadable: [] })
-    expect(webhook_secrets).toMatchObject({ unreadable: [] })
-    await expectBothWork()
-    await configure(`key_secret: ${two}`)
-    a = await restarted(a)
-    b = await restarted(b)
-    await expectBothWork()
-  }, 120_000)
-})
+      await expectBothWork()
+    }, 120_000)
+  },
+)

@@ -23,7 +23,7 @@ describe('peage keys', () => {
     writeConfiguration(cwd, { admin: 'auth: { key_secret: a long and random secret for tests }' })
   })
 
-  it('completes a rotation, and prints or stores no unencrypted private key', async () => {
+  it('completes a rotation, and neither prints nor stores an unencrypted private key', async () => {
     const printed: Printed[] = []
     const said = async (...words: string[]) => {
       const outcome = await keys(...words)
@@ -73,7 +73,7 @@ describe('peage keys', () => {
     expect(rows[0]?.private_jwk).toMatch(/^sealed\.v1\./)
   })
 
-  it('calculates spent_from from the token lifetimes in the configuration and from the use of assertions', async () => {
+  it('calculates `spent_from` from the configured token lifetimes, and adds time if a route uses assertions', async () => {
     const configure = (routing: string) =>
       writeConfiguration(cwd, {
         admin:
@@ -91,7 +91,7 @@ routes: [{ path: /x, upstream: app, identity_assertion: true }]`)
     expect(Date.parse(before.spent_from) - Date.parse(published.created_at)).toBe(375_000)
   })
 
-  it('refuses --alg with a key id, an unknown algorithm, and retire without a key id', async () => {
+  it('refuses `--alg` together with a key id, an unknown algorithm, and `retire` without a key id', async () => {
     expect((await keys('rotate', 'x', '--alg', 'ES256')).exit).toBe(2)
     expect((await keys('generate', '--alg', 'HS256')).exit).toBe(2)
     expect((await keys('retire')).exit).toBe(2)
@@ -108,7 +108,7 @@ describeWithServices('peage keys rotate on Postgres', () => {
   afterAll(() => database?.close())
   const rotate = () => peage(cwd, ['keys', 'rotate', '--json'])
 
-  it('ends when the new key signs, 5 s after the key was stored', async () => {
+  it('runs until the new key signs, which is 5 s after the key was stored', async () => {
     const first = json(await rotate()).kid
     const begun = performance.now()
     const { stdout, stderr } = await rotate()

@@ -53,7 +53,7 @@ describe('peage check', () => {
     })
   })
 
-  it('refuses a short file if ${…} makes it larger than the limit', async () => {
+  it('if variables like ${…} make a short file larger than the limit, refuses the file', async () => {
     const LONG = 'x'.repeat(100_000)
     const lines = (count: number) => `auth: { issuer: "${'${LONG}'.repeat(count)}" }\n`
     expect(await check(write('long.yaml', lines(41)), { LONG })).toMatchObject({ exit: 0 })
@@ -62,14 +62,14 @@ describe('peage check', () => {
     )
   })
 
-  it.each(['[', '{a: ', '- ', '? '])('reports a file that nests %j a million times', async step => {
+  it.each(['[', '{a: ', '- ', '? '])('reports a problem if a file nests %j a million times', async step => {
     const text = `routes:\n${step.repeat(1_000_000)}`
     const { exit, stdout } = await check(write('deep.yaml', text.slice(0, 4 * MiB)))
     expect(exit).toBe(2)
     expect(stdout).toMatch(/^deep\.yaml:2:\d+ {2}\(file\) {2}.+\n$/)
   })
 
-  it('prints the first 100 problems and the number of further problems', async () => {
+  it('prints the first 100 problems, and the number of problems that are not shown', async () => {
     const faults = (count: number) => `routes:\n${'  - { path: x }\n'.repeat(count)}`
     const lines = async (count: number) =>
       (await check(write('faults.yaml', faults(count)))).stdout.trimEnd().split('\n')

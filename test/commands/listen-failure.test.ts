@@ -26,7 +26,7 @@ describe('an unavailable listen address', () => {
     return [code, stderr]
   }
 
-  it('is reported with its key and the variables in its value if another program uses the port', async () => {
+  it('if another program uses the port, is reported with its key and the variables in its value', async () => {
     expect(
       await starting('server: { listen: "${HOST:-0.0.0.0}:${PORT}" }', { HOST: '127.0.0.1', PORT: port }),
     ).toEqual([
@@ -35,7 +35,7 @@ describe('an unavailable listen address', () => {
     ])
   })
 
-  it('is reported without variables if the value of admin.listen contains none', async () => {
+  it('is reported without a variable if the value of admin.listen contains no variable', async () => {
     expect(
       await starting(`server: { listen: "127.0.0.1:0" }\nadmin: { listen: "localhost:${port}" }`),
     ).toEqual([
@@ -44,7 +44,7 @@ describe('an unavailable listen address', () => {
     ])
   })
 
-  it('is reported if the machine does not have the address', async () => {
+  it('is reported if the address does not belong to the machine', async () => {
     expect(await starting('server: { listen: "${HOST}:18098" }', { HOST: '192.0.2.1' })).toEqual([
       1,
       'error: this machine does not have the address 192.0.2.1:18098. Choose another address in server.listen of my.yaml (variable HOST).\n',

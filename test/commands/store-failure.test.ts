@@ -119,7 +119,7 @@ describeWithPostgresBinary('a database', () => {
   ]
 
   it.each(cases)(
-    'that is $is makes start and migrate exit with 1, and print the reason and advice but no password',
+    'that is $is makes start and migrate exit with 1, and print the reason and the solution, but no password',
     async ({ user, at, reason, advice }) => {
       writeConfiguration(cwd, { postgres: `postgres://${user}:s3cret@${at()}` })
       const place = at().replace(/\?.*/, '')
@@ -140,7 +140,7 @@ describeWithPostgresBinary('a database', () => {
     },
   )
 
-  it('in another encoding is refused before the first migration', async () => {
+  it('that does not use UTF-8 is refused before the first migration', async () => {
     const url = `postgres://postgres@${here()}/latin1`
     writeConfiguration(cwd, { postgres: url })
     expect((await runIn(cwd, ['migrate'])).exit).toBe(1)

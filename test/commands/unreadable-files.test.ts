@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { emptyFolder, runIn } from './peage.ts'
 
-it('check prints one line per file with the reason why the file cannot be read', async () => {
+it('if files cannot be read, check prints one line per file with the reason', async () => {
   const folder = emptyFolder()
   const long = 'x'.repeat(4 * 1024 * 1024)
   mkdirSync(join(folder, 'folder'))

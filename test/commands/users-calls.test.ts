@@ -40,7 +40,7 @@ describe('peage users', () => {
     },
   )
 
-  it('reports that a migration is needed if there is no data folder, and creates nothing', async () => {
+  it('if there is no data folder, reports that a migration is needed, and creates nothing', async () => {
     const missing = await peage(cwd, ['users', 'list'])
     const sentence = `error: there is no database in ${join(cwd, 'data')} yet. Run peage migrate -c gateway.yaml first.\n`
     expect(missing).toEqual({ exit: 1, stdout: '', stderr: sentence })
@@ -50,7 +50,7 @@ describe('peage users', () => {
   describe('with a migrated data folder', () => {
     beforeAll(async () => expect(await peage(cwd, ['migrate'])).toMatchObject({ exit: 0 }))
 
-    it('stores changes, which the next command finds', async () => {
+    it('stores a change, and the next command shows it', async () => {
       const create = ['users', 'create', 'stays@example.com', '--password-stdin', '--json']
       const created = json(await peage(cwd, create, password))
       expect(json(await peage(cwd, ['users', 'list', '--json']))).toEqual({ users: [created] })
@@ -60,7 +60,7 @@ describe('peage users', () => {
       expect(await peage(cwd, ['keys', 'list'])).toEqual({ exit: 0, stdout: 'no keys\n', stderr: '' })
     })
 
-    it('`list` exits with 0 if the reader of its output closes the pipe, and with 1 after another write error', async () => {
+    it('if the reader closes the pipe, `list` exits with 0; after another write error, it exits with 1', async () => {
       for (const [code, expected] of [
         ['EPIPE', 0],
         ['ENOSPC', 1],
@@ -76,7 +76,7 @@ describe('peage users', () => {
     })
   })
 
-  it('reports what to check if the database is down', async () => {
+  it('if the database is down, reports what to check', async () => {
     writeConfiguration(cwd, { name: 'away.yaml', postgres: 'postgres://x:s3cret@127.0.0.1:1/x' })
     const { exit, stdout, stderr } = await peage(cwd, ['users', 'list', '-c', 'away.yaml'])
     expect({ exit, stdout }).toEqual({ exit: 1, stdout: '' })
@@ -92,7 +92,7 @@ describeWithServices('peage users on a Postgres without tables', () => {
   let url = ''
   afterAll(() => dropPostgresDatabase(url))
 
-  it('reports that a migration is needed, and does not migrate', async () => {
+  it('reports that a migration is needed, but does not migrate the database', async () => {
     url = await createPostgresDatabase()
     writeConfiguration(cwd, { postgres: url })
     for (let i = 0; i < 2; i += 1) {

@@ -14,7 +14,7 @@ describe('peage users on the folder of a running gateway', () => {
   const inUse = `error: the data folder ${join(cwd, 'data')} is in use by process ${process.pid}.`
 
   it.each(['0.0.0.0', '[::ffff:127.0.0.1]', 'localhost'])(
-    'connects to an admin listener on %s',
+    'reaches the gateway through an admin listener on %s',
     async host => {
       const file = writeConfiguration(cwd, {
         name: 'host.yaml',
@@ -48,7 +48,7 @@ describe('peage users on the folder of a running gateway', () => {
     })
     afterAll(() => roles?.server.stop())
 
-    it('uses the first token of the file that is allowed to run the command', async () => {
+    it('uses the first token in the file that is allowed to run the command', async () => {
       writeTokens(`${tokens}, boss: ${all}`)
       for (const words of [
         ['show', '1'],
@@ -66,7 +66,7 @@ describe('peage users on the folder of a running gateway', () => {
       ])
     })
 
-    it('reports that no token of the file is allowed to run the command', async () => {
+    it('if no token in the file is allowed to run the command, reports this', async () => {
       writeTokens(tokens)
       const { exit, stderr } = await users('set-plan', '1', 'free')
       expect(exit).toBe(1)
@@ -76,7 +76,7 @@ describe('peage users on the folder of a running gateway', () => {
     })
   })
 
-  describe('without a usable admin listener', () => {
+  describe('if the command cannot use the admin listener', () => {
     let other: Server | undefined
     afterEach(() => {
       other?.closeAllConnections()
@@ -96,7 +96,7 @@ describe('peage users on the folder of a running gateway', () => {
       return stderr.slice(inUse.length + 1, -remedy.length)
     }
 
-    it('reports that the file has no admin section, no token, or no port', async () => {
+    it('reports what is missing in the file: the admin section, the token, or the port', async () => {
       expect(await said('')).toBe(
         'The command cannot use the admin API of that process, because other.yaml has no admin section',
       )
@@ -117,7 +117,7 @@ describe('peage users on the folder of a running gateway', () => {
       )
     })
 
-    it('connects to the IPv6 loopback address if admin.listen is [::]', async () => {
+    it('if admin.listen is [::], connects to the IPv6 loopback address', async () => {
       expect(await said(`admin: { listen: '[::]:1', token: ${token} }`)).toMatch(
         /^The gateway does not respond at http:\/\/\[::1\]:1 \(/,
       )
@@ -135,7 +135,7 @@ describe('peage users on the folder of a running gateway', () => {
       ['JSON that the admin API does not send', 200, '{"hello":"world"}'],
       ['an error', 404, '{"error":"not found"}'],
     ])(
-      'reports that another program listens at the address if the response is %s',
+      'if the response is %s, reports that another program listens at the address',
       async (_what, status, body) => {
         other = createServer((_request, response) => response.writeHead(status).end(body))
         const address = await listen(other)
@@ -155,7 +155,7 @@ describe('peage users on the folder of a gateway without a token', () => {
   })
   afterAll(() => gateway?.server.stop())
 
-  it('reports that the gateway has no token', async () => {
+  it('reports that the gateway has no admin token', async () => {
     const address = String(gateway.server.adminAddress)
     writeConfiguration(cwd, { admin: `admin: { listen: '${new URL(address).host}', token: ${token} }` })
     const { exit, stderr } = await peage(cwd, ['users', 'list'])

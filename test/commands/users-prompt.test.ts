@@ -67,7 +67,7 @@ describe('peage users on a terminal', () => {
     expect(await opens('correct horse')).toBe(true)
   })
 
-  it('`set-password` accepts corrections with backspace, and both passwords pasted at once', async () => {
+  it('`set-password` accepts corrections with backspace, and accepts both passwords if they are pasted at once', async () => {
     expect(
       await ask(['set-password', ada], [['New password: ', 'battery stapel\x7f\x7fle\rbattery staple\r']]),
     ).toMatchObject({ exit: 0, stderr: 'New password: \nRepeat the password: \n', modes: [true, false] })

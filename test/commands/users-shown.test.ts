@@ -73,7 +73,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     })
   })
 
-  it('`sessions` prints the active sessions, and `revoke-sessions` revokes all of them', async () => {
+  it('`sessions` prints the active sessions of a user, and `revoke-sessions` revokes all of them', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     const { sessions } = json(await users(['sessions', email, '--json']))
     const uuid = expect.stringMatching(

@@ -14,7 +14,7 @@ async function opens(database: Database, email: string, password: string): Promi
 }
 
 describeOverDoors('peage users', ({ users, inside, newUser }) => {
-  it('`create` stores an account on plan `free` with the trimmed, lower-case email and the given password', async () => {
+  it('`create` stores an account with the plan `free`, the trimmed, lower-case email and the given password', async () => {
     const created = await users(['create', ' Ada@Example.COM ', '--password-stdin'], `${password}\n`)
     expect(created).toEqual({
       exit: 0,
@@ -32,7 +32,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     })
   })
 
-  it('`create --plan` and `set-plan` also set the plan of the subscription', async () => {
+  it('`create --plan` and `set-plan` set the plan of the user, and also of the subscription', async () => {
     const create = ['create', 'b@example.com', '--plan', 'premium', '--password-stdin', '--json']
     const { id, plan } = json(await users(create, password))
     expect(plan).toBe('premium')
@@ -113,7 +113,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
       "daily_usage = 3, last_usage_date = '2030-01-02'",
     ],
   ])(
-    'the command %s %j accepts an id or an email, changes one property of the user, and prints the change',
+    'the command %s with %j accepts an id or an email, changes one property of the user, and prints the change',
     async (name, more, said, changed, before) => {
       const { id, email } = await newUser()
       const prepare = () =>
@@ -144,7 +144,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     })
   })
 
-  it('`delete` removes the user and the sessions with --yes, and refuses without --yes and a terminal', async () => {
+  it('`delete` removes the user and the sessions with --yes, and refuses if there is neither --yes nor a terminal', async () => {
     const { id, email } = await newUser({ sessions: 1 })
     expect(await users(['delete', email], 'y\n')).toEqual({
       exit: 2,

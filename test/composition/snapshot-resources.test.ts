@@ -149,7 +149,7 @@ function stage() {
 }
 
 describe('a resource that snapshots share', () => {
-  it('is quiesced when no active snapshot uses it, closed once when no snapshot uses it, and not reused', async () => {
+  it('is quiesced when no active snapshot uses it, and is closed once and never reused when no snapshot uses it at all', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async all => {
         const { run, expectTheModel } = stage()
@@ -162,7 +162,7 @@ describe('a resource that snapshots share', () => {
     )
   })
 
-  it('is closed once when the pool closes, even if a snapshot holds it; the pool waits until it is closed', async () => {
+  it('is closed once when the pool closes, even if a snapshot still uses it, and the pool waits for this', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async all => {
         const { pool, made, holders, run } = stage()
@@ -187,7 +187,7 @@ describe('a resource that snapshots share', () => {
     )
   })
 
-  it('is not stored if its creation fails, and the next scope creates it', async () => {
+  it('is not stored if its creation fails, so the next scope creates it again', async () => {
     const pool = createResourcePool()
     const broken = pool.openScope()
     const failing = () => {

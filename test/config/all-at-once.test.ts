@@ -137,16 +137,16 @@ function spoiled(...which: readonly number[]): string[] {
 const alone = mistakes.map((_, index) => spoiled(index))
 
 describe('a configuration file', () => {
-  it('without mistakes has no problem', () => expect(linesOf(validConfig())).toEqual([]))
+  it('without mistakes causes no problem', () => expect(linesOf(validConfig())).toEqual([]))
 
   it.each(mistakes.map(([at], index) => [at, index] as const))(
-    'with one mistake at %s has only the problem of this mistake (%i)',
+    'with one mistake at %s causes only the problem for this mistake (case %i)',
     (at, index) => {
       expect(alone[index]).toEqual([expect.stringContaining(`${at}  `)])
     },
   )
 
-  it('with a mistake at every key has the problems of all mistakes', () => {
+  it('with a mistake at every key causes the problems for all mistakes', () => {
     const places = [...new Set(mistakes.map(([at]) => at))]
     for (const variant of [0, 1, 2]) {
       const which = places.map(place => {
@@ -157,7 +157,7 @@ describe('a configuration file', () => {
     }
   })
 
-  it('with 2 to 6 random mistakes has exactly the problems of these mistakes', () => {
+  it('with 2 to 6 random mistakes causes exactly the problems for these mistakes', () => {
     const selector = (index: number) => mistakes[index]?.[0]
     const few = fc.uniqueArray(fc.nat(mistakes.length - 1), { selector, minLength: 2, maxLength: 6 })
     fc.assert(

@@ -15,7 +15,7 @@ it.each([
   ['auto', 1, '', 1],
   [1, 4, 'concurrency: 1', 1],
 ])(
-  'with %s running workers, a reload of a file with workers: %s and hashing: { %s } sets hashing.concurrency to %i',
+  'while %s workers run, a reload with `workers: %s` and `hashing: { %s }` sets hashing.concurrency to %i',
   async (before, after, hashing, hashes) => {
     const save = (workers: number | string, written: string) =>
       writeFileSync(
@@ -45,7 +45,7 @@ auth: { hashing: { ${written} } }
   },
 )
 
-it('a file that gets its old content back is reported as changed if the content in between could not be read', async () => {
+it('if a file becomes unreadable and then has its old content again, it is reported as changed', async () => {
   const save = (text: string) => writeFileSync(join(folder, 'gateway.yaml'), text)
   const unread = { problems: [], digest: undefined }
   const file = createConfigFile(

@@ -40,7 +40,7 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls 
     expect(await poll()).toBe(digest('two'))
   })
 
-  it('is found if the file is deleted, and if it is created again', async () => {
+  it('is found if the file is deleted, and also if the file is then created again', async () => {
     const poll = await polled()
     rmSync(path)
     expect(await poll()).toBe('ENOENT')
@@ -53,7 +53,7 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls 
 const failingFile = '/proc/self/mem'
 
 describe('a file that cannot be read because of a system error', () => {
-  it('makes the poll return undefined, and the next poll reads the new content', async () => {
+  it('makes the poll return undefined, and once the file can be read again, the next poll returns its content', async () => {
     const path = join(folder, 'failing')
     writeFileSync(path, 'one')
     const poll = createDigestPoll(path)
@@ -69,13 +69,13 @@ describe('a file that cannot be read because of a system error', () => {
   it.each([
     ['the configuration', failingFile],
     ['a file that it includes', 'naming.yaml'],
-  ])('makes a reload report the system error if the file is %s', (_, file) => {
+  ])('makes a reload report the system error if it is %s', (_, file) => {
     writeFileSync(join(folder, 'naming.yaml'), `admin: { token: '\${file:${failingFile}}' }\n`)
     const { failure } = loadSource({ file, folder, env: {} })
     expect(machineFailure(failure)).toBe('EIO')
   })
 
-  it('is different from a missing file, which is not reported as a system error', () => {
+  it('is reported as a system error, unlike a missing file', () => {
     expect(loadSource({ file: 'missing.yaml', folder, env: {} }).failure).toBeUndefined()
   })
 })

@@ -32,7 +32,7 @@ const routing = `upstreams: { echo: { targets: ['http://127.0.0.1:9'] } }
 routes: [{ path: /a/:id, upstream: echo, name: '\${NAME}' }]
 `
 
-it('the thread returns the same result as a read in this process, except the test cases', async () => {
+it('the loading thread returns the same result as a read in this process, except for the test cases', async () => {
   save(`${routing}tests: [{ request: GET /a/1, expect: { status: 401 } }]\n`)
   const { read, digest } = loadSource(source)
   if ('problems' in read) throw new Error(read.problems.map(({ message }) => message).join())
@@ -44,13 +44,13 @@ it('the thread returns the same result as a read in this process, except the tes
   expect(config.routes[0]?.name).toBe('from-the-environment')
 })
 
-it('the thread returns the problems and the digest of an invalid file', async () => {
+it('for an invalid file, the loading thread returns the problems and the digest', async () => {
   save(routing.replace('upstream: echo', 'upstream: eccho'))
   const { read, digest } = loadSource(source)
   expect(await loadInWorker()(source)).toEqual({ ...structuredClone(read), digest })
 })
 
-it('a configuration that takes longer than the time limit is refused, and its digest is undefined', async () => {
+it('if loading takes longer than the time limit, the configuration is refused, and its digest is undefined', async () => {
   execFileSync('mkfifo', [join(folder, 'pipe')])
   save(`${routing}auth: { issuer: '\${file:${join(folder, 'pipe')}}' }\n`)
   const read = await loadInWorker(500)(source)
@@ -62,7 +62,7 @@ it('a configuration that takes longer than the time limit is refused, and its di
   })
 })
 
-it('the configuration is refused if the thread ends with an error', async () => {
+it('if the loading thread ends with an error, the configuration is refused', async () => {
   const missing = createLoadInWorker({ program: pathToFileURL(join(folder, 'missing.mjs')) })
   expect(await missing(source)).toMatchObject({
     digest: undefined,
@@ -70,7 +70,7 @@ it('the configuration is refused if the thread ends with an error', async () => 
   })
 })
 
-it('a system error in the thread is thrown with its code', async () => {
+it('a system error in the loading thread is thrown with its code', async () => {
   writeFileSync(
     join(folder, 'no-descriptors.mjs'),
     "throw Object.assign(new Error('too many open files'), { code: 'EMFILE' })",
@@ -79,7 +79,7 @@ it('a system error in the thread is thrown with its code', async () => {
   await expect(failing(source)).rejects.toMatchObject({ code: 'EMFILE' })
 })
 
-it('a thread that is blocked in a system call is abandoned after the time limit', async () => {
+it('if the loading thread is blocked in a system call, it is abandoned after the time limit', async () => {
   const pipe = join(folder, 'no-writer')
   execFileSync('mkfifo', [pipe])
   writeFileSync(

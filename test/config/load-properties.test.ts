@@ -60,15 +60,15 @@ const { document } = fc.letrec(tie => ({
   ),
 }))
 
-describe('loading', () => {
-  it('handles any text', () => {
+describe('loading a configuration', () => {
+  it('handles any text without an exception', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), text => expectSound(text)),
       { numRuns: runs(300) },
     )
   })
 
-  it('handles any YAML document', () => {
+  it('handles any YAML document without an exception', () => {
     fc.assert(
       fc.property(document, value => expectSound(stringify(value))),
       {
@@ -84,7 +84,7 @@ describe('loading', () => {
     )
   })
 
-  it('handles the sample after pieces were replaced or deleted, or lines were deleted or reordered', () => {
+  it('handles the sample without an exception after parts of it were replaced, deleted or reordered', () => {
     const pieces = [
       ' ',
       '\n',
@@ -125,7 +125,7 @@ describe('loading', () => {
   })
 })
 
-describe('the environment', () => {
+describe('the environment of a configuration', () => {
   const value = fc.oneof(
     fc.constantFrom('a: b', '\nroutes: []', '- x', '{}', '[]', '"', '&a', '*a', '!!map', '${B}'),
     fc.constantFrom('null', '~', '1', 'true'),
@@ -147,7 +147,7 @@ describe('the environment', () => {
     )
   })
 
-  it('cannot make loading fail', () => {
+  it('cannot make loading throw an exception', () => {
     const names = [...sample.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name)
     const env = fc.record(Object.fromEntries(names.map(name => [name, value])))
     fc.assert(

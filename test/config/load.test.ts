@@ -52,17 +52,17 @@ const DEFAULTS = {
   tests: [],
 }
 
-describe('defaults', () => {
-  it('have the values in DEFAULTS, and admin is off', () => {
+describe('defaults of the configuration', () => {
+  it('have the values in DEFAULTS, which also switch admin off', () => {
     expect(configOf('routes: []')).toEqual(DEFAULTS)
     expect(configOf('routes: []')).not.toHaveProperty('admin')
   })
 
-  it('apply to a section whose keys are all commented out', () => {
+  it('apply to all keys of a section if these keys are all commented out', () => {
     expect(configOf('server:\n  # listen: x\nauth:\n  hashing:\nupstreams:\nroutes:\n')).toEqual(DEFAULTS)
   })
 
-  it('apply to a key without a value if the key may be empty', () => {
+  it('apply to a key that has no value if the key may be empty', () => {
     expect(
       configOf(
         'storage:\n  postgres:\n  postgres_listen:\n  redis:\nauth:\n  key_secret:\n  key_secret_old:\nsubscription:\n  upgrade_url:\n',
@@ -72,14 +72,14 @@ describe('defaults', () => {
     expect(configOf('mail:\n  smtp:\n  from:\nevents:\n  url:\n  secret:\n')).toEqual(DEFAULTS)
   })
 
-  it('do not change if a program modifies a loaded configuration', () => {
+  it('stay the same if a program modifies a loaded configuration', () => {
     const first = configOf('routes: []')
     first.server.trusted_proxies.push('10.0.0.1')
     first.auth.rate_limits.register = null
     expect(configOf('routes: []')).toEqual(DEFAULTS)
   })
 
-  it('apply to admin if the file contains an empty section admin', () => {
+  it('apply to `admin` if the file contains `admin` as an empty section', () => {
     expect(configOf('admin: {}').admin).toEqual({
       listen: { host: '127.0.0.1', port: 8081 },
       token: '',
@@ -218,11 +218,11 @@ it.each([
   ['', ''],
   ['redis://r', 'redis://r'],
   ['{ cluster: [a:1, rediss://b:2] }', { cluster: ['redis://a:1', 'rediss://b:2'] }],
-])('storage.redis can be %j', (written, redis) => {
+])('storage.redis can have the value %j', (written, redis) => {
   expect(configOf(`storage:\n  redis: ${written || '""'}`).storage.redis).toEqual(redis)
 })
 
-it('a route without a name is named after its path, and the name is unique', () => {
+it('a route without a name gets a unique name that is derived from its path', () => {
   const paths = ['/api/v1/Courses/*', '/:id', '/', '/*', '/api/v1/Courses', '/caf%C3%A9']
   const declared = paths.map(path => `  - { path: "${path}", upstream: a }`)
   const text = [
@@ -256,7 +256,7 @@ it('check prints at most 100 warnings and the number of further warnings', () =>
   expect(loaded).toMatchObject({ warnings: { more: 30 } })
 })
 
-it('a file is read from disk, and a missing file is a problem at its first line', () => {
+it('a file is read from disk, and if it is missing, the problem is reported at line 1', () => {
   const folder = mkdtempSync(join(tmpdir(), 'peage-'))
   try {
     const file = join(folder, 'gateway.yaml')

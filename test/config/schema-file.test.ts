@@ -12,7 +12,7 @@ const sample = committed('gateway.yaml')
 describe('gateway.schema.json', () => {
   const validate = new Ajv2020().compile(jsonSchema())
 
-  it('is the same as the output of peage schema', () => {
+  it('is the same as the output of `peage schema`', () => {
     expect(committed('gateway.schema.json')).toBe(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
   })
 
@@ -26,7 +26,7 @@ describe('gateway.schema.json', () => {
     ).toBe(true)
   })
 
-  it('accepts sections and lists without a value, as check does', () => {
+  it('accepts sections and lists without a value, like `peage check`', () => {
     const text = `server:\n  log:\nlimits:\nroutes:\nauth:\n  keys:\nupstreams:\n  a: { targets: [http://a], resolve: }\n`
     expect(configOf(text).upstreams.a?.resolve).toEqual({ every: 10_000, most: 32, family: 'auto' })
     expect(validate(parse(text))).toBe(true)

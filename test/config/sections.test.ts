@@ -81,7 +81,7 @@ routes: [{ path: /x, upstream: a, headers: { request: { set: { x-key: "\${KEY}" 
     ['100/1m', { limit: 100, windowMs: 60_000 }],
     ['0', null],
     ['"0"', null],
-  ])('the rate limit %s of a route is parsed as %j', (text, limit) =>
+  ])('the rate limit "%s" of a route is parsed as %j', (text, limit) =>
     expect(route(`rate_limit: ${text}`)?.rate_limit).toEqual(limit),
   )
 
@@ -113,7 +113,7 @@ describe('server.workers', () => {
     ['auto', 4, 1],
     ['1024', 1_024, 1],
   ])(
-    'workers: %s means %i processes on four cores, and at most %i simultaneous hashes in each process',
+    'on four cores, `workers: %s` means %i processes, each with at most %i simultaneous hashes',
     (workers, count, hashes) => {
       expect(config(workers).server.workers).toBe(count)
       expect(config(workers).auth.hashing.concurrency).toBe(hashes)
@@ -121,7 +121,7 @@ describe('server.workers', () => {
   )
 })
 
-it('each admin token has a name, and admin.tokens may use the name "token" if admin.token is empty', () => {
+it('each admin token has a name, and if admin.token is empty, a token in admin.tokens may have the name "token"', () => {
   const [one, other] = ['a-token-of-the-first-operator', 'a-token-of-the-other-operator']
   expect(
     configOf(`admin: { token: ${one}, tokens: { billing: ${other}, off: '', also-off: '' } }`).admin,
@@ -186,7 +186,7 @@ describe('mail', () => {
   const mail = (keys: string) =>
     configOf(`mail: { smtp: "smtp://mx", from: "A <a@mail.b.fr>", ${keys} }`).mail
 
-  it('mail has these defaults', () => {
+  it('every key of mail except smtp and from has a default', () => {
     expect(configOf('mail: { smtp: log, from: a@b.fr }').mail).toEqual({
       smtp: 'log',
       from: { name: '', address: 'a@b.fr' },
@@ -239,7 +239,7 @@ describe('mail', () => {
     ['', 'mail.b.fr'],
     ['product: ""', 'mail.b.fr'],
     ['product: " Chez nous "', 'Chez nous'],
-  ])('the product in { %s } is %j, by default the host of the sender', (keys, product) =>
+  ])('with the keys { %s }, the product is %j, which by default is the host of the sender', (keys, product) =>
     expect(mail(keys)?.product).toBe(product),
   )
 

@@ -13,7 +13,7 @@ it.each([
   expect(axisOf(high)).toEqual(labels)
 })
 
-it('the axis includes the highest value, and stays the same if the highest value is the last label', () => {
+it('the axis of a chart includes the highest value, and does not change if this value is already its last label', () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1e12, noNaN: true }), high => {
       const labels = axisOf(high)
@@ -24,7 +24,7 @@ it('the axis includes the highest value, and stays the same if the highest value
   )
 })
 
-it('a value without a neighbor is drawn as a point', () => {
+it('if a value in a chart has no neighbor, it is drawn as a point', () => {
   expect(pointsAlone([])).toEqual([])
   expect(pointsAlone([0])).toEqual([0])
   expect(pointsAlone([1, null, 2, 3, null, undefined, 4])).toEqual([0, 6])

@@ -108,7 +108,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ['en', 1280, 'light'],
     ['fr', 360, 'dark'],
   ] as const)(
-    'is accessible in %s, %i px wide, in the color scheme %s, and the focused element is visible and outlined',
+    'in the language %s, %i px wide and in the color scheme %s, is accessible and shows where the focus is',
     async (locale, width, colorScheme) => {
       await newUserWithAll()
       const page = await signIn(undefined, { locale, colorScheme, viewport: { width, height: 900 } })
@@ -133,7 +133,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ['en', 360, 'dark'],
     ['fr', 1280, 'light'],
   ] as const)(
-    'can be used with only the keyboard in %s, %i px wide, in the color scheme %s',
+    'in the language %s, %i px wide and in the color scheme %s, can be used with only the keyboard',
     async (locale, width, colorScheme) => {
       const user = await newUserWithAll()
       const page = await openConsole({ locale, colorScheme, viewport: { width, height: 900 } })
@@ -213,7 +213,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('shows after two clicks why a user is refused, and the daily usage, sessions and API key of the user', async () => {
+  it('shows within two clicks why a user is refused, and the daily usage, sessions and API key of the user', async () => {
     const user = await newUser(gateway, 'free')
     await giveKey(gateway, user, 'peage_key_of_two_clicks')
     await gateway.sql(
@@ -279,7 +279,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ['reader', 'readers-012345678901', all, ['Explain'], [], []],
     ['billing', 'billing-01234567890123', ['users'], ['Change plan'], [], []],
   ] as const)(
-    'shows the role %s only the pages and buttons that the role may use',
+    'shows an operator with the role %s only the pages and buttons that this role may use',
     async (_, end, seen, ofUser, ofUsers, ofDelivery) => {
       const user = await newUserWithAll()
       const page = await signIn(`a-token-for-${end}`)
@@ -325,7 +325,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('shows a message if the role loses a permission while a page is open', async () => {
+  it('if the role of the operator loses a permission while a page is open, shows a message', async () => {
     const user = await newUser(gateway, 'free')
     const page = await signIn('a-token-for-support-012345678901', {}, [403])
     await open(page, `users/${user.id}`)
@@ -342,7 +342,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
   })
 
-  it('shows the data of a page within a second after the navigation', async () => {
+  it('shows the data of a page within a second after the operator opens the page', async () => {
     const page = await signIn()
     const shownAfter = async () => {
       await page.goto('about:blank')
@@ -362,7 +362,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(Math.min(...times)).toBeLessThan(1_000)
   })
 
-  it('refuses a wrong token, and does not store the right token', async () => {
+  it('refuses a wrong token, and does not store the correct token in the browser', async () => {
     const page = await openConsole({}, [401])
     await page.locator('input[type=password]').fill('wrong')
     await page.keyboard.press('Enter')
@@ -381,7 +381,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await page.context().cookies()).toEqual([])
   })
 
-  it('stays signed in and shows an error if the sign-out fails, and signs out all tabs if it succeeds', async () => {
+  it('if a sign-out fails, stays signed in and shows an error; if it succeeds, signs out all tabs', async () => {
     const page = await signIn()
     const other = await page.context().newPage()
     await other.goto(`${gateway.admin}/console#users`)
@@ -400,7 +400,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     complaints.length = 0
   })
 
-  it('shows that the database is not available if a sign-in fails because of the database', async () => {
+  it('if a sign-in fails because of the database, shows that the database is not available', async () => {
     const page = await openConsole({}, [503])
     await gateway.sql('alter table admin_audit rename to admin_audit_away')
     try {
@@ -412,7 +412,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
   })
 
-  it('opens the user with the greatest possible id', async () => {
+  it('shows the page of the user with the highest possible id', async () => {
     const id = '9007199254740991'
     await gateway.sql(
       `insert into users (id, email, password_hash) overriding system value values (${id}, 'last@example.com', '!')`,
@@ -506,7 +506,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await drawn(null)).toBe(0)
   })
 
-  it('shows that a page does not exist if the address is unknown, and only then', async () => {
+  it('if the address is unknown, and only then, shows that the page does not exist', async () => {
     const page = await signIn()
     for (const id of ['nowhere', 'overview/1', 'users/x', 'users/1/2', '/']) {
       await page.goto(`${gateway.admin}/console#${id}`)
@@ -519,7 +519,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
   })
 
-  it('deletes a user only after the email is typed, even if Enter is pressed earlier', async () => {
+  it('deletes a user only after the operator has typed the email, even if Enter is pressed earlier', async () => {
     const user = await newUserWithAll()
     const page = await signIn()
     await open(page, `users/${user.id}`)
@@ -603,7 +603,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   })
 
   it.each(['en', 'fr'])(
-    'fits the width of the window, has a low header on a phone, and does not break badges: %s',
+    'fits the window, has a low header on a phone, and shows each badge on one line: language %s',
     async locale => {
       await newUserWithAll()
       await gateway.reload()

@@ -38,7 +38,7 @@ it.each([
   ['My Courses App/2.1 (Android 14)', 'My Courses App', 'Android'],
   ['node', 'node', undefined],
 ])(
-  'from the User-Agent %s, the console derives the browser %s and the system %s',
+  'from the User-Agent %s, the console derives the browser "%s" and the system "%s"',
   (userAgent, browser, system) => {
     expect(deviceOf(userAgent)).toEqual({ browser, system })
   },
@@ -51,6 +51,6 @@ it.each([null, '', '   ', 'Mozilla/5.0', '(unknown)', '<img src=x>'])(
   },
 )
 
-it('the name of a program is at most 40 characters long', () => {
+it('if a User-Agent contains a long program name, the console shows at most 40 characters of it', () => {
   expect(deviceOf('x'.repeat(200))?.browser).toHaveLength(40)
 })

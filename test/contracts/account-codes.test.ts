@@ -74,7 +74,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.countTry({ email: user.email }, 'reset', after(30 * minute))).toBeUndefined()
   })
 
-  it('are not created if the user is unknown, inactive or not the expected user, or if the session epoch differs', async () => {
+  it('are not created if the user is unknown, inactive or not the expected user, or has another session epoch', async () => {
     expect(await make({ email: 'nobody@example.com' })).toBeUndefined()
     expect(await make({ userId: user.id + 1 })).toBeUndefined()
     expect(await make({ sessionEpoch: 1 })).toBeUndefined()
@@ -83,7 +83,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await make()).toBeUndefined()
   })
 
-  it('replace the previous code of the same purpose, and start with no counted tries', async () => {
+  it('replace the previous code of the user for the same purpose, and start with no counted tries', async () => {
     const [verify, first] = [await made({ purpose: 'verify' }), await made()]
     for (let i = 0; i < 5; i += 1) await tryCode()
     const second = await made()
@@ -121,7 +121,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toBeUndefined()
   })
 
-  it('for an email change become invalid when a taken email is requested, and other codes stay valid', async () => {
+  it('become invalid if they are for an email change and the user then requests an email that is taken', async () => {
     const taken = `taken.${user.email}`
     await createUserStore(database).create(taken, 'no hash')
     const [change, verify] = [
@@ -134,7 +134,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.findLive(verify.id, now)).toEqual(verify)
   })
 
-  it('allow exactly five of 60 simultaneous tries, and none afterwards', async () => {
+  it('allow exactly five of 60 simultaneous tries, and no later try', async () => {
     const code = await made()
     const tried = await Promise.all(Array.from({ length: 60 }, tryCode))
     expect(tried.filter(one => one !== undefined)).toEqual(Array(5).fill(code))
@@ -142,7 +142,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toMatchObject({ id: user.id })
   })
 
-  it('allow five wrong tries, even after right tries, which do not count', async () => {
+  it('allow five wrong tries, even after correct tries, which do not count', async () => {
     const code = await made()
     await codes.uncountTry(code.id)
     await tryCode()
@@ -158,7 +158,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.findLive(code.id, now)).toBeUndefined()
   })
 
-  it('stay valid if the transaction that redeems them fails', async () => {
+  it('stay valid if the transaction that should redeem them fails', async () => {
     const code = await made()
     const failing = database.transaction(async tx => {
       await spendCode(tx, code, now)
@@ -169,7 +169,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toBeDefined()
   })
 
-  it('cannot be redeemed after all sessions end, even if both happen at the same time', async () => {
+  it('cannot be redeemed once all sessions of the user have ended, even if both happen at the same time', async () => {
     for (let round = 0; round < 20; round += 1) {
       const code = await made()
       const [spent] = await Promise.all([spend(code), database.transaction(tx => endSessions(tx, user.id))])
@@ -188,7 +188,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await database.query("select from account_codes where email like 'dead%'")).toEqual([])
   })
 
-  it('are deleted after they expire, in batches no larger than the limit', async () => {
+  it('are deleted after they expire, in batches that are not larger than the limit', async () => {
     await database.query('delete from account_codes')
     await made()
     // If the table statistics show only one row, Postgres may run a subquery once per row. The limit must still apply
@@ -202,7 +202,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.findLive(kept.id, now)).toEqual(kept)
   })
 
-  it('are derived from a key in the database, which all replicas share, if key_secret is not set', async () => {
+  it('if key_secret is not set, are derived from a key in the database, which all replicas share', async () => {
     const code = await made()
     const replicas = Array.from({ length: 5 }, () =>
       createCodeDerivation(createCodeKeys(database, undefined)),
@@ -213,7 +213,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await database.query('select from account_code_key')).toHaveLength(1)
   })
 
-  it('are derived from key_secret instead of the database key if key_secret is set, and are not stored', async () => {
+  it('if key_secret is set, are derived from key_secret instead of the database key, and are not stored', async () => {
     const code = await made()
     const stored = await createCodeDerivation(createCodeKeys(database, undefined)).codeOf(code)
     const sealer = await createSealer('a secret of sixteen')

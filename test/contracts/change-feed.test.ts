@@ -63,7 +63,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
   const onKey = (assignments: string, hash: string) => () =>
     database.query(`update api_tokens set ${assignments} where token_hash = $1`, [hash])
 
-  describe('for a user', () => {
+  describe('for changes of a user', () => {
     it.each([
       ["email = 'another@example.com'"],
       ["plan = 'pro'"],
@@ -87,12 +87,12 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       ['no date', 'last_usage_date = null'],
       ['an earlier day', "last_usage_date = date '2096-02-27'"],
       ['more on an earlier day', "daily_usage = 9, last_usage_date = date '2096-02-27'"],
-    ])('reports that the usage has decreased: %s', async (_, assignments) => {
+    ])('reports a decrease of the daily usage: %s', async (_, assignments) => {
       await set("daily_usage = 2, last_usage_date = date '2096-02-28'")()
       expect(await heardOf(set(assignments))).toEqual([`user ${id}`])
     })
 
-    it('does not report counted uses, not even the first use of a day', async () => {
+    it('does not report a counted use, even if it is the first use of a day', async () => {
       const usage = createUsageStore(database)
       const uses = async () => {
         expect(await usage.count([id, id, id, id], '2096-02-28', 3)).toEqual([
@@ -120,14 +120,14 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(() => addUser(database))).toEqual([])
     })
 
-    it('reports the deletion of the user, and of the API keys that are deleted with the user', async () => {
+    it('reports the deletion of a user, and the deletion of the API keys of this user', async () => {
       await insertKey(`revoked ${id}`.replace(' ', ''), 1)
       await insertKey(`live${id}`)
       const changes = await heardOf(() => database.query('delete from users where id = $1', [id]))
       expect(changes.sort()).toEqual([`key live${id}`, `key revoked${id}`, `user ${id}`])
     })
 
-    it('reports each user that one statement changes', async () => {
+    it('reports every user if one statement changes several users', async () => {
       const ids = [id, await addUser(database), await addUser(database)]
       const changes = await heardOf(() =>
         database.query("update users set plan = 'pro' where id = any($1)", [ids]),
@@ -148,8 +148,8 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     })
   })
 
-  describe('for a key', () => {
-    it('reports its insertion, revocation and deletion', async () => {
+  describe('for changes of an API key', () => {
+    it('reports the insertion, revocation and deletion of a key', async () => {
       const hash = `hash${id}`
       expect(await heardOf(() => insertKey(hash))).toEqual([`key ${hash}`])
       expect(await heardOf(onKey('revoked = 1', hash))).toEqual([`key ${hash}`])
@@ -158,14 +158,14 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       ).toEqual([`key ${hash}`])
     })
 
-    it('reports both keys if a new key replaces the old key', async () => {
+    it('reports both the old key and the new key if the new key replaces the old key', async () => {
       const store = createApiTokenStore(database, createUserQueue())
       await store.replace(id, `first${id}`, new Date())
       const changes = await heardOf(() => store.replace(id, `second${id}`, new Date()))
       expect(changes.sort()).toEqual([`key first${id}`, `key second${id}`])
     })
 
-    it('reports the old and the new hash if the hash is changed, and a key that gets another user', async () => {
+    it('reports the old and the new hash if the hash changes, and reports a key if its user changes', async () => {
       await insertKey(`old${id}`)
       const changes = await heardOf(onKey(`token_hash = 'new${id}'`, `old${id}`))
       expect(changes.sort()).toEqual([`key new${id}`, `key old${id}`])
@@ -182,7 +182,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     })
   })
 
-  describe('for a session', () => {
+  describe('for changes of a session', () => {
     const hour = 3_600_000
     let store: SessionStore
     beforeAll(() => {
@@ -198,7 +198,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     const write = (assignments: string, hash: string) => () =>
       database.query(`update refresh_tokens set ${assignments} where token_hash = $1`, [hash])
 
-    it('reports its end exactly once, whatever ends the session', async () => {
+    it('reports the end of the session exactly once, whatever ends the session', async () => {
       const [one, two, three, kept] = [await login(), await login(), await login(), await login()]
       expect(await heardOf(() => store.revoke([one.hash]))).toEqual([one.change])
       expect(await heardOf(() => store.revoke([one.hash]))).toEqual([])
@@ -212,7 +212,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(() => store.revokeAll(id))).toEqual([four.change, `user ${id}`])
     })
 
-    it('reports its end with the same session id after a rotation, and does not report the rotation', async () => {
+    it('does not report a rotation, and reports the later end of the session with the same session id', async () => {
       const { hash, sid, change } = await login()
       const successor = { ...storedToken(randomUUID(), new Date(Date.now() + hour)), sessionId: sid }
       const rotating = () => store.rotate({ userId: id, tokenHash: hash }, successor, new Date())
@@ -273,7 +273,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     expect(await heardOf(() => store.remove('two', signsFrom))).toEqual(told)
   })
 
-  it('has reported each change when catchUp resolves, also after many simultaneous changes', async () => {
+  it('has reported each change when catchUp resolves, even if there were many simultaneous changes', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => addUser(database)))
     heard.length = 0
     await Promise.all(
@@ -285,7 +285,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     )
   })
 
-  it('is fresh within a second after its start, stays fresh until it is closed, and reports no state change', async () => {
+  it('becomes fresh within a second after its start, and reports no change of its state when it starts or closes', async () => {
     const another = startFeed()
     const told = states.length
     expect(another.isFresh()).toBe(false)
@@ -296,7 +296,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     expect(states.slice(told)).toEqual([])
   })
 
-  it('reports that changes may be missing if a table is emptied', async () => {
+  it('if a table is emptied, reports that changes may be missing', async () => {
     for (const table of ['api_tokens', 'refresh_tokens', 'users cascade', 'signing_keys']) {
       const before = gaps
       expect(await heardOf(() => database.query(`truncate ${table}`))).toEqual([])

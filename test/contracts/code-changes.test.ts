@@ -82,7 +82,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
   const verify = () => database.query('update users set email_verified_at = now() where id = $1', [user.id])
   const types = () => recorded.map(({ type }) => type)
 
-  it('for a password reset records the new password, and the verification if the email was not verified', async () => {
+  it('for a password reset records the new password, and also a verification if the email was not verified before', async () => {
     const changed = await changes.resetPassword(await make(), 'another hash', new Date())
     expect(await record()).toEqual({
       email: user.email,
@@ -98,7 +98,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect(forgotten).toEqual([user.id])
   })
 
-  it('for an email verification records the verification only if the email was not verified', async () => {
+  it('for an email verification records the verification only if the email was not verified before', async () => {
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
     expect(types()).toEqual(['user.email_verified'])
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
@@ -124,7 +124,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect((await sessions.list(user.id, new Date())).map(({ id }) => id)).toEqual([current.sessionId])
   })
 
-  it('for an email change to a taken email changes nothing, and the code stays valid', async () => {
+  it('for an email change changes nothing if the email is taken, and the code stays valid', async () => {
     const other = await newUser()
     const code = await make({ purpose: 'email', newEmail: other.email })
     expect(await changes.changeEmail(code, 'none', new Date())).toBe('email_taken')
@@ -212,7 +212,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
       expect(hashed).toHaveLength(1)
     })
 
-    it('that is too common does not prevent another simultaneous use of the same token', async () => {
+    it('that is too common does not prevent a simultaneous use of the same token with another password', async () => {
       const { token } = await mailed()
       const reset = service()
       const [first, ...others] = await Promise.allSettled([
@@ -225,7 +225,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
       expect(hashed).toEqual(['quite another one'])
     })
 
-    it('that cannot be hashed leaves the code and the token valid, and counts no try', async () => {
+    it('that cannot be hashed leaves the code and the token valid, and does not count as a try', async () => {
       const { code, token, owner } = await mailed()
       const reset = service()
       isQueueFull = true

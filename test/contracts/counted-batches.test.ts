@@ -92,7 +92,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
     await database.close()
   })
 
-  it('need at most one statement per four uses with 48 concurrent clients', async () => {
+  it('need at most one statement for every four uses if 48 clients run concurrently', async () => {
     const query = vi.fn(database.query)
     const use = counterOf({ ...database, query: query as Database['query'] }, 1_000)
     const ids = await Promise.all(Array.from({ length: 24 }, () => addUser(database)))
@@ -105,7 +105,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
       expect(await createUsageStore(database).read(id)).toMatchObject({ daily_usage: 100 })
   })
 
-  it('use the same query plan for all batches, even if the table has many users', async () => {
+  it('can share one query plan for all batches, even if the table has many users', async () => {
     const replica = openPostgres({ url: database.url, maxConnections: 1, onError: () => {} })
     try {
       await database.query(`insert into users (email, password_hash) select 'many' || n || '@example.com', 'x'
@@ -125,7 +125,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
   })
 
   it.each([1, 20])(
-    'reach exactly the limit, each with a different count, in 10,000 attempts on three replicas (users: %d)',
+    'reach exactly the limit in 10,000 attempts on three replicas, and each has a different count (users: %d)',
     async count => {
       const limit = 50
       const replicas = [1, 2, 3].map(() =>
@@ -151,7 +151,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
     },
   )
 
-  it('wait for a locked row only if they are uses of the locked user', async () => {
+  it('wait for a locked row only if the row belongs to their own user', async () => {
     const use = counterOf(database, 1)
     const [locked, free] = [await addUser(database), await addUser(database)]
     await other.query('begin')

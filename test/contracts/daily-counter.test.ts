@@ -62,7 +62,7 @@ function countsRight(world: () => World): void {
     expect(await record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
   })
 
-  it('starts again at zero exactly when the UTC day changes', async () => {
+  it('starts again at zero exactly at the change of the UTC day', async () => {
     const { counter, user, record, clock } = world()
     const id = await user()
     clock.time = Date.parse('2096-02-28T23:59:59.999Z')
@@ -74,7 +74,7 @@ function countsRight(world: () => World): void {
     expect((await counter().use(id)).counted).toBe(false)
   })
 
-  it('refuses a use and keeps the record if another replica, which is past midnight, has counted a use', async () => {
+  it('refuses a use and keeps the record if a replica whose clock is already past midnight has counted a use', async () => {
     const { counter, user, record } = world()
     const tomorrow = { daily_usage: 1, last_usage_date: '2096-02-29' }
     const id = await user(tomorrow)
@@ -84,7 +84,7 @@ function countsRight(world: () => World): void {
   })
 
   it.each(['2096-02-27', '2020-01-01', '2096-03-01', '2131-12-31'])(
-    'starts again at zero if the record has the date %s, which is neither today nor tomorrow',
+    'if the record has the date %s, which is neither today nor tomorrow, starts again at zero',
     async last_usage_date => {
       const { counter, user, record } = world()
       const id = await user({ daily_usage: 7, last_usage_date })
@@ -109,7 +109,7 @@ function countsRight(world: () => World): void {
     expect(await record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
   })
 
-  it('refuses a use if the record is above the limit, for example because the limit was lowered', async () => {
+  it('if the record is above the limit, for example because the limit was lowered, refuses a use', async () => {
     const { counter, user, record } = world()
     const id = await user({ daily_usage: 5, last_usage_date: TODAY })
     expect(await counter().use(id)).toEqual({ counted: false, used: 5, reason: 'spent', day: TODAY })
@@ -199,14 +199,14 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
 
     countsRight(() => world)
 
-    it('never counts without Redis while Redis is up', async () => {
+    it('while Redis is up, always uses Redis to count', async () => {
       const id = await world.user()
       await world.counter().use(id)
       await world.counter().use(id)
       expect(world.fallbacks).toEqual([])
     })
 
-    it('does not update the record of a user without remaining uses', async () => {
+    it('does not update the record of a user who has no remaining uses', async () => {
       const id = await world.user()
       await world.counter().use(id)
       const count = vi.fn()
@@ -222,7 +222,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(count).not.toHaveBeenCalled()
     })
 
-    it('reads the record only a few times for many simultaneous refusals', async () => {
+    it('if it refuses many uses simultaneously, reads the record only a few times', async () => {
       const id = await world.user()
       await world.counter().use(id)
       const query = vi.fn(world.database.query)
@@ -238,7 +238,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(query.mock.calls.length).toBeLessThan(10)
     })
 
-    it('lets the count in Redis expire 24 hours after the end of the day', async () => {
+    it('sets the count in Redis to expire 24 hours after the end of the day', async () => {
       const id = await world.user()
       await world.counter().use(id)
       expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)
@@ -248,7 +248,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)
     })
 
-    it('still refuses a use above the limit after Redis was emptied, and stores the count in Redis again', async () => {
+    it('after Redis was emptied, still refuses a use above the limit, and stores the count in Redis again', async () => {
       const id = await world.user()
       await world.counter().use(id)
       await raw.flushall()
@@ -260,7 +260,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await raw.get(keyOf(spent))).toBe('4')
     })
 
-    it('with a limit of three, refuses the fourth use after Redis was restored from an older copy', async () => {
+    it('after Redis was restored from an older copy, still refuses the fourth use with a limit of three', async () => {
       const id = await world.user()
       await world.counter(3).use(id)
       const copy = await raw.dumpBuffer(keyOf(id))
@@ -273,7 +273,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await world.record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
     })
 
-    it('allows a first use if the count in Redis is higher than in the record, and corrects Redis', async () => {
+    it('if the count in Redis is higher than in the record, allows the first use and corrects Redis', async () => {
       const id = await world.user()
       await raw.set(keyOf(id), 99)
       expect(await world.counter(2).use(id)).toEqual({ counted: true, used: 1 })
@@ -282,7 +282,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect((await world.counter(2).use(id)).counted).toBe(false)
     })
 
-    it('allows exactly one of many simultaneous first uses if the count in Redis is higher than in the record', async () => {
+    it('if the count in Redis is higher than in the record, allows exactly one of many simultaneous first uses', async () => {
       const id = await world.user()
       await raw.set(keyOf(id), 99)
       const replicas = [world.counter(), world.counter()]
@@ -291,7 +291,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await world.record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
     })
 
-    it('uses the count of the record if the value in Redis is invalid', async () => {
+    it('if the value in Redis is invalid, uses the count in the record', async () => {
       const id = await world.user()
       await raw.rpush(keyOf(id), 'not a number')
       expect((await world.counter().use(id)).counted).toBe(true)
@@ -299,7 +299,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(world.fallbacks).toHaveLength(2)
     })
 
-    it('refuses second uses and allows first uses while Redis is down, and after Redis returns without data', async () => {
+    it('while Redis is down, and after it returns without data, refuses second uses and allows first uses', async () => {
       const [spent, fresh, later] = [await world.user(), await world.user(), await world.user()]
       await world.counter().use(spent)
       await server.kill()
@@ -313,7 +313,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect((await world.counter().use(later)).counted).toBe(true)
     })
 
-    it('still counts while Redis hangs, and waits for Redis only at the first use', async () => {
+    it('while Redis hangs, still counts, and waits for Redis only at the first use', async () => {
       const [spent, fresh] = [await world.user(), await world.user()]
       await world.counter().use(spent)
       server.pause()
@@ -337,7 +337,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
 })
 
 describe('the daily counter while Postgres is down', () => {
-  it('throws an error at every use, and allows none', async () => {
+  it('throws an error at every use, and allows no use', async () => {
     const away = openPostgres({ url: 'postgres://127.0.0.1:1/none', maxConnections: 1, onError: () => {} })
     const clock = { now: () => NOON }
     const full = { reserve: async () => ['full' as const], set: async () => {} }
@@ -351,8 +351,8 @@ describe('the daily counter while Postgres is down', () => {
   })
 })
 
-describe('the daily counter during a read of the record', () => {
-  it('starts a new read for uses that arrive after a change of the record', async () => {
+describe('the daily counter while it reads the record', () => {
+  it('if the record changes during the read, starts a new read for later uses', async () => {
     const reads: ((record: UsageRecord) => void)[] = []
     const counter = createDailyCounter({
       store: {

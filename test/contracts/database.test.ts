@@ -23,18 +23,18 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
     )
 
   describe('the value', () => {
-    it('of a bigint is a number, up to the largest id', async () => {
+    it('of a bigint is a number, even for the highest possible id', async () => {
       const rows = await database.query(
         'select 9007199254740991::bigint as id, count(*) as n from things where id = -1',
       )
       expect(rows).toEqual([{ id: 9007199254740991, n: 0 }])
     })
 
-    it('of a date is the stored text, in every time zone', async () => {
+    it('of a date is the stored text, whatever the time zone', async () => {
       expect(await database.query('select $1::date as day', ['2024-02-29'])).toEqual([{ day: '2024-02-29' }])
     })
 
-    it('of a timestamp is a Date of the same instant', async () => {
+    it('of a timestamp is a `Date` with the same time', async () => {
       const at = new Date('2024-02-29T23:59:59.123Z')
       expect(await database.query('select $1::timestamptz as at', [at])).toEqual([{ at }])
     })
@@ -46,7 +46,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       expect(row).toEqual({ a: null, b: null, c: true, d: 1, e: 2, f: 'é\u{1f6a7}' })
     })
 
-    it('of a parameter is the given number, text, boolean or null', async () => {
+    it('of a parameter reaches the database unchanged if it is a number, a text, a boolean or null', async () => {
       const [row] = await database.query(
         'select $1::bigint as a, $2::text as b, $3::boolean as c, $4::date as d',
         [9007199254740991, "'; drop table things --", false, null],
@@ -56,7 +56,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
   })
 
   describe('a failed statement', () => {
-    it('has the SQLSTATE 23505 if it violates a unique key, and a different SQLSTATE for other constraints', async () => {
+    it('causes the SQLSTATE 23505 only if it violates a unique key, and not for other constraints', async () => {
       await database.query("insert into things (id, name) values (1, 'one')")
       const error = await failureOf(database.query("insert into things (id, name) values (2, 'one')"))
       expect(error).toBeInstanceOf(StorageError)
@@ -72,7 +72,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       ['42P01', 'select $1::text from nowhere', ['secret-value']],
       ['57014', "do $$ begin raise exception using errcode = '57014'; end $$", []],
     ])(
-      'has an error with the SQLSTATE %s, and the error contains no value of the statement',
+      'causes an error with the SQLSTATE %s, and the error contains no value of the statement',
       async (code, sql, values) => {
         const error = await failureOf(database.query(sql, values))
         expect(error).toBeInstanceOf(StorageError)
@@ -117,7 +117,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       expect(await database.query('select id from things where id = 40')).toEqual([])
     })
 
-    it('rejects if a statement failed and the work ignored the error', async () => {
+    it('is rejected if a statement failed, even if the work ignored the error', async () => {
       const work = database.transaction(async tx => {
         await tx.query('insert into things (id) values (50)')
         await tx.query('select * from nowhere').catch(() => {})
@@ -146,7 +146,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
   })
 
   describe('concurrent calls', () => {
-    it('of a conditional update succeed exactly as often as the condition allows', async () => {
+    it('that make a conditional update succeed exactly as often as the condition allows', async () => {
       await database.query('insert into things (id) values (60)')
       const passes = await Promise.all(
         Array.from({ length: 40 }, () =>
@@ -157,7 +157,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       expect(await database.query('select n from things where id = 60')).toEqual([{ n: 3 }])
     })
 
-    it('keep transactions isolated from each other', async () => {
+    it('with transactions keep the transactions isolated from each other', async () => {
       await database.query('insert into things (id) values (70)')
       const outcomes = await Promise.allSettled(
         Array.from({ length: 20 }, (_, turn) =>

@@ -77,7 +77,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
 
     it.each(['without a webhook', 'inactive', 'not pro'])(
-      'to a user who is %s creates no delivery and stores nothing',
+      'to a user who is %s creates no delivery and is not stored',
       async how => {
         const id = await (how === 'without a webhook' ? stored.user() : stored.receiving('https://a.test/'))
         if (how === 'inactive') await createUserStore(database).update(id, { is_active: 0 })
@@ -124,7 +124,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 
   describe('a lease', () => {
-    it('takes the deliveries that have been due for the longest time, and no delivery that is not due', async () => {
+    it('takes only due deliveries, and first the deliveries that have been due for the longest time', async () => {
       const ids: number[] = []
       for (const at of [3_000, 1_000, 2_000, 9_000]) {
         time = start + at
@@ -161,7 +161,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(taken.every(({ attempts }) => attempts === 1)).toBe(true)
     })
 
-    it('is exclusive until it expires, and the next lease is the next attempt', async () => {
+    it('is exclusive until it expires, and the next lease of the delivery counts as its next attempt', async () => {
       await stored.receiving('https://a.test/')
       await stored.alert()
       const first = only(await claim())
@@ -173,7 +173,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(second.id).toBe(first.id)
     })
 
-    it('takes only as many deliveries to a receiver as its limit and its running deliveries allow', async () => {
+    it('takes only as many deliveries to a receiver as the limit and the running deliveries of the receiver allow', async () => {
       for (let i = 0; i < 10; i += 1) await stored.receiving('https://same.test:444/')
       const other = await stored.receiving('https://same.test/')
       await stored.alert()
@@ -188,7 +188,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await claim({ busyReceivers: new Map([['other.test:443', 0]]) })).toHaveLength(4)
     })
 
-    it('includes a delivery to a second receiver by the second call, even if the first receiver has many older deliveries', async () => {
+    it('reaches a second receiver by the second call, even if the first receiver has many older deliveries', async () => {
       const many = await stored.receiving('https://many.test/')
       for (let i = 0; i < 200; i += 1) await stored.alert(many)
       time += 1_000
@@ -198,7 +198,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(taken.map(({ user_id }) => user_id)).toEqual([many, many, many, many, late])
     })
 
-    it('finds a due delivery within three calls, even if 1,200 receivers wait for their next attempt', async () => {
+    it('finds a due delivery within three calls, even if deliveries to 1,200 receivers are not yet due', async () => {
       await database.query(
         `with made as (
            insert into users (email, password_hash, plan)
@@ -219,7 +219,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(taken).user_id).toBe(late)
     })
 
-    it('applies the limit of the receiver of the current webhook, not of an earlier webhook', async () => {
+    it('applies the limit for the receiver of the current webhook of a user, not of an earlier webhook', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert(id)
       await stored.webhook(id, 'https://new.test/')
@@ -228,7 +228,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(taken).receiver).toBe('new.test:443')
     })
 
-    it('in class normal skips slow receivers, and a lease in class slow takes only slow receivers', async () => {
+    it('in the class `normal` skips slow receivers, and a lease in the class `slow` takes only slow receivers', async () => {
       const [slow, quick] = [
         await stored.receiving('https://slow.test/'),
         await stored.receiving('https://quick.test/'),
@@ -244,7 +244,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
 
     it.each(['normal', 'slow'] as const)(
-      'in class %s respects the limit of the lease and the limit of each receiver',
+      'in the class `%s` respects the limit of the lease and the limit of each receiver',
       async slotClass => {
         for (const name of ['a', 'b', 'c']) {
           for (let i = 0; i < 6; i += 1) await stored.receiving(`https://${name}.test/`)
@@ -276,7 +276,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it('in class slow drops the deliveries of a user who is no longer pro, like a lease in class normal', async () => {
+    it('drops the deliveries of a user who no longer has the plan `pro`, also in the class `slow`', async () => {
       const id = await stored.receiving('https://slow.test/')
       await stored.alert()
       await createUserStore(database).update(id, { plan: 'free' })
@@ -303,7 +303,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await claim()).toEqual([])
     })
 
-    it('can be a retry, which is due only at its time', async () => {
+    it('can be a retry, and the delivery is not due before the time of the retry', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       await stored.deliveries.recordAttempt(only(await claim()), retried(5_000), new Date(time))
@@ -316,7 +316,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(await claim()).attempts).toBe(2)
     })
 
-    it('is ignored if the delivery was leased again after its lease had expired', async () => {
+    it('is ignored if the lease had expired and the delivery was leased again', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       const late = only(await claim())
@@ -332,7 +332,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await stored.rows(id)).toMatchObject([{ status: 'delivered', attempts: 2 }])
     })
 
-    it('can be a release: the delivery is due again, and the attempt does not count', async () => {
+    it('can be a release, after which the delivery is due again and the attempt does not count', async () => {
       await stored.receiving('https://a.test/')
       await stored.alert()
       const taken = only(await claim())
@@ -343,7 +343,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 
   describe('a webhook', () => {
-    it('that is removed drops its pending and leased deliveries, and keeps its finished deliveries in the log', async () => {
+    it('that is removed loses its pending and leased deliveries, but its finished deliveries stay in the log', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id)
       await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time))
@@ -362,7 +362,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       await stored.webhooks.remove(id, new Date(time))
     })
 
-    it('has no deliveries left if its user was deleted while an alert to all users was stored', async () => {
+    it('has no deliveries left if its user is deleted while an alert to all users is being stored', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
       const [row] = await stored.rows(id)
@@ -376,7 +376,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await stored.rows(id)).toEqual([])
     })
 
-    it('is not removed by a 410 response to a delivery that was leased before the webhook was registered', async () => {
+    it('is removed by a 410 response, unless the delivery was leased before the webhook was registered', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert()
       const taken = only(await claim())
@@ -392,7 +392,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect((await stored.rows(id)).map(({ status }) => status)).toEqual(['failed', 'failed', 'dropped'])
     })
 
-    it('is removed in the same transaction that stores the 410 response to a delivery', async () => {
+    it('is removed in the transaction that stores the 410 response to a delivery', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id)
       const taken = only(await claim())
@@ -408,7 +408,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await database.query('select 1 from webhooks where user_id = $1', [id])).toEqual([])
     })
 
-    it('that replaces another webhook takes over its pending deliveries', async () => {
+    it('that replaces another webhook of the user receives the pending deliveries of that webhook', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert()
       await stored.deliveries.recordAttempt(only(await claim()), retried(5_000), new Date(time))
@@ -457,7 +457,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       database.query('select secret_before, secret_before_until from webhooks where user_id = $1', [id])
     const forgotten = [{ secret_before: null, secret_before_until: null }]
 
-    it('signs together with the new secret for 24 hours if the URL is the same', async () => {
+    it('signs deliveries together with the new secret for 24 hours if the URL stays the same', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       expect(await signing(id)).toEqual(['whsec_1', null])
@@ -470,7 +470,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_2', null])
     })
 
-    it('no longer signs after the URL has changed, even if the old URL is registered again', async () => {
+    it('no longer signs deliveries after the URL has changed, even if the old URL is registered again', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -481,7 +481,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_4', null])
     })
 
-    it('signs for 24 hours, even if it replaced another secret within the previous 24 hours', async () => {
+    it('signs deliveries for 24 hours, even if it had itself replaced another secret less than 24 hours earlier', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -493,7 +493,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
 
     it.each(['removed by its user', 'removed by a 410 response'])(
-      'is deleted with a webhook that is %s',
+      'is deleted together with its webhook if the webhook is %s',
       async how => {
         const id = await stored.user()
         await stored.webhook(id, url, 'whsec_1')
@@ -507,7 +507,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it('is from one of the registrations and not the current secret after 20 simultaneous registrations', async () => {
+    it('after 20 simultaneous registrations is from one of them, and differs from the current secret', async () => {
       const id = await stored.user()
       const secrets = Array.from({ length: 20 }, (_, i) => `whsec_${i}`)
       await Promise.all(secrets.map(each => stored.webhook(id, url, each)))
@@ -518,7 +518,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(before).not.toBe(current)
     })
 
-    it('does not sign after a registration by the previous release, which does not delete the replaced secret', async () => {
+    it('does not sign deliveries after a registration by the previous release, which leaves this secret in the row', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -562,7 +562,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 
   describe('the log of deliveries', () => {
-    it('lists the newest deliveries first, and supports a cursor and filters by user and status', async () => {
+    it('shows the newest deliveries first, and supports a cursor and filters by user and status', async () => {
       const [a, b] = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
       await stored.alert(a, 'first')
       await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time + 9))
@@ -595,7 +595,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(newest).toMatchObject({ status: 'pending', next_attempt_at: new Date(time), finished_at: null })
     })
 
-    it('loses old finished deliveries in batches, even if older deliveries are still pending', async () => {
+    it('is cleared of old finished deliveries in batches, even if older deliveries are still pending', async () => {
       const pending = await stored.receiving('https://a.test/')
       await stored.alert(pending)
       const [leased] = await claim()
@@ -607,7 +607,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect((await stored.rows()).map(({ id }) => id)).toEqual([leased?.id])
     })
 
-    it('loses old alerts, except alerts that still have a delivery', async () => {
+    it('is cleared of old alerts, except alerts that still have a delivery', async () => {
       const hour = 3_600_000
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id, 'ended')
@@ -632,7 +632,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
 })
 
 describeWithServices('a backlog of 100,000 deliveries', () => {
-  it('does not make leases slow in either class, even before table statistics exist', async () => {
+  it('does not make leases slow in the class `normal` or `slow`, even before table statistics exist', async () => {
     const database = await postgresDatabase()
     try {
       const insert = (sql: string) => database.transaction(tx => tx.query(sql), { timeoutMs: 20_000 })

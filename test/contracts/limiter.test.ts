@@ -54,7 +54,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect(answers.filter(answer => answer?.allowed)).toHaveLength(7)
   })
 
-  it('counts each key separately, whatever its length', async () => {
+  it('counts each key separately, however long the key is', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const long = `${'x'.repeat(300)}@example.com`
     expect((await limiter.consume(`${long}a`)).allowed).toBe(true)
@@ -62,7 +62,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(`${long}a`)).allowed).toBe(false)
   })
 
-  it('allows one more use after a refund, but not two', async () => {
+  it('after the refund of one use, allows one more use, but not two', async () => {
     const limiter = create({ limit: 2, windowMs: MINUTE })
     const key = newKey()
     await limiter.consume(key)
@@ -72,7 +72,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('does not count refused uses, so one use is allowed after one refund', async () => {
+  it('does not count refused uses, so one refund is enough to allow one more use', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
     await limiter.consume(key)
@@ -81,7 +81,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(true)
   })
 
-  it('allows no additional use if more uses are refunded than were counted', async () => {
+  it('if more uses are refunded than were counted, allows no additional use', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
     await limiter.refund(key)
@@ -90,7 +90,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('allows everything if the limit is off', async () => {
+  it('if the limit is off, allows every use', async () => {
     const limiter = create(null)
     const key = newKey()
     for (let turn = 0; turn < 50; turn += 1) expect((await limiter.consume(key)).allowed).toBe(true)
@@ -102,7 +102,7 @@ describe('the limiter in memory', () => {
   const clock = { time: 1_000_000, now: () => clock.time }
   limits(limit => createRateLimiter('test', limit, { clock }))
 
-  it('stores nothing for keys whose uses were all refunded, so these keys do not displace other keys', () => {
+  it('stores nothing for a key whose uses were all refunded, so this key does not displace another key', () => {
     const limiter = createMemoryRateLimiter({ limit: 1, windowMs: MINUTE }, clock, 2)
     limiter.consume('one who guessed')
     for (let turn = 0; turn < 10; turn += 1) {
@@ -155,7 +155,7 @@ describeWithServices('the limiter in Redis', () => {
 
   limits((limit, name = 'test') => createRateLimiter(name, limit, { clock, scriptRunner }))
 
-  it('shares a limit between replicas', async () => {
+  it('counts the uses on all replicas together', async () => {
     const limit = { limit: 5, windowMs: MINUTE }
     const replicas = [
       createRateLimiter('shared', limit, { clock, scriptRunner }),
@@ -192,7 +192,7 @@ describeWithServices('the limiter in Redis', () => {
     await vi.waitFor(async () => expect((await limiter.consume('key')).allowed).toBe(true), 5_000)
   })
 
-  it('stores only short keys with an expiry and the prefix peage:', async () => {
+  it('stores only short keys, which have an expiry and the prefix `peage:`', async () => {
     const limiter = createRateLimiter('test', { limit: 9, windowMs: MINUTE }, { clock, scriptRunner })
     await limiter.consume('x'.repeat(10_000))
     await limiter.refund('never taken')
@@ -205,7 +205,7 @@ describeWithServices('the limiter in Redis', () => {
     }
   })
 
-  it('adds a missing expiry to a key, so that no client is locked out forever', async () => {
+  it('adds an expiry to a key without one, so that no client is locked out forever', async () => {
     await raw.set('peage:limit:stuck:key', 5)
     const limiter = createRateLimiter('stuck', { limit: 1, windowMs: MINUTE }, { clock, scriptRunner })
     expect((await limiter.consume('key')).allowed).toBe(false)

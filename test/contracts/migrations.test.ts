@@ -18,7 +18,7 @@ const files = (await readdir(new URL('../../migrations/', import.meta.url)))
 const TABLES = "select table_name from information_schema.tables where table_schema = 'public'"
 
 describe('migrations (embedded)', () => {
-  it('apply every file once and in order, and print only to the given log', async () => {
+  it('apply every file once and in order, and print messages only to the given log', async () => {
     const printed = vi.spyOn(console, 'info')
     const database = await openEmbedded()
     const log: string[] = []
@@ -65,7 +65,7 @@ describeWithServices('migrations (Postgres)', () => {
     )
   })
 
-  it('wait for a replica that is migrating, even longer than statement_timeout', async () => {
+  it('wait while another replica is migrating, even if this takes longer than statement_timeout', async () => {
     const other = new Client({ connectionString: url })
     await other.connect()
     await setForAll(other, 'statement_timeout = 500')
@@ -76,7 +76,7 @@ describeWithServices('migrations (Postgres)', () => {
     expect(await migrating).toEqual(files)
   })
 
-  it('do not wait for the lock if all files are applied', async () => {
+  it('do not wait for the lock if all files were already applied', async () => {
     await replica().migrate()
     const other = new Client({ connectionString: url })
     await other.connect()
@@ -85,7 +85,7 @@ describeWithServices('migrations (Postgres)', () => {
     await other.end()
   })
 
-  it('fail if a later file was applied, but an earlier file was not', async () => {
+  it('fail if a file was applied, but an earlier file was not', async () => {
     await replica().migrate()
     await replica().query("update peage_migrations set name = '0_other' where name = '2_webhooks'")
     await expect(replica().migrate()).rejects.toThrow(
@@ -93,7 +93,7 @@ describeWithServices('migrations (Postgres)', () => {
     )
   })
 
-  it('recognize the applied files, even if sessions in different time zones applied them', async () => {
+  it('recognize files that were already applied, even if the sessions had different time zones', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     for (const name of ['1_a', '2_b']) await writeFile(join(dir, `${name}.sql`), '-- Up Migration\nselect 1;')
     const client = new Client({ connectionString: url })
@@ -109,7 +109,7 @@ describeWithServices('migrations (Postgres)', () => {
     await rm(dir, { recursive: true })
   })
 
-  it('create the tables, the indexes and the list of files in the first schema of the search_path', async () => {
+  it('create the tables, the indexes and the list of applied files in the first schema of the search_path', async () => {
     const client = new Client({ connectionString: url })
     await client.connect()
     await client.query('create schema "Péage"')
@@ -145,7 +145,7 @@ describeWithServices('migrations (Postgres)', () => {
     )
   })
 
-  it('create triggers that work for a program with another search_path', async () => {
+  it('create triggers that also work for a program with another search_path', async () => {
     await replica().migrate()
     const program = new Client({ connectionString: url })
     await program.connect()
@@ -174,7 +174,7 @@ describeWithServices('migrations (Postgres)', () => {
     await program.end()
   })
 
-  it('apply no statement of a file that fails, and keep the files that were applied before', async () => {
+  it('apply no statement of a file that fails, and keep the files that were already applied', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_good.sql'), '-- Up Migration\ncreate table good (id int);')
     await writeFile(
@@ -195,7 +195,7 @@ describeWithServices('migrations (Postgres)', () => {
     expect(tables.map(({ table_name }) => table_name).sort()).toEqual(['good', 'peage_migrations'])
   })
 
-  it('block no reads and writes while they wait for a lock on a table, and apply the file afterwards', async () => {
+  it('do not block reads and writes while they wait for a lock on a table, and apply the file afterwards', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_table.sql'), '-- Up Migration\ncreate table busy (id int);')
     const [client, backup, writer] = [1, 2, 3].map(() => new Client({ connectionString: url })) as [

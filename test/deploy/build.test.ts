@@ -11,14 +11,17 @@ const at = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.
 it.each([
   ['scripts/build-program.mjs', 'dist/worker.js'],
   ['scripts/build-console.mjs', 'dist/console/manifest.json'],
-])('%s replaces %s, and the file is never missing or incomplete during the build', async (script, name) => {
-  const before = { content: readFileSync(at(name), 'utf8'), inode: statSync(at(name)).ino }
-  const build = spawn(process.execPath, [at(script)], { cwd: at('.'), stdio: 'ignore' })
-  const ended = once(build, 'exit')
-  while (build.exitCode === null) {
-    expect(readFileSync(at(name), 'utf8')).toBe(before.content)
-    await sleep(1)
-  }
-  expect(await ended).toEqual([0, null])
-  expect(statSync(at(name)).ino).not.toBe(before.inode)
-})
+])(
+  'during a build, %s replaces %s in one step, so that the file is never missing or incomplete',
+  async (script, name) => {
+    const before = { content: readFileSync(at(name), 'utf8'), inode: statSync(at(name)).ino }
+    const build = spawn(process.execPath, [at(script)], { cwd: at('.'), stdio: 'ignore' })
+    const ended = once(build, 'exit')
+    while (build.exitCode === null) {
+      expect(readFileSync(at(name), 'utf8')).toBe(before.content)
+      await sleep(1)
+    }
+    expect(await ended).toEqual([0, null])
+    expect(statSync(at(name)).ino).not.toBe(before.inode)
+  },
+)

@@ -14,7 +14,7 @@ describe.each(files)('%s', file => {
   const { services, networks, secrets: declared = {} } = yamlOf(file)
   const upstream = services.upstream ?? services.courses
 
-  it('connects the upstream only to the gateway, on an internal network, and publishes no port of the upstream', () => {
+  it('connects the upstream only to the gateway, through an internal network, and publishes no port of the upstream', () => {
     expect(upstream.ports).toBeUndefined()
     expect(upstream.networks.map((name: string) => networks[name])).toEqual([{ internal: true }])
     const members = Object.values<Manifest>(services).filter(one =>
@@ -23,12 +23,12 @@ describe.each(files)('%s', file => {
     expect(members).toHaveLength(2)
   })
 
-  it('publishes only the port for clients, on the loopback interface', () => {
+  it('publishes only the port for clients, and only on the loopback interface', () => {
     const published = Object.values<Manifest>(services).flatMap(one => one.ports ?? [])
     expect(published).toEqual(['127.0.0.1:8080:8080'])
   })
 
-  it('starts the gateway after the stores are healthy', () => {
+  it('starts the gateway only after the stores are healthy', () => {
     for (const name of ['postgres', 'redis']) {
       expect(services[name].healthcheck.test[0]).toBe('CMD')
       expect(services.gateway.depends_on[name]).toEqual({ condition: 'service_healthy' })
@@ -57,7 +57,7 @@ describe('deploy/compose', () => {
     expect(read('deploy/compose/compose.yaml')).not.toMatch(/PASSWORD:|SECRET:|TOKEN:/)
   })
 
-  it('mounts the folder of gateway.yaml instead of the file, so that the gateway sees a replaced file', () => {
+  it('mounts the folder of gateway.yaml instead of the file, so that the gateway notices when the file is replaced', () => {
     const { gateway } = yamlOf('deploy/compose/compose.yaml').services
     expect(gateway.volumes).toEqual(['./config:/etc/peage:ro'])
     expect(gateway.working_dir).toBe('/etc/peage')

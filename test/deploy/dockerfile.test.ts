@@ -13,7 +13,7 @@ describe('the Dockerfile', () => {
     expect(stages[0]?.from).toMatch(/^node:\d+\.\d+\.\d+-bookworm-slim$/)
   })
 
-  it('ships only production packages, in the versions of the lock file', () => {
+  it('installs only production packages, in the versions of the lock file', () => {
     const packages = stages.find(({ name }) => name === 'packages')?.instructions ?? []
     expect(packages.filter(({ name }) => name === 'RUN').map(one => one.words)).toEqual([
       'npm ci --omit=dev --ignore-scripts',
@@ -52,7 +52,7 @@ describe('the Dockerfile', () => {
     expect(words('ENTRYPOINT')).toEqual(['["node", "/app/dist/cli.js"]'])
   })
 
-  it('checks its health with node, which is in the image', () => {
+  it('checks the health of the gateway with node, which the image contains', () => {
     expect(words('HEALTHCHECK').join()).toMatch(/^CMD \["node", "-e", /)
   })
 

@@ -40,7 +40,7 @@ describe('deploy/kubernetes', () => {
     expect(container.volumeMounts.filter((one: Manifest) => one.subPath !== undefined)).toEqual([])
   })
 
-  it('uses a headless Service for the upstream, so that the name of the Service resolves to every pod', () => {
+  it('uses a headless Service for the upstream, so that the name of the Service resolves to all of its pods', () => {
     const { spec, metadata } = of('Service', 'courses')
     const [{ url } = { url: '' }] = config.upstreams.courses?.targets ?? []
     expect(new URL(url).hostname).toBe(`${metadata.name}.${kustomization.namespace}.svc`)
@@ -50,7 +50,7 @@ describe('deploy/kubernetes', () => {
     expect(config.upstreams.courses?.resolve).toMatchObject({ family: 'auto' })
   })
 
-  it('gives a pod more time to stop than preStop and drain_timeout together', () => {
+  it('gives a pod more time to stop than preStop and drain_timeout need together', () => {
     const [program, pause] = container.lifecycle.preStop.exec.command
     expect(program).toBe('sleep')
     const drain = config.server.drain_timeout / 1_000
@@ -75,7 +75,7 @@ describe('deploy/kubernetes', () => {
     expect(periodSeconds * failureThreshold).toBeGreaterThanOrEqual(300)
   })
 
-  it('replaces pods one by one and never removes all of them', () => {
+  it('replaces pods one by one, and never removes all pods at once', () => {
     expect(deployment.spec.strategy.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 })
     expect(deployment.spec.replicas).toBeGreaterThan(of('PodDisruptionBudget', 'peage').spec.maxUnavailable)
   })
@@ -93,7 +93,7 @@ describe('deploy/kubernetes', () => {
     })
   })
 
-  it('sets a limit for the V8 heap that is below the memory limit of the pod', () => {
+  it('sets a V8 heap limit that is below the memory limit of the pod', () => {
     const heap = container.env.find((one: Manifest) => one.name === 'NODE_OPTIONS').value
     expect(Number(/=(\d+)$/.exec(heap)?.[1])).toBeLessThanOrEqual(0.8 * 1024)
     expect(container.resources.limits.memory).toBe('1Gi')

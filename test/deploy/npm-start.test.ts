@@ -20,7 +20,7 @@ async function residentMemory(pid: number): Promise<number> {
   return Number(kibibytes) * 1024
 }
 
-it('a gateway started with npm start returns the memory of its password hashes to the system', async () => {
+it('a gateway that was started with `npm start` returns the memory for password hashes to the system', async () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } }
   const command = 'node dist/cli.js start'
   expect(scripts.start.endsWith(command)).toBe(true)

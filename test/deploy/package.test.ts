@@ -6,7 +6,7 @@ import { read } from './read.ts'
 const lock: Lock = JSON.parse(read('package-lock.json'))
 
 describe('the npm package', () => {
-  it('pins the version and digest of every production dependency, and contains no development dependency', () => {
+  it('contains the version and digest of every production dependency, and no development dependency', () => {
     const { '': root, ...packages } = pinned(lock).packages
     expect(root?.devDependencies).toBeUndefined()
     expect(Object.keys(packages)).toContain('node_modules/fastify')
@@ -22,7 +22,7 @@ describe('the npm package', () => {
     }
   })
 
-  it('contains only packages that support the lowest version of Node that Péage supports', () => {
+  it('contains only packages that run on the oldest version of Node that Péage supports', () => {
     expect(tooNew(pinned(lock))).toEqual([])
     const cookie = { version: '2.0.2', engines: { node: '>=22' } }
     expect(

@@ -8,7 +8,7 @@ import { pathOf } from './read.ts'
 
 const hourMs = day / 24
 
-describeOverSetups('partitioned refresh tokens', ({ openDatabase: open }) => {
+describeOverSetups('refresh tokens after the change to a partitioned table', ({ openDatabase: open }) => {
   let database: Database
   let room: Room
   let before: string
@@ -45,7 +45,7 @@ describeOverSetups('partitioned refresh tokens', ({ openDatabase: open }) => {
     expect(uses.toSorted()).toEqual(['ok', ...Array(3).fill('refresh_token_inactive')])
   })
 
-  it('are pruned, except the active token of a session and tokens exchanged within the last day', async () => {
+  it('are pruned, except for the active token of a session and tokens that were exchanged within the last day', async () => {
     const id = await room.register('daily@example.com')
     let { refresh_token: token } = await room.accounts.login({ email: 'daily@example.com', password })
     const rows = async () => {

@@ -43,7 +43,7 @@ describe('every alert rule', () => {
     }
   })
 
-  it('has a test with its problem and a test with a healthy gateway', () => {
+  it('has a test in which its problem exists, and a test with a healthy gateway', () => {
     const names = rules.map(({ alert }) => alert)
     const [well, ...tests] = yamlOf('deploy/prometheus/alerts.test.yml').tests
     expect(well.alert_rule_test.map((one: Manifest) => one.alertname)).toEqual(names)
@@ -56,7 +56,7 @@ describeWithPromtool('promtool', () => {
     'check rules deploy/prometheus/alerts.yml',
     'test rules deploy/prometheus/alerts.test.yml',
     'check config deploy/prometheus/prometheus.yml',
-  ])('%s finds no problem', words => {
+  ])('with the arguments "%s" finds no problem', words => {
     const { status, stdout, stderr } = spawnSync(inject('promtoolBin'), words.split(' '), {
       cwd: pathOf('.'),
       encoding: 'utf8',
@@ -93,7 +93,7 @@ describeWithPromtool('promtool', () => {
       if (stores !== undefined) await services.drop(stores)
     })
 
-    it.each(queries)('has data for the panel "%s": %s', async (_, expression) => {
+    it.each(queries)('has data for the panel "%s" (%s)', async (_, expression) => {
       await expect
         .poll(() => prometheus.count(filledIn(expression)), { timeout: 20_000, interval: 250 })
         .toBeGreaterThan(0)
@@ -104,7 +104,7 @@ describeWithPromtool('promtool', () => {
     const compared = rules.flatMap(({ alert, expr }) =>
       (expr as string).split(/ and /).map(part => [alert as string, part.split(/ (?:==|>) /)[0] as string]),
     )
-    it.each(compared)('has data for the alert %s: %s', async (_, expression) => {
+    it.each(compared)('has data for the alert %s (%s)', async (_, expression) => {
       await expect
         .poll(() => prometheus.count(String(expression).replaceAll(/\[\d+m\]/g, '[10s]')), {
           timeout: 20_000,

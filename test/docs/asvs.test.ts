@@ -20,7 +20,7 @@ const chapters: Record<string, readonly [number, number]> = {
 const statuses = ['met', 'met, set', 'not met', 'not ours']
 const rows = rowsStarting(/^\d+\.\d+\.\d+$/, 'dev/asvs.md')
 
-it('docs/dev/asvs.md contains each requirement of its chapters once', () => {
+it('docs/dev/asvs.md contains each requirement of its chapters exactly once', () => {
   const counted = Object.keys(chapters).map(chapter => {
     const own = rows.filter(([number = '']) => number.startsWith(`${chapter}.`))
     return [chapter, ['1', '2'].map(level => own.filter(row => row[1] === level).length)]
@@ -32,7 +32,7 @@ it('docs/dev/asvs.md contains each requirement of its chapters once', () => {
 it.each([
   ['0.1', 3],
   ['now', 4],
-] as const)('the totals for "%s" match the rows', (release, column) => {
+] as const)('in docs/dev/asvs.md, the totals for the release "%s" match the rows', (release, column) => {
   const counts = ['1', '2'].map(level => {
     const of = rows.filter(row => row[1] === level).map(row => row[column])
     return [release, level, of.length, ...statuses.map(one => of.filter(status => status === one).length)]
@@ -44,7 +44,7 @@ it.each([
   expect(figures).toEqual(counts.map(row => row.map(String)))
 })
 
-it('every row contains only files that exist, and the key that the operator must set, if any', () => {
+it('in docs/dev/asvs.md, each row names only existing files, and the key to set if an operator must set one', () => {
   for (const [number, , , , now, why = ''] of rows) {
     if (now === 'met, set') expect(why, number).toMatch(/`[a-zA-Z.?]/)
     const files = [...why.matchAll(/`[^`]+`/g)]

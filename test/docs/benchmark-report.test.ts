@@ -45,7 +45,7 @@ const verdict = (report: ReturnType<typeof reportOf>, cost: string) =>
   report.bars.find(bar => bar.cost === cost && bar.row === bearer && bar.against === base)?.verdict
 
 describe('the report of a recording', () => {
-  it('divides the CPU per request of two rows in each round, and shows the median and the quartiles', () => {
+  it('shows the median and the quartiles of the ratio between the CPU per request of two rows in each round', () => {
     const [, row] = reportOf(recording([50, 60, 70, 80, 90], 3_000, [])).rows
     expect(row?.full.cpuPerThousand).toBeCloseTo(0.07)
     const { median = 0, lowerQuartile = 0, upperQuartile = 0, pairs } = row?.full.ratio ?? {}
@@ -57,18 +57,18 @@ describe('the report of a recording', () => {
     expect(pairs).toBe(5)
   })
 
-  it('ignores rounds that do not count', () => {
+  it('ignores the rounds that are marked as not counted', () => {
     const [, row] = reportOf(recording([50, 900, 50], 3_000, [true, false, true])).rows
     expect(row?.full.ratio.upperQuartile).toBeCloseTo(0.5)
   })
 
-  it('shows the reached rate and no latency for a row that misses the fixed rate', () => {
+  it('if a row misses the fixed rate, shows the reached rate and no latency', () => {
     const report = reportOf(recording([50], 2_000, []))
     expect(report.rows[1]?.paced).toMatchObject({ requestsPerSecond: 2_000, p50: null, p99: null })
     expect(verdict(report, 'p99, fixed rate')).toBe('absent')
   })
 
-  it('marks a bar as missed if the lower quartile is above the bar, otherwise as met', () => {
+  it('marks a target value as missed if the lower quartile is above the value, and otherwise as met', () => {
     const report = reportOf(recording([60, 70, 80], 3_000, []))
     expect(verdict(report, 'CPU per request')).toBe('met')
     expect(verdict(report, 'p99, fixed rate')).toBe('missed')

@@ -12,7 +12,7 @@ describe('the recorded run of the benchmark', () => {
     expect(generated.exec(read('docs/benchmark.md'))?.[0]).toBe(results)
   })
 
-  it('is in the table of bars in docs/dev/benchmark-log.md', () => {
+  it('is in the table of target values in docs/dev/benchmark-log.md', () => {
     expect(generated.exec(read('docs/dev/benchmark-log.md'))?.[0]).toBe(bars)
   })
 
@@ -20,7 +20,7 @@ describe('the recorded run of the benchmark', () => {
     expect(read(`docs/images/costs-${look}.svg`)).toBe(charts[look])
   })
 
-  it("is in the alternative text of the README's chart", () => {
+  it('is in the alternative text of the chart in the README', () => {
     expect(alternative.exec(read('README.md'))?.[0]).toBe(words)
   })
 })

@@ -7,7 +7,7 @@ import { pages } from './check/pages.ts'
 import { problemsOf } from './check/yaml.ts'
 
 describe.each(pages())('%s', page => {
-  it('declares the use of every block', () => {
+  it('declares for every code block how it is used', () => {
     expect(() => blocksOf(page)).not.toThrow()
   })
 
@@ -27,11 +27,14 @@ describe('a page', () => {
     ['a language that no program runs', '```js\n1\n```', 'p.md:1: ```js: nothing runs it'],
     ['an unknown marking', '```sh nurun: x\n1\n```', 'p.md:1: ```sh nurun: x: no language'],
     ['no end', 'a\n\n```sh\nls', 'p.md:3: a block that is not closed'],
-  ])('is rejected with the page and line of the block if a block has %s', (_, text, message) => {
-    expect(() => blocksOf('p.md', text)).toThrow(message)
-  })
+  ])(
+    'with a block that has %s is rejected, and the message contains the page and the line',
+    (_, text, message) => {
+      expect(() => blocksOf('p.md', text)).toThrow(message)
+    },
+  )
 
-  it('is split into blocks, each with its language, use, file, condition and reason', () => {
+  it('is split into code blocks that show their language, use, file, condition and reason', () => {
     const text = [
       '<!-- docs:check',
       'a=1',

@@ -29,14 +29,14 @@ const written = codeRows('configuration.md').filter(({ length }) => length === 4
 const keys = schemaKeys()
 
 describe('docs/configuration.md', () => {
-  it('lists exactly the keys of the schema, each once with its default', () => {
+  it('lists all keys of the schema and no other key, each once and with its default', () => {
     expect(keys.length).toBeGreaterThan(40)
     expect(written.map(([key, , byDefault]) => [plain(key), plain(byDefault)]).sort()).toEqual(
       keys.map(({ path, byDefault }) => [path, byDefault]).sort(),
     )
   })
 
-  it('lists exactly the warnings of check, with the same texts', () => {
+  it('lists all warnings of `peage check` and no other warning, with the same texts', () => {
     const file = (smtp: string) => `
 admin: { listen: "127.0.0.1:8081", tokens: { cli: a-token-of-some-length } }
 mail: { smtp: "${smtp}", from: a@example.com }
@@ -63,7 +63,7 @@ routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }, { path: /c,
     expect(written.filter(([, , , meaning]) => !isDescribed(meaning))).toEqual([])
   })
 
-  it('shows the allowed values of each key for which the schema has a limit', () => {
+  it('shows the allowed values of each key that has a limit in the schema', () => {
     const limited = keys.filter(({ part }) => wordsOf(part).length > 0)
     expect(limited.length).toBeGreaterThan(40)
     const types = new Map(written.map(([key, type = '']) => [plain(key), type]))
@@ -73,7 +73,7 @@ routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }, { path: /c,
     expect(lacking.map(({ path }) => path)).toEqual([])
   })
 
-  it('lists exactly the keys that need a restart', () => {
+  it('lists all keys that need a restart, and no other key', () => {
     const now = configOf('server: {}')
     const next = configOf(`
 server: { listen: "127.0.0.1:1", workers: 2, tls: { cert: a, key: b } }

@@ -55,19 +55,19 @@ function sectionOf(request: string): string {
 }
 
 describe('docs/http-api.md', () => {
-  it('lists exactly the endpoints for clients', () => {
+  it('lists all endpoints for clients, and no other endpoint', () => {
     const listed = rowsUnder('## Endpoints', page).map(([cell]) => /^\[`([^`]+)`\]/.exec(cell ?? '')?.[1])
     expect(operations.length).toBeGreaterThan(20)
     expect(listed.sort()).toEqual(operations.map(({ request }) => request).sort())
   })
 
-  it('lists the error codes that every endpoint may respond with', () => {
+  it('contains the error codes that every endpoint may return', () => {
     const text = linesOf(page).join('\n')
     expect(general.filter(code => !text.includes(`\`${code}\``))).toEqual([])
   })
 
   it.each(operations)(
-    'has a section about $request with the error codes of this request',
+    'has a section about $request, with all error codes of this request',
     ({ request, codes }) => {
       const section = sectionOf(request)
       expect(section).not.toBe('')

@@ -22,26 +22,26 @@ it('the index of the documentation has five parts', () => {
   expect([...parts.keys()]).toEqual(['Start', 'How to', 'Reference', 'Background', contributors])
 })
 
-it('the index lists each page for users once', () => {
+it('the index of the documentation contains a link to each page for users, once', () => {
   const listed = [...parts].flatMap(([name, entries]) => (name === contributors ? [] : entries))
   const written = pages().filter(page => /^docs\/[^/]+$/.test(page) && page !== 'docs/README.md')
   expect(listed.sort()).toEqual(written)
 })
 
-it('the part for contributors lists each page and each folder of docs/dev once', () => {
+it('in the index, the part for contributors contains each page and each folder of docs/dev once', () => {
   const written = readdirSync('docs/dev', { withFileTypes: true })
     .filter(entry => entry.isDirectory() || entry.name.endsWith('.md'))
     .map(({ name }) => `docs/dev/${name}`)
   expect(parts.get(contributors)?.toSorted()).toEqual(written.sort())
 })
 
-it('every page is in docs, in docs/dev or in a folder that the index lists', () => {
+it('every page is in docs, in docs/dev or in a folder that the index contains', () => {
   const folders = ['docs', 'docs/dev', ...(parts.get(contributors) ?? [])]
   const nested = pages().filter(page => page.startsWith('docs/'))
   expect(nested.filter(page => !folders.includes(page.slice(0, page.lastIndexOf('/'))))).toEqual([])
 })
 
-it.each(parts.get('How to') ?? [])('%s has fewer than 1,500 words, not counting code', page => {
+it.each(parts.get('How to') ?? [])('the page %s has fewer than 1,500 words, not counting code', page => {
   expect(wordsOf(page)).toBeLessThan(1500)
 })
 

@@ -4,7 +4,7 @@ import { plain, rowsStarting } from './read-tables.ts'
 import { schemaKeys } from './schema-keys.ts'
 
 describe('docs/limits.md', () => {
-  it('shows the default of each key', () => {
+  it('shows the correct default of each key', () => {
     const defaults = new Map(schemaKeys().map(({ path, byDefault }) => [path, byDefault]))
     const rows = rowsStarting(/./, 'limits.md').filter(([, , key = '']) => /^`[a-z]+[.[]/.test(key))
     expect(rows.length).toBeGreaterThan(30)

@@ -19,7 +19,7 @@ const calls =
   /(?:(?:logger|log|always)\.(?:info|warn|error)\(\s*(?:\{[^}]*\}|\w+),|failureLog\()\s*(['`])(.+?)\1/gs
 
 describe(`docs/${page}`, () => {
-  it('lists only log messages that the source contains', () => {
+  it('contains only log messages that are in the source code', () => {
     expect(documented.length).toBeGreaterThan(50)
     const missing = documented.filter(
       message => !message.split('…').every(part => source.includes(part.trim())),
@@ -27,7 +27,7 @@ describe(`docs/${page}`, () => {
     expect(missing).toEqual([])
   })
 
-  it('lists every log message of the source', () => {
+  it('contains every log message of the source code', () => {
     const logged = [...source.matchAll(calls)].map(([, , message = '']) => message)
     expect(logged.length).toBeGreaterThan(25)
     // The tables need not list these two messages. Another section describes `admin`. The other message is a problem
@@ -43,7 +43,7 @@ describe(`docs/${page}`, () => {
     expect(unlisted).toEqual([])
   })
 
-  it('lists exactly the alerts, each with its severity and a link to its section of the runbook', () => {
+  it('contains all alerts and no other alert, each with its severity and a link to its section in the runbook', () => {
     const { groups } = parse(readFileSync('deploy/prometheus/alerts.yml', 'utf8'))
     const rules = groups[0].rules.map(
       ({ alert, labels, annotations }: Record<string, Record<string, string>>) =>

@@ -13,7 +13,7 @@ const files = execFileSync('git', ['ls-files', '*.ts', '*.tsx', '*.mjs', '*.md']
   .split('\n')
   .filter(file => !exceptions.has(file))
 
-it('the comments, texts, test titles and pages follow the style guide', () => {
+it('all comments, texts, test titles and pages follow the style guide', () => {
   expect(files.flatMap(file => findingsIn(file, readFileSync(file, 'utf8'))).join('\n')).toBe('')
 }, 60_000)
 
@@ -29,7 +29,7 @@ it.each([
   ['a paragraph', 'a.md', '# Who\n\nA key.\nWhere it is, `a` is.', 'a.md:4: "where for a condition"'],
   ['a list item', 'a.md', '- A key.\n- Of all keys, the first.', 'a.md:2: "begins with Of"'],
   ['a cell', 'a.md', `| a |\n| --- |\n| ${'Word. '.repeat(41)} |`, 'a.md:3: a cell of 41 words'],
-])('the style check reports %s with its line and rule', (_, file, text, finding) => {
+])('the style check reports a problem in %s with its line and rule', (_, file, text, finding) => {
   expect(findingsIn(file, text)).toEqual([expect.stringContaining(finding)])
 })
 
@@ -43,6 +43,6 @@ it.each([
   expect(findingsIn(file, text)).toEqual([])
 })
 
-it('the style check uses each rule name once', () => {
+it('each rule of the style check has a different name', () => {
   expect(new Set(rules.map(({ name }) => name)).size).toBe(rules.length)
 })

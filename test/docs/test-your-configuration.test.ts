@@ -28,7 +28,7 @@ const commands = blocks('console').flatMap(block =>
 describe('docs/test-your-configuration.md', () => {
   it('contains more than four commands', () => expect(commands.length).toBeGreaterThan(4))
 
-  it.each(commands)('shows the output of peage %s', async (words, printed) => {
+  it.each(commands)('shows the actual output of `peage %s`', async (words, printed) => {
     const { stdout, stderr } = await peage(words.split(' ').map(word => word.replace(/^'(.*)'$/, '$1')))
     expect({ stdout, stderr }).toEqual({ stdout: printed, stderr: '' })
   })

@@ -35,7 +35,7 @@ function signed(at = Date.now()): Record<string, string> {
 }
 
 describe('the script that verifies a webhook', () => {
-  it('accepts a signature of the gateway, as the package standardwebhooks does', () => {
+  it('accepts a signature of the gateway, like the package standardwebhooks', () => {
     expect(isGenuine(signed(), body, secret)).toBe(true)
     expect(isGenuine(signed(), Buffer.from(body), secret)).toBe(true)
     expect(new Webhook(secret).verify(body, signed())).toEqual(JSON.parse(body))

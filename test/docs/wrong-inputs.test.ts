@@ -131,7 +131,7 @@ describe('the table of wrong inputs', () => {
   }
 
   it.each(rows)(
-    '$method $path responds with $status to $input',
+    'is correct: $method $path responds with $status to $input',
     async ({ method, path, input, status, code }) => {
       const isAuth = path.startsWith('/api/v1/auth/')
       const literal = /^`(.*)`$/.exec(input)?.[1]
@@ -158,7 +158,7 @@ describe('the table of wrong inputs', () => {
     },
   )
 
-  it('contains a missing, an invalid, a mistyped and an oversized body for every endpoint with a body', () => {
+  it('contains a missing, an invalid, a mistyped and an oversized body for each endpoint that needs a body', () => {
     const missing = operations
       .filter(({ body }) => body !== undefined)
       .flatMap(({ method, path }) =>

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { operationGroups } from '../../src/composition/api-description.ts'
 
-it('exactly the operations that can end sessions declare endsSessions', () => {
+it('every operation that can end sessions declares `endsSessions`, and no other operation does', () => {
   const ids = operationGroups.flatMap(({ operations }) =>
     operations.filter(({ endsSessions }) => endsSessions).map(({ id }) => id),
   )

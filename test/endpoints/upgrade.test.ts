@@ -32,7 +32,7 @@ function ask(
 
 const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007199254740991&plan=${plan}`
 
-it('users of every plan may use the upgrade path, and its GET endpoint also serves HEAD', () => {
+it('users with any plan may use the upgrade path, and its GET endpoint also serves HEAD', () => {
   const endpoints = createUpgradeEndpoints(address)
   const [show, go] = endpoints
   expect(createEndpointTable([], endpoints, [])(['api', 'v1', 'subscription', 'upgrade'])).toEqual({
@@ -54,7 +54,7 @@ describe('GET /api/v1/subscription/upgrade', () => {
     ['free', checkout('premium')],
     ['premium', checkout('pro')],
     ['pro', null],
-  ] as const)('shows a user of plan %s the checkout URL %s', async (plan, url) => {
+  ] as const)('shows a user with the plan `%s` the checkout URL %s', async (plan, url) => {
     expect(await ask('GET', plan)).toEqual({
       status: 200,
       body: { current_plan: plan, plans, checkout_url: url },
@@ -80,7 +80,7 @@ describe('POST /api/v1/subscription/upgrade', () => {
     ['free', { plan: '' }, 'premium'],
     ['free', { plan: null }, 'premium'],
   ] as const)(
-    'redirects a user of plan %s with the body %j to the checkout of %s',
+    'redirects a user with the plan `%s` who sends the body %j to the checkout for the plan `%s`',
     async (plan, body, wanted) => {
       expect(await ask('POST', plan, body)).toEqual({ status: 303, headers: { location: checkout(wanted) } })
     },
@@ -103,7 +103,7 @@ describe('POST /api/v1/subscription/upgrade', () => {
     ['free', { plan: {} }],
   ] as const
   it.each(refused)(
-    'if a user of plan %s sends the body %j, responds with 400 plan_invalid',
+    'if a user with the plan `%s` sends the body %j, responds with 400 plan_invalid',
     async (plan, body) => {
       await expect(ask('POST', plan, body)).rejects.toMatchObject({
         code: 'plan_invalid',
@@ -113,7 +113,7 @@ describe('POST /api/v1/subscription/upgrade', () => {
     },
   )
 
-  it('responds with 501 if no checkout URL is configured, but only if the plan is valid', async () => {
+  it('if no checkout URL is configured, responds with 501 to a valid plan and with 400 to an invalid plan', async () => {
     await expect(ask('POST', 'free', {}, '')).rejects.toMatchObject({
       code: 'payment_not_configured',
       status: 501,
@@ -123,7 +123,7 @@ describe('POST /api/v1/subscription/upgrade', () => {
     await expect(ask('POST', 'free', { plan: 'gold' }, '')).rejects.toMatchObject({ code: 'plan_invalid' })
   })
 
-  it('redirects to the configured URL unchanged if this URL has no placeholders', async () => {
+  it('if the configured URL has no placeholders, redirects to it unchanged', async () => {
     const { headers } = await ask('POST', 'free', {}, 'https://pay.example.com')
     expect(headers).toEqual({ location: 'https://pay.example.com' })
   })

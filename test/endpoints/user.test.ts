@@ -80,7 +80,7 @@ function ask(
 const apiToken = '/api/v1/user/api-token'
 const webhook = '/api/v1/user/webhook'
 
-it('only users with plan pro may use the endpoints for API keys and webhooks', () => {
+it('only users with the plan `pro` may use the endpoints for API keys and webhooks', () => {
   expect(endpoints().map(({ plans }) => plans)).toEqual([['pro'], ['pro'], ['pro'], ['pro']])
   const table = createEndpointTable(endpoints(), [], [])
   for (const path of [apiToken, webhook]) {
@@ -117,14 +117,14 @@ describe('POST api-token', () => {
     expect((await owner(second))?.userId).toBe(user.id)
   })
 
-  it('responds with 401 user_not_found if the user was deactivated after the guards ran', async () => {
+  it('responds with 401 user_not_found if the user was deactivated after the guards had run', async () => {
     await createUserStore(database).update(user.id, { is_active: 0 })
     await expect(ask('POST', apiToken)).rejects.toMatchObject({ code: 'user_not_found', status: 401 })
     expect(await database.query('select 1 from api_tokens where user_id = $1', [user.id])).toEqual([])
   })
 })
 
-it('DELETE api-token revokes the API key, and responds with 200 even without a key', async () => {
+it('DELETE api-token revokes the API key, and responds with 200 even if there is no key', async () => {
   await ask('POST', apiToken)
   for (let i = 0; i < 2; i += 1) {
     expect(await ask('DELETE', apiToken)).toEqual({ status: 200, body: { message: 'Token révoqué' } })
@@ -135,7 +135,7 @@ it('DELETE api-token revokes the API key, and responds with 200 even without a k
 })
 
 describe('the webhook endpoint', () => {
-  it('POST registers the unchanged URL for the user and responds with 201', async () => {
+  it('POST registers the URL unchanged for the user, and responds with 201', async () => {
     const webhooks = noting()
     const url = 'HTTPS://Example.com:8443/Hook?x=1'
     expect(await ask('POST', webhook, { url, secret: 'mine' }, webhooks)).toEqual({

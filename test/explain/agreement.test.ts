@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { runAgreement } from './agreement/run.ts'
 
-describe('explain and a running gateway', () => {
-  it('agree on 500 generated pairs of configuration and request', async () => {
+describe('`peage explain` and a running gateway', () => {
+  it('have the same result for 500 generated pairs of configuration and request', async () => {
     const report = await runAgreement({ seed: 20_261_121, configurations: 4, requests: 125 })
     expect(report.disagreements).toEqual([])
     expect(report.pairs).toBe(500)

@@ -46,14 +46,14 @@ afterEach(() => {
 })
 
 describe('a request without a body', () => {
-  it('emits neither `end` nor `close`, which saves CPU', async () => {
+  it('does not emit `end` or `close`, to save CPU', async () => {
     await get('/unread')
     await get('/released')
     await kept()
     expect(events).toEqual(['/unread end', '/unread close'])
   })
 
-  it('is released from memory after its response, although Node’s parser would keep it until the next request', async () => {
+  it('is released from memory after its response, although the parser of Node would keep it until the next request', async () => {
     for (let i = 0; i < 3; i += 1) expect(await get('/released')).toBe('ok')
     expect(await kept()).toBe(0)
     await get('/kept')

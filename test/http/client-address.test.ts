@@ -31,12 +31,12 @@ describe('client addresses', () => {
     expect(proxies.clientOf(peer, forwardedFor)).toBe(client)
   })
 
-  it('no proxy is trusted by default, not even loopback', () => {
+  it('no proxy is trusted by default, not even a proxy on the loopback address', () => {
     const nobody = createTrustedProxies([])
     expect(['127.0.0.1', '::1', '10.0.0.1', ''].map(nobody.trusts)).toEqual([false, false, false, false])
   })
 
-  it('the rate-limit key is the /64 network of an IPv6 address, or the IPv4 address, whatever its notation', () => {
+  it('the rate-limit key of a client is its IPv4 address or its IPv6 /64 network, whatever the notation', () => {
     expect(rateLimitKey('2001:db8:1:2:3:4:5:6')).toBe(rateLimitKey('2001:db8:1:2::1'))
     expect(rateLimitKey('2001:db8:1:2::1')).not.toBe(rateLimitKey('2001:db8:1:3::1'))
     expect(rateLimitKey('203.0.113.1')).toBe('203.0.113.1')

@@ -26,7 +26,7 @@ const step = fc.oneof(
 )
 
 describe('deferred writes', () => {
-  it('are sent once and in order, at the latest in the next turn, even if they defer other writes', async () => {
+  it('are sent once and in order, at the latest in the next turn of the event loop, even if they defer other writes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 20 }), async steps => {
         const sent: number[] = []
@@ -91,7 +91,7 @@ describe('a response', () => {
   const part = fc.string({ unit: latin1, minLength: 1, maxLength: 8 })
   const answer = fc.record({ parts: fc.array(part, { maxLength: 3 }), last: part, isDeferred: fc.boolean() })
 
-  it('keeps the order of its bytes, even if other responses are written and ended at the same time', async () => {
+  it('is sent with its bytes in order, even if other responses are written and ended at the same time', async () => {
     const connections = Array.from({ length: 3 }, () => new RawConnection(url))
     await Promise.all(connections.map(({ socket }) => once(socket, 'connect')))
     await fc.assert(

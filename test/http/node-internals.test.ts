@@ -48,7 +48,7 @@ it('V8 optimizes all WebAssembly except modules that are compiled inside without
   expect(await isOptimizedMeanwhile()).toBe(false)
 })
 
-it('tickRecord is the internal object of Node that contains the callback and the async ID of a tick', async () => {
+it('`tickRecord` is the internal object of Node that contains the callback and the async ID of a tick', async () => {
   keepShapeOfTicks()
   await sleep(1)
   expect(tickRecord).toMatchObject({ callback: expect.any(Function) })

@@ -98,7 +98,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, exchan
 }
 
 describe('pipelined requests', () => {
-  it('are all answered in order, however their bytes are split and however long their handlers take', async () => {
+  it('all get a response, in order, however their bytes are split and however long their handlers take', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(pipeline, { minLength: 1, maxLength: 3 }), async pipelines => {
         clear()
@@ -135,7 +135,7 @@ describe('pipelined requests', () => {
     )
   })
 
-  it('do not start after their client has disconnected, even if the running request finishes later', async () => {
+  it('are not started after their client has disconnected, even if the running request finishes later', async () => {
     const leaving = fc.record({
       exchanges: fc.array(exchange, { minLength: 2, maxLength: 6 }),
       stuck: fc.nat(4),
@@ -186,7 +186,7 @@ describe('pipelined requests', () => {
     [101, 101],
     [102, 0],
   ])(
-    'get responses only if at most 100 of them wait: %i requests at once get %i responses',
+    'get responses only if at most 100 of them wait (%i requests at once get %i responses)',
     async (sent, answered) => {
       handle = (_request, response) => setImmediate(() => response.end('x'))
       const [connection] = await connect()

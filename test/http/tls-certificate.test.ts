@@ -52,7 +52,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-describe('a certificate that is replaced', () => {
+describe('a replaced TLS certificate', () => {
   it('is used when both files are replaced, and causes no warning while only one file is replaced', async () => {
     replace('cert', second)
     await poll()
@@ -61,7 +61,7 @@ describe('a certificate that is replaced', () => {
     expect([reported, rejections()]).toEqual([[second.cert], []])
   })
 
-  it('is rejected with one warning if the key does not match, and the previous certificate stays in use', async () => {
+  it('is rejected with one warning if its key does not match, and the previous certificate stays in use', async () => {
     replace('cert', second)
     await poll(5)
     expect(reported).toEqual([])
@@ -74,7 +74,7 @@ describe('a certificate that is replaced', () => {
     expect(rejections().join()).not.toContain('PRIVATE')
   })
 
-  it('is not used if the old file is restored, and the next mismatch causes another warning', async () => {
+  it('is not used if the old file is restored, and the next key that does not match causes another warning', async () => {
     replace('cert', second)
     await poll(2)
     replace('cert', first)
@@ -99,7 +99,7 @@ describe('a certificate that is replaced', () => {
     expect(reported).toEqual([second.cert])
   })
 
-  it('causes no warning if it cannot be read because of a system error, and the next certificate is used', async () => {
+  it('if it cannot be read because of a system error, causes no warning, and the next certificate is used', async () => {
     rmSync(file('cert'))
     // The link leads to a regular file that cannot be read: every read fails with EIO.
     symlinkSync('/proc/self/mem', file('cert'))
@@ -112,7 +112,7 @@ describe('a certificate that is replaced', () => {
     expect(reported).toEqual([second.cert])
   })
 
-  it('is not read after a stop', async () => {
+  it('is not read after the gateway has stopped watching', async () => {
     certificate.stop()
     replace('cert', second)
     replace('key', second)

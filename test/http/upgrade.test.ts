@@ -71,7 +71,7 @@ function seenOf(plain: Plain, name: string) {
   }
 }
 
-describe('a request with `Upgrade`', () => {
+describe('a request with the header `Upgrade`', () => {
   let server: Server
   let url: string
   let handleUpgrade: (request: IncomingMessage, response: ServerResponse) => void
@@ -137,7 +137,7 @@ describe('a request with `Upgrade`', () => {
     return connection.unread
   }
 
-  it('arrives unchanged, like all bytes before and after it, however the bytes are split', async () => {
+  it('arrives unchanged, and so do all bytes before and after it, however the bytes are split', async () => {
     await fc.assert(
       fc.asyncProperty(conversation, async ({ before, last, turnsTaken, behind, sizes }) => {
         clear()
@@ -180,7 +180,7 @@ describe('a request with `Upgrade`', () => {
     )
   })
 
-  it('is refused if an earlier request is unanswered, and all earlier requests are answered in order', async () => {
+  it('is refused if an earlier request has no response yet, and all earlier requests get their responses in order', async () => {
     const unanswered = fc.record({
       before: fc.array(plain, { minLength: 1, maxLength: 4 }),
       upgrade: fc.constantFrom('h2c', 'websocket'),
@@ -233,7 +233,7 @@ describe('a request with `Upgrade`', () => {
     [65_000, true],
     [70_000, false],
   ])(
-    'gets a response if the client has sent %i further bytes before the 101 response: %s',
+    'gets a response if the client sends %i more bytes before the 101 response (%s)',
     async (length, isAnswered) => {
       let goOn = () => {}
       handleUpgrade = (_request, response) => {
@@ -265,7 +265,7 @@ describe('a request with `Upgrade`', () => {
     connection.close()
   })
 
-  it('allows its handler to detach the socket once, and the handler of another request cannot detach a socket', async () => {
+  it('lets its handler detach the socket once, and a request without `Upgrade` does not allow this', async () => {
     const thrown: unknown[] = []
     const detach = (response: ServerResponse) => {
       try {
@@ -316,7 +316,7 @@ for (let i = 0; i < 20; i++) {
 parentPort.postMessage(results)
 `
 
-it('an upgrade over TLS right after a complete response is not refused', async () => {
+it('over TLS, an upgrade right after a complete response is not refused', async () => {
   const server = createHttpServer({ timeouts, tls: first, isIdle }, (request, response) => {
     whenWritable(request, response, () => {
       response.on('close', () => responseClosed(response))

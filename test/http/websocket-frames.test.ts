@@ -61,8 +61,8 @@ const cuts = fc.array(fc.oneof(fc.integer({ min: 1, max: 16 }), fc.constant(0), 
   maxLength: 30,
 })
 
-describe('a frame tracker', () => {
-  it('knows after each piece whether a frame may begin there, and whether a Close frame has passed', () => {
+describe('a tracker of WebSocket frames', () => {
+  it('after each piece of data, knows whether a frame may begin there and whether there was a Close frame', () => {
     fc.assert(
       fc.property(frames, cuts, (sent, sizes) => {
         const { stream, boundaries, closedFrom } = encoded(sent)
@@ -81,7 +81,7 @@ describe('a frame tracker', () => {
     )
   })
 
-  it('stops at the end of the current frame and does not consume the bytes after it', () => {
+  it('can stop at the end of the current frame without consuming the bytes after it', () => {
     fc.assert(
       fc.property(frames, cuts, fc.nat(200_000), (sent, sizes, somewhere) => {
         const { stream, boundaries } = encoded(sent)

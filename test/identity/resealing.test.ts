@@ -16,7 +16,7 @@ const both = await createSealer('the secret of now', 'the secret before')
 const now = await createSealer('the secret of now')
 const another = await createSealer('an unknown secret')
 
-describeOverSetups('resealing', ({ openDatabase: open }) => {
+describeOverSetups('the encryption with a new secret', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()
@@ -48,7 +48,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     return id
   }
 
-  it('encrypts all keys and webhook secrets with the new secret, and does not change their contents', async () => {
+  it('includes all keys and webhook secrets, and does not change their contents', async () => {
     const made = [await key(old.seal), await key(text => text), await key(now.seal)]
     expect(await reseal([keys()], both)).toEqual({ resealed: 2, already: 1, unreadable: [] })
     for (const { kid, text } of made) {
@@ -68,7 +68,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     expect(createWebhookSecrets(now).unseal(String(next?.secret_before), id)).toBe('whsec_zero')
   })
 
-  it('writes nothing the second time', async () => {
+  it('writes nothing if it runs a second time', async () => {
     await key(old.seal)
     await reseal([keys()], both)
     const rows = await stored()
@@ -86,7 +86,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
     expect(await reseal(webhooks(), both)).toEqual({ resealed: 0, already: 0, unreadable: [String(id)] })
   })
 
-  it('encrypts the new value if a row changes at the same time, and ignores a row that is deleted', async () => {
+  it('if a row changes at the same time, encrypts the new value, and ignores a row that is deleted', async () => {
     const id = await webhook('whsec_before')
     const gone = await webhook('whsec_gone')
     const [column] = webhooks()

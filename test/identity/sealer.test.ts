@@ -16,7 +16,7 @@ describe('sealed secrets', () => {
     )
   })
 
-  it('cannot be decrypted with another secret or context, and other texts cannot be decrypted at all', async () => {
+  it('cannot be decrypted with another secret or context, and other texts can never be decrypted', async () => {
     const sealed = sealer.seal('plain', 'one')
     expect((await createSealer('another')).open(sealed, 'one')).toBeUndefined()
     expect(sealer.open(sealed, 'two')).toBeUndefined()

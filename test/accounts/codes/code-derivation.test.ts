@@ -32,8 +32,8 @@ const noDatabase = {
 }
 const under = (sealer: Sealer) => createCodeDerivation(createCodeKeys(noDatabase, sealer))
 
-describe('the code and token of a row', () => {
-  it('are always the same: 8 digits, and base64url text that contains the row id', async () => {
+describe('the code and the token that are derived from a row', () => {
+  it('are always the same for this row: the code has 8 digits, and the token contains the row id', async () => {
     const { code, token } = await under(sealers.first).codeOf(row)
     expect(code).toMatch(/^\d{8}$/)
     expect(token).toMatch(/^[A-Za-z0-9_-]{64}$/)
@@ -41,7 +41,7 @@ describe('the code and token of a row', () => {
     expect(await under(await createSealer('the first secret')).codeOf(row)).toEqual({ code, token })
   })
 
-  it('start with each digit equally often, also with a zero', async () => {
+  it('have no preferred first digit: codes start with each digit equally often, also with 0', async () => {
     const firstDigits = new Map<string, number>()
     for (let user_id = 1; user_id <= 5_000; user_id += 1) {
       const { code } = await under(sealers.first).codeOf({ ...row, user_id })
@@ -60,14 +60,14 @@ describe('the code and token of a row', () => {
     { session_epoch: 4 },
     { new_email: 'eve@example.org' },
     { new_email: null },
-  ])('do not match a row that differs in %j', async other => {
+  ])('do not match a row with the different values %j', async other => {
     const derivation = under(sealers.first)
     const { code, token } = await derivation.codeOf(row)
     expect(await derivation.isCode({ ...row, ...other }, code)).toBe(false)
     expect(await derivation.isToken({ ...row, ...other }, token)).toBe(false)
   })
 
-  it('do not match if they are shortened, lengthened or changed', async () => {
+  it('do not match after they are shortened, lengthened or changed', async () => {
     const derivation = under(sealers.first)
     const { code, token } = await derivation.codeOf(row)
     expect(await derivation.isCode(row, code)).toBe(true)
@@ -80,13 +80,13 @@ describe('the code and token of a row', () => {
   })
 
   it.each(['', 'x', '12345678', 'é'.repeat(64), '='.repeat(64), 'A'.repeat(63), 'A'.repeat(65)])(
-    'do not include the text %j, which is not a valid token',
+    'have a fixed format, so no row id is found in the invalid token %j',
     token => expect(idOfToken(token)).toBeUndefined(),
   )
 })
 
-describe('the secret', () => {
-  it('must be the same for a code to match, and produces a different key for each purpose', async () => {
+describe('the secret for codes', () => {
+  it('must be the same when a code is created and when it is checked, and produces a different key for each purpose', async () => {
     const { code, token } = await under(sealers.first).codeOf(row)
     expect(await under(sealers.second).isCode(row, code)).toBe(false)
     expect(await under(sealers.second).isToken(row, token)).toBe(false)

@@ -13,6 +13,6 @@ it.each([
   ['*;q=0', 'identity'],
   ['br;q=0, *', 'gzip'],
   ['identity', 'identity'],
-])('the Accept-Encoding %j selects the coding %s', (accepted, coding) => {
+])('for a request with the Accept-Encoding %j, the console selects the coding %s', (accepted, coding) => {
   expect(chooseCoding(accepted)).toBe(coding)
 })

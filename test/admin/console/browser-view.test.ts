@@ -52,15 +52,15 @@ describe('a request to the admin listener', () => {
       'https://admin.example',
     ],
     [
-      'has an origin without the headers of an untrusted peer',
+      'has an origin that ignores the headers of an untrusted peer',
       '192.0.2.1',
       { host: 'localhost:8081', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example' },
       {},
       'http://localhost:8081',
     ],
-    ['has no origin without a Host', '127.0.0.1', {}, {}, undefined],
+    ['has no origin if it has no Host header', '127.0.0.1', {}, {}, undefined],
     [
-      'has no origin for a scheme other than http and https',
+      'has no origin if the scheme is not http or https',
       '10.1.2.3',
       { host: 'a', 'x-forwarded-proto': 'javascript' },
       {},
@@ -73,7 +73,7 @@ describe('a request to the admin listener', () => {
     expect(view.isForwarded).toBe(peer.startsWith('10.'))
   })
 
-  it('has the address behind a trusted proxy as its rate-limit key', () => {
+  it('has the address of the client behind a trusted proxy as its rate-limit key', () => {
     expect(request('10.1.2.3', { 'x-forwarded-for': '198.51.100.7, 10.0.0.1' }).client).toBe('198.51.100.7')
     expect(request('2001:db8::1', {}).client).toBe('2001:db8:0:0::/64')
   })

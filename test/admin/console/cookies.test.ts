@@ -31,7 +31,7 @@ describe('the cookie of the console', () => {
     ['peage-console; a=b', 'a=b'],
     ['my-peage-console=x; peage-console-2=y', 'my-peage-console=x; peage-console-2=y'],
     ['a="peage-console=x"', 'a="peage-console=x"'],
-  ])('is removed from %j, and other cookies stay', (header, rest) => {
+  ])('is removed from the Cookie header %j, and other cookies stay', (header, rest) => {
     expect(withoutConsoleCookies(header)).toBe(rest)
   })
 })

@@ -18,8 +18,8 @@ import {
 
 function table<T>(title: string, parse: (text: string) => T, right: [string, T][], wrong: string[]): void {
   describe(title, () => {
-    it.each(right)('%j is parsed as %j', (text, value) => expect(parse(text)).toEqual(value))
-    it.each(wrong)('%j is refused', text => expect(() => parse(text)).toThrow(FormatError))
+    it.each(right)('the value %j is parsed as %j', (text, value) => expect(parse(text)).toEqual(value))
+    it.each(wrong)('the value %j is refused', text => expect(() => parse(text)).toThrow(FormatError))
   })
 }
 

@@ -17,7 +17,7 @@ it.each([
   '"a@b\\"c"@example.com',
   'a@[192.0.2.1]',
   'a@[ipv6:2001:db8::1]',
-])('%s can receive mail', email => expect(isMailbox(email)).toBe(true))
+])('the address %s can receive mail', email => expect(isMailbox(email)).toBe(true))
 
 it.each([
   '',
@@ -63,4 +63,4 @@ it.each([
   'a@[example]',
   'a@192.0.2.1]',
   'group: a@x;',
-])('%j cannot receive mail', email => expect(isMailbox(email)).toBe(false))
+])('the address %j cannot receive mail', email => expect(isMailbox(email)).toBe(false))

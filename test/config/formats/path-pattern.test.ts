@@ -23,7 +23,7 @@ describe('a declared path', () => {
     ['/caf%C3%A9/%3Aid/%2A', [literal('café'), literal(':id'), literal('*')], false],
     ['/v%7Bn%7D/x', [literal('v{n}'), literal('x')], false],
     ['/É/a:b/100%25', [literal('É'), literal('a:b'), literal('100%')], false],
-  ])('%s is parsed into segments', (path, segments, wildcard) => {
+  ])('like %s is parsed into segments', (path, segments, wildcard) => {
     expect(parsePathPattern(path)).toEqual({ segments, wildcard })
   })
 })
@@ -35,7 +35,7 @@ describe('two declared paths', () => {
     ['/a', '/a/*', false],
     ['/a/:x', '/a/b', false],
     ['/a/b', '/a/:x', false],
-  ])('%s and %s match the same paths: %s', (a, b, same) => {
+  ])('like %s and %s match the same paths: %s', (a, b, same) => {
     expect(comparisonKey(parsePathPattern(a)) === comparisonKey(parsePathPattern(b))).toBe(same)
   })
 
@@ -47,7 +47,7 @@ describe('two declared paths', () => {
     ['/a', '/a/b', false],
     ['/a/b', '/a/c', false],
     ['/a/b/*', '/a', false],
-  ])('%s and %s overlap: %s', (a, b, shared) => {
+  ])('like %s and %s overlap: %s', (a, b, shared) => {
     expect(overlap(parsePathPattern(a), parsePathPattern(b))).toBe(shared)
     expect(overlap(parsePathPattern(b), parsePathPattern(a))).toBe(shared)
   })
@@ -58,7 +58,7 @@ describe('two declared paths', () => {
     ['/a', '/a/*'],
     ['/a/*', '/:x/*'],
     ['/a/:x', '/:x/b'],
-  ])('are ordered: %s is more specific than %s', (a, b) => {
+  ])('have an order: %s is more specific than %s', (a, b) => {
     expect(isMoreSpecific(parsePathPattern(a), parsePathPattern(b))).toBe(true)
     expect(isMoreSpecific(parsePathPattern(b), parsePathPattern(a))).toBe(false)
   })
@@ -110,7 +110,7 @@ describe('the path of a route', () => {
     '/api/v1/user/api-token',
     '/api/v1/user/webhook/x',
     '/.well-known/jwks.json',
-  ])('cannot be %s, because the gateway handles its paths itself', path => {
+  ])('cannot be %s, because the gateway itself handles these paths', path => {
     expect(ownedByGateway(parsePathPattern(path))).toBe(true)
   })
 
@@ -122,7 +122,10 @@ describe('the path of a route', () => {
     '/api/v1/user',
     '/.well-known/*',
     '/api/v1/subscription/upgrade',
-  ])('can be %s, because the gateway’s own paths have precedence over routes', path => {
-    expect(ownedByGateway(parsePathPattern(path))).toBe(false)
-  })
+  ])(
+    'can be %s, although it matches paths of the gateway, because these have precedence over routes',
+    path => {
+      expect(ownedByGateway(parsePathPattern(path))).toBe(false)
+    },
+  )
 })

@@ -18,7 +18,7 @@ describe('storage.postgres', () => {
     ['postgres:///d?host=/run/postgresql&user=u', ['u', null, '/run/postgresql', 5432, 'd']],
     ['postgres://u@%2Frun%2Fpostgresql/d', ['u', null, '/run/postgresql', 5432, 'd']],
     ['postgres://u@/d?host=db.internal', ['u', null, 'db.internal', 5432, 'd']],
-  ])('the driver correctly parses %s', (url, read) => {
+  ])('the driver parses the address %s correctly', (url, read) => {
     const client = new Client({ connectionString: postgresOf(url) })
     expect([client.user, client.password, client.host, client.port, client.database]).toEqual(read)
   })
@@ -29,7 +29,7 @@ describe('storage.redis', () => {
     ['redis://:p%25s%2F%23%22@h:6000/2', ['', 'p%s/#"', 'h', 6000, 2]],
     ['redis://u:p@s:s@h', ['u', 'p@s:s', 'h', 6379, 0]],
     ['redis://h?db=3', [null, null, 'h', 6379, 3]],
-  ])('the driver correctly parses %s', (url, read) => {
+  ])('the driver parses the address %s correctly', (url, read) => {
     const address = configOf('storage: { redis: "${URL}" }', { URL: url }).storage.redis as string
     const { username, password, host, port, db } = new Redis(address, { lazyConnect: true }).options
     expect([username, password, host, port, db]).toEqual(read)

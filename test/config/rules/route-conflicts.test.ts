@@ -35,7 +35,7 @@ function shareMethod({ methods: some }: Written, { methods: others }: Written): 
   return withHead(some).some(method => withHead(others).includes(method))
 }
 
-it('a problem names the first route with the same name, or the first route that matches the same request', () => {
+it('if two routes have the same name or match the same request, the problem names the first of them', () => {
   fc.assert(
     fc.property(fc.array(route, { maxLength: 8 }), routes => {
       const expected = routes.flatMap((one, index) => {

@@ -21,17 +21,17 @@ describe('a variable in a value', () => {
     ['${A:-x:-y}', {}, 'x:-y'],
     ['${file}', { file: 'x' }, 'x'],
     ['${file:-d}', {}, 'd'],
-  ])('turns the value %s with the environment %j into %j', (scalar, env, value) => {
+  ])('changes the value %s, with the environment %j, to %j', (scalar, env, value) => {
     expect(issuerOf(scalar, env)).toBe(value)
   })
 
-  it('can insert the content of a file, without the last line break', () => {
+  it('can insert the content of a file without its last line break', () => {
     const files = { '/run/secrets/x': 'one\ntwo\n', crlf: 'one\r\n' }
     expect(issuerOf('${file:/run/secrets/x}', {}, files)).toBe('one\ntwo')
     expect(issuerOf('a${file:crlf}b', {}, files)).toBe('aoneb')
   })
 
-  it('inserts text, even if the text looks like YAML', () => {
+  it('inserts its value as text, even if the value looks like YAML', () => {
     for (const value of [
       'a: b',
       '- a',
@@ -50,7 +50,7 @@ describe('a variable in a value', () => {
     }
   })
 
-  it('inserts a number or a boolean if the schema requires this type and the text has its format', () => {
+  it('inserts a number or a boolean if the schema requires this type and its value has the right format', () => {
     const text = 'storage: { pool: "${P}" }\nserver: { log: { requests: "${R}" } }'
     const { storage, server } = configOf(text, { P: '7', R: 'false' })
     expect([storage.pool, server.log.requests]).toEqual([7, false])

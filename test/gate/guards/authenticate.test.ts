@@ -122,7 +122,7 @@ async function expect401(
 }
 
 describe('an access token', () => {
-  it('identifies its user by the stored record, not by its claims', async () => {
+  it('identifies its user with the data in the store, not with the claims in the token', async () => {
     const { decision, request } = await ask(bearer(token))
     expect(decision).toEqual({
       allowed: true,
@@ -133,7 +133,7 @@ describe('an access token', () => {
     expect(request.identity).toMatchObject({ user: { id: user.id } })
   })
 
-  it('is accepted synchronously after its first use, even if the first request spelled the scheme differently', async () => {
+  it('is accepted synchronously after its first use, even if the first request wrote the scheme `Bearer` differently', async () => {
     await ask({ authorization: `bearer  ${token}` })
     const { decision, isAtOnce } = await ask(bearer(token))
     expect([told(decision), isAtOnce]).toEqual([`access_token of ${user.id}`, true])
@@ -151,7 +151,7 @@ describe('an access token', () => {
     },
   )
 
-  it('has precedence over an API key, which is used only if the token is invalid', async () => {
+  it('has precedence over an API key in the same request, which is used only if the token is invalid', async () => {
     const withBadKey = await ask({ ...bearer(token), 'x-api-key': 'peage_bad' })
     expect([told(withBadKey.decision), used]).toEqual([`access_token of ${user.id}`, []])
     const { decision } = await ask({ ...bearer(forged()), 'x-api-key': key })
@@ -171,14 +171,14 @@ describe('an access token', () => {
 })
 
 describe('an API key', () => {
-  it('identifies its user, synchronously after its first use, and each use is recorded', async () => {
+  it('identifies its user, after the first use synchronously, and each use is recorded', async () => {
     const headers = { 'x-api-key': ` ${key}\t` }
     expect(told((await ask(headers)).decision)).toBe(`api_token of ${user.id}`)
     expect(await ask(headers)).toMatchObject({ isAtOnce: true, request: { identity: { kind: 'user' } } })
     expect([used.length, used[0]]).toEqual([2, used[1]])
   })
 
-  it('is refused with 401 if it is unknown, and with 429 after repeated attempts by the same client', async () => {
+  it('is refused with 401 if it is unknown, and with 429 after repeated attempts of the same client', async () => {
     const from = (peer: string, text: string) => ask({ 'x-api-key': text }, { peer })
     for (const text of ['peage_a', 'peage_b'])
       await expect401(from('2001:db8::1', text), 'token_invalid', 'unknown', 'Bearer')
@@ -194,7 +194,7 @@ describe('an API key', () => {
     expect(told((await from('2001:db8::2', 'peage_c')).decision)).toBe('401 token_invalid')
   })
 
-  it('causes an internal error, not 401, if its check fails because of a bug', async () => {
+  it('if its check fails because of a bug, causes an internal error instead of 401', async () => {
     const bug = new TypeError('a bug')
     const users = { ...dependencies.users, findOwner: () => Promise.reject(bug) }
     const { decision } = await ask(
@@ -205,7 +205,7 @@ describe('an API key', () => {
   })
 })
 
-it('a request without a credential gets 401 on a route with required auth, and is anonymous with optional auth', async () => {
+it('a request without a credential gets 401 if the route requires auth, and is anonymous if auth is optional', async () => {
   for (const headers of [{}, { authorization: ' ' }, { 'x-api-key': '\t' }] as Record<string, string>[]) {
     await expect401(ask(headers), 'token_invalid', 'missing', 'Bearer')
     const { decision, isAtOnce } = await ask(headers, { auth: 'optional' })
@@ -213,19 +213,19 @@ it('a request without a credential gets 401 on a route with required auth, and i
   }
 })
 
-it('a route with optional auth checks a credential in the request like a route with required auth', async () => {
+it('if a request has a credential, a route with optional auth checks it like a route with required auth', async () => {
   const optional = { auth: 'optional' as const }
   expect(told((await ask(bearer(token), optional)).decision)).toBe(`access_token of ${user.id}`)
   expect(told((await ask({ 'x-api-key': key }, optional)).decision)).toBe(`api_token of ${user.id}`)
   expect(told((await ask({ 'x-api-key': 'peage_bad' }, optional)).decision)).toBe('401 token_invalid')
 })
 
-it('a public route reads no credential', async () => {
+it('a public route does not read the credential of a request', async () => {
   const { decision, isAtOnce, request } = await ask({ ...bearer(token), 'x-api-key': key }, { auth: 'none' })
   expect([told(decision), isAtOnce, request.identity, used]).toEqual(['anonymous', true, anonymous, []])
 })
 
-describe('with access tokens that end with their session', () => {
+describe('with the setting that access tokens end with their session', () => {
   const following = () =>
     createAuthenticate({
       ...dependencies,

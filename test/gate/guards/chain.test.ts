@@ -56,7 +56,7 @@ describe('a chain of guards', () => {
     expect(open.traced).toEqual(['target', undefined])
   })
 
-  it('counts and traces each guard up to and including the guard that refuses', async () => {
+  it('counts and traces each guard until one refuses, including this guard', async () => {
     const { route, decisions } = guardsFor(() => free)
     const limited = route({
       ...{ auth: 'required', plans: ['free'], verified: true, max_body: 10, free_daily: true },
@@ -82,7 +82,7 @@ describe('a chain of guards', () => {
     [new Error('a bug'), { pass: 0, refuse: 0, error: 1 }, 'error'],
     [new ClientDisconnected(), { pass: 0, refuse: 0, error: 0 }, 'client_gone'],
   ])(
-    'returns the error of a guard, and counts it as a refusal, as a failure or not at all: %s',
+    'returns the error of a guard, and counts it as a refusal, a failure or neither: %s',
     async (thrown, counts, failure) => {
       const ways = [
         () => {
@@ -109,7 +109,7 @@ describe('a chain of guards', () => {
     }
   })
 
-  it('authenticates and checks the plan for a local endpoint, and needs no target', async () => {
+  it('for a local endpoint, authenticates and checks the plan, and needs no target', async () => {
     const { endpoint, upstream, decisions } = guardsFor(() => free)
     upstream.state = 'down'
     expect(told(await endpoint()(guardedRequest()))).toBe('access_token of 1')
@@ -148,7 +148,7 @@ describe('a guard that queries no store', () => {
     expect(fieldOf(decision, 'www-authenticate')).toBe(challenge)
   })
 
-  it('refuses a plan that is not sufficient, and lists the sufficient plans and the upgrade URL', async () => {
+  it('refuses an insufficient plan, and its response contains the sufficient plans and the upgrade URL', async () => {
     const guards = guardsFor(() => free).route({ auth: 'required', plans: ['premium', 'pro'] })
     expect(bodyOf(await guards(guardedRequest()))).toEqual({
       error: 'Plan insuffisant',
@@ -163,7 +163,7 @@ describe('a guard that queries no store', () => {
     ['down', '503 upstream_unavailable'],
     ['full', '429 rate_limited'],
   ] as const)(
-    'requires an upstream with a target that accepts the client: the upstream is %s',
+    'requires an upstream with a target that accepts the client (the upstream is %s)',
     async (state, expected) => {
       const { route, upstream } = guardsFor(() => free)
       upstream.state = state
@@ -175,7 +175,7 @@ describe('a guard that queries no store', () => {
 describe('a route’s rate limit', () => {
   const limited = { name: 'slow', rate_limit: { limit: 1, windowMs: 60_000 } }
 
-  it('counts the requests of a user by user ID, and of an anonymous client by address', async () => {
+  it('counts the requests of users by user ID, and the requests of anonymous clients by address', async () => {
     let identity: Identity = anonymous
     const guards = guardsFor(() => identity).route({ auth: 'optional', ...limited })
     const ask = async (caller: Identity, peer: string) => {
@@ -194,7 +194,7 @@ describe('a route’s rate limit', () => {
     expect(await ask(anonymous, '2001:db8::2')).toBe('429 rate_limited')
   })
 
-  it('has a name that differs from the names of the limits of the gateway', () => {
+  it('has a different name than each limit of the gateway itself', () => {
     const names: string[] = []
     const limitRate = createRateLimit((name, limit) => {
       names.push(name)

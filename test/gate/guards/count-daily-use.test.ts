@@ -80,7 +80,7 @@ async function stored(): Promise<number | undefined> {
   return row?.daily_usage
 }
 
-it('a use is counted only for plan free, and only if the request is forwarded to the upstream', async () => {
+it('a use is counted only for users with the plan `free`, and only if the request is forwarded to the upstream', async () => {
   const pro = userIdentity({ id: user.user.id, plan: 'pro' })
   const answered = aCountedRequest()
   const uncounted = [
@@ -94,7 +94,7 @@ it('a use is counted only for plan free, and only if the request is forwarded to
   expect([await stored(), cancelled]).toEqual([1, 0])
 })
 
-it('a user without remaining uses is refused until midnight, from the second refusal on without the store', async () => {
+it('a user without remaining uses is refused until midnight, and only the first refusal queries the store', async () => {
   await use()
   const refused = await use()
   expect([told(refused), fieldOf(refused, 'retry-after')]).toEqual(['429 daily_limit_reached', '43200'])
@@ -105,7 +105,7 @@ it('a user without remaining uses is refused until midnight, from the second ref
   expect(told(await use())).toBe(`access_token of ${user.user.id}`)
 })
 
-it('if midnight passes between the count and the refusal, the refusal has Retry-After 1', async () => {
+it('if midnight passes between the count and the refusal, the refusal has the header Retry-After: 1', async () => {
   clock.at = noon + 12 * 3_600_000 - 10_000
   await use()
   afterCount = () => {
@@ -135,7 +135,7 @@ it('a use is counted only when a connection to the upstream is available', async
   expect([storedBefore, await stored()]).toEqual([0, 1])
 })
 
-it('a request that waits for a connection is refused without the store if another request takes the last use', async () => {
+it('if another request takes the last use, a request that waits for a connection is refused without the store', async () => {
   wait = async () => {
     wait = undefined
     await use()
@@ -153,7 +153,7 @@ it('no use is counted for a client that has disconnected', async () => {
   expect(await stored()).toBe(0)
 })
 
-it('the reserved connection is released if the store fails', async () => {
+it('if the store fails, the reserved connection is released', async () => {
   const broken = createCountDailyUse({
     ...{ clock, limit: 1, spent: createExhaustedUsers({ feed: handFeed(), maxUsers: 1 }) },
     counter: { use: () => Promise.reject(new Error('down')) },

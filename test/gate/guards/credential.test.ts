@@ -25,7 +25,7 @@ describe('credentials', () => {
     ['Bearer \xe9', undefined],
     ['Basic abc', undefined],
     [' Bearer abc', undefined],
-  ])('Authorization: "%s" presents the token %s', (field, bearer) => {
+  ])('the header Authorization: "%s" contains the token %s', (field, bearer) => {
     expect(readCredentials(field, undefined)).toEqual({
       bearer,
       apiKey: undefined,
@@ -41,7 +41,7 @@ describe('credentials', () => {
     ['a b', 'a b'],
     ['\xa0key\xa0', '\xa0key\xa0'],
     ['k\xc3\xa0', 'k\xc3\xa0'],
-  ])('X-API-Key: "%s" presents the key %s', (field, key) => {
+  ])('the header X-API-Key: "%s" contains the key %s', (field, key) => {
     expect(readCredentials(undefined, field)).toMatchObject({
       apiKey: key,
       isPresented: key !== undefined,
@@ -49,13 +49,13 @@ describe('credentials', () => {
     })
   })
 
-  it('an empty Authorization presents nothing', () => {
+  it('an empty header Authorization contains no credential', () => {
     for (const field of ['', ' ', '\t']) {
       expect(readCredentials(field, undefined)).toMatchObject({ isPresented: false, isTokenPresented: false })
     }
   })
 
-  it('a credential of the gateway is recognized anywhere in the Authorization header', () => {
+  it('a credential of the gateway is recognized at any place in the Authorization header', () => {
     for (const typ of ['at+jwt', 'rt+jwt']) {
       for (const field of [
         `Bearer ${ours(typ)}`,

@@ -6,7 +6,7 @@ import { newUser, type TestUser } from '../../support/client.ts'
 import { gatewayBefore } from '../../support/gateway-before.ts'
 import { startUpstream } from '../../support/upstream.ts'
 
-describe('refusals', () => {
+describe('the order of refusals', () => {
   let user: TestUser
 
   const at = gatewayBefore(
@@ -52,28 +52,28 @@ routes:
     ['the verified email', 'email_unverified', 'POST', '/verified', ['credential', long]],
     ['the declared length', 'body_too_large', 'POST', '/all/x', ['credential', long]],
   ])(
-    'the check of %s refuses with %s, although later checks would refuse too',
+    'the check of %s refuses the request with %s, although later checks would refuse it too',
     async (_, code, method, target, lines) => {
       const sent = lines.map(line => (line === 'credential' ? bearer() : line))
       expectRefusal(await ask(at.gateway.url, requestBytes(method, target, sent)), code)
     },
   )
 
-  it('authentication comes before the rate limit, and the rate limit before the plan', async () => {
+  it('authentication is checked before the rate limit, and the rate limit before the plan', async () => {
     const limited = (credential: string) => ask(at.gateway.url, requestBytes('GET', '/limited', [credential]))
     for (let i = 0; i < 2; i += 1) expectRefusal(await limited('X-API-Key: a'), 'token_invalid')
     expectRefusal(await limited(bearer()), 'plan_insufficient')
     expectRefusal(await limited(bearer()), 'rate_limited')
   })
 
-  it('the declared length comes before the target, and the target before the daily use', async () => {
+  it('the declared body length is checked before the target, and the target before the daily use', async () => {
     expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/open-circuit')), 'upstream_unreachable')
     const down = (lines: string[]) => ask(at.gateway.url, requestBytes('GET', '/down', [bearer(), ...lines]))
     expectRefusal(await down([long]), 'body_too_large')
     expectRefusal(await down([]), 'upstream_unavailable')
   })
 
-  it('the daily use is counted last, so refused requests are not counted', async () => {
+  it('the daily use is counted last, so that refused requests are not counted', async () => {
     const counted = () =>
       at.gateway.sql<{ daily_usage: number }>('select daily_usage from users where id = $1', [user.id])
     expect(await counted()).toEqual([{ daily_usage: 0 }])
@@ -85,7 +85,7 @@ routes:
     expect(await counted()).toEqual([{ daily_usage: 1 }])
   })
 
-  it('a request that is refused with 413 while its body is streamed still counts as a daily use', async () => {
+  it('if a request is refused with 413 while its body is streamed, it still counts as a daily use', async () => {
     const other = await newUser(at.gateway)
     const asOther = (lines: string[], body: string) =>
       ask(

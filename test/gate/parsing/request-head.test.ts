@@ -22,7 +22,7 @@ function verdict(fields: Field[], received: Parameters<typeof aRequest>[1] = {})
 }
 
 describe('the head of a request', () => {
-  it('contains the known headers in any letter case, and ignores other headers whose names have the same length', () => {
+  it('contains the known headers, whatever their letter case, and no other header with a name of the same length', () => {
     for (const spelt of [(name: string) => name, (name: string) => name.toUpperCase()]) {
       const named = (name: string, value: string): Field => [spelt(name), value]
       const head = parse([
@@ -64,19 +64,19 @@ describe('the head of a request', () => {
     expect(parse([host, ['Authorization', 'a'], ['X-API-Key', 'b']]).hasAmbiguousCredentials).toBe(false)
   })
 
-  it('has a body if it contains Transfer-Encoding, and no body if Content-Length is 0', () => {
+  it('announces a body if it contains Transfer-Encoding, and no body if Content-Length is 0', () => {
     expect(parse([host, ['Content-Length', '0']])).toMatchObject({ hasBody: false, contentLength: 0 })
     expect(parse([host, ['Transfer-Encoding', 'chunked']])).toMatchObject({ hasBody: true })
     expect(parse([host, ['Transfer-Encoding', 'chunked']]).contentLength).toBeUndefined()
   })
 
-  it('expects 100 Continue only in HTTP/1.1', () => {
+  it('asks for 100 Continue only in HTTP/1.1', () => {
     const fields: Field[] = [host, ['Expect', '100-Continue']]
     expect(parse(fields).expectsContinue).toBe(true)
     expect(parse(fields, { httpVersion: '1.0' }).expectsContinue).toBe(false)
   })
 
-  it('contains the request ID of the client only if it is safe in logs and headers', () => {
+  it('contains the request ID of the client only if this ID is safe in logs and headers', () => {
     const idOf = (id: string) => parse([host, ['X-Request-Id', id]]).clientRequestId
     const most = 'a'.repeat(128)
     expect([idOf('A-z.0_9:~+/='), idOf(most)]).toEqual(['A-z.0_9:~+/=', most])
@@ -87,7 +87,7 @@ describe('the head of a request', () => {
 describe('the client address', () => {
   const forwarded: Field[] = [host, ['X-Forwarded-For', '203.0.113.9'], ['x-forwarded-for', '10.0.0.7']]
 
-  it('is the last untrusted address in all X-Forwarded-For headers together if the peer is trusted', () => {
+  it('if the peer is trusted, is the last untrusted address in all X-Forwarded-For headers together', () => {
     expect(parse(forwarded, { peer: '10.1.1.1' })).toMatchObject({
       client: '203.0.113.9',
       peerIsTrusted: true,
@@ -95,7 +95,7 @@ describe('the client address', () => {
     })
   })
 
-  it('is the address of an untrusted peer, and a private peer that sends X-Forwarded-For is reported', () => {
+  it('is the address of the peer if the peer is not trusted, and a private peer that sends X-Forwarded-For is reported', () => {
     expect(parse(forwarded, { peer: '::ffff:192.168.0.4' })).toMatchObject({
       client: '192.168.0.4',
       peerIsTrusted: false,
@@ -131,7 +131,7 @@ describe('a request', () => {
     ['a hexadecimal length', [host, ['Content-Length', '0x10']]],
     ['a length above the largest exact number', [host, ['Content-Length', '9007199254740992']]],
     ['an expectation other than 100-continue', [host, ['Expect', '200-ok']]],
-  ])('with %s is refused, and the connection closes', (_, fields) => {
+  ])('with %s is refused, and the gateway closes the connection', (_, fields) => {
     expect(verdict(fields)).toBe(malformed)
   })
 
@@ -151,11 +151,11 @@ describe('a request', () => {
     expect(verdict([host, ['Transfer-Encoding', 'chunked']], { httpVersion: '1.0' })).toBe(malformed)
   })
 
-  it('in another major version of HTTP is refused', () => {
+  it('is refused if it uses another major version of HTTP', () => {
     expect(verdict([host], { httpVersion: '2.0' })).toBe(malformed)
   })
 
-  it('is refused with headers_too_large if all headers together exceed 16 KiB by one byte', () => {
+  it('is refused with headers_too_large if all headers together are one byte larger than 16 KiB', () => {
     // Each header line also has a colon, a space and a line end of two bytes, so 4 bytes are added.
     const rest = 16_384 - ('Host'.length + 'gw.test'.length + 4) - ('X'.length + 4)
     expect(verdict([host, ['X', 'a'.repeat(rest)]])).toBe('taken')
@@ -164,11 +164,11 @@ describe('a request', () => {
 })
 
 describe('the request target', () => {
-  it('is refused if it is not a valid path, and the connection stays open', () => {
+  it('is refused if it is not a valid path, but the connection stays open', () => {
     expect(verdict([host], { path: '/a/%00' })).toBe('path_invalid')
   })
 
-  it('in absolute form must have a host that is valid as a Host header', () => {
+  it('in absolute form must contain a host that would be valid in a Host header', () => {
     expect(verdict([host], { path: 'http://gw.test/a' })).toBe('taken')
     expect(verdict([host], { path: 'http://a|b/a' })).toBe('request_invalid, closes')
   })

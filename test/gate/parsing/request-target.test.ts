@@ -67,7 +67,7 @@ const spelling = fc
   )
 
 describe('a path that is parsed repeatedly', () => {
-  it('has the same result each time, with the query and authority of each request', () => {
+  it('has the same result each time, but with the query and authority of the current request', () => {
     const paths = Array.from({ length: 3_000 }, (_, at) => `/Read/${at}/%7Eit//`)
     for (let turn = 0; turn < 2; turn += 1) {
       for (const [at, path] of paths.entries()) {
@@ -88,7 +88,7 @@ describe('a path that is parsed repeatedly', () => {
     }
   })
 
-  it('is refused again after a refusal, and with an invalid query', () => {
+  it('is refused each time if it is invalid, and also if it is valid but the query is invalid', () => {
     for (let turn = 0; turn < 2; turn += 1) {
       expect(readAny('/read/../it')).toBeUndefined()
       expect(readAny('/read/it')).toMatchObject({ path: '/read/it', authority: undefined })
@@ -98,7 +98,7 @@ describe('a path that is parsed repeatedly', () => {
 })
 
 describe('the path rules', () => {
-  it('never throw for any input', () => {
+  it('never throw an exception, whatever the input', () => {
     fc.assert(
       fc.property(fc.oneof(target, fc.string(), fc.string({ unit: 'binary', maxLength: 40 })), text => {
         readAny(text)
@@ -107,7 +107,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('refuse a target, or agree with the most lenient upstream on whether the target is guarded', () => {
+  it('either refuse a target, or agree with the most lenient upstream on whether the target is guarded', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -126,7 +126,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('accept only paths that the most lenient upstream splits into the same number of segments', () => {
+  it('accept a path only if the most lenient upstream splits it into as many segments as the gateway', () => {
     fc.assert(
       fc.property(target, text => {
         const read = readTarget(text)
@@ -141,7 +141,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('accept an accepted path again, with the same result', () => {
+  it('accept the path in their own result again, with the same result', () => {
     fc.assert(
       fc.property(target, text => {
         const read = readTarget(text)
@@ -153,7 +153,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('keep the number of segments behind the part that a route strips or rewrites', () => {
+  it('keep the number of segments that follow the part that a route strips or rewrites', () => {
     const strip = routeWith({ path: '/public/*', strip_prefix: '/public' })
     const rewrite = routeWith({ path: '/public/:a/*', rewrite: '/new/:a/*' })
     fc.assert(
@@ -180,7 +180,7 @@ describe('the path rules', () => {
     ['/a%2Bb', '/a%2Bb', ['a+b']],
     ['/100%25', '/100%25', ['100%']],
     ['/.x/..y/x.y', '/.x/..y/x.y', ['.x', '..y', 'x.y']],
-  ])('forward %s as %s and match the segments %j', (text, path, segments) => {
+  ])('forward the path %s as %s, and match the segments %j', (text, path, segments) => {
     expect(readTarget(text)).toMatchObject({ path, query: '', segments })
   })
 
@@ -206,7 +206,7 @@ describe('the path rules', () => {
     }
   })
 
-  it('ignore the letter case, the port and the final dot of hosts', () => {
+  it('ignore the letter case, the port and the final dot of a host', () => {
     expect(['A.example:80', 'a.example.', 'a.example.:443', 'A.EXAMPLE:'].map(normalizeHost)).toEqual(
       Array(4).fill('a.example'),
     )

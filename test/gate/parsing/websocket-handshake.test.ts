@@ -18,14 +18,14 @@ const withHeaders = (headers: Record<string, string>, received: Parameters<typeo
 
 describe('a request for a WebSocket', () => {
   it.each(['websocket', 'WebSocket', 'h2c, websocket', ' websocket ,x'])(
-    'is recognized with Upgrade: %s',
+    'is recognized if it contains the header Upgrade: %s',
     upgrade => {
       expect(asksForWebSocket(withHeaders({ upgrade }))).toBe(true)
     },
   )
 
   it.each([undefined, '', 'h2c', 'websocket2', 'websocket/13'])(
-    'is not recognized with Upgrade: %s',
+    'is not recognized if it contains the header Upgrade: %s',
     upgrade => {
       expect(asksForWebSocket(withHeaders(upgrade === undefined ? {} : { upgrade }))).toBe(false)
     },
@@ -33,7 +33,7 @@ describe('a request for a WebSocket', () => {
 })
 
 describe('a handshake', () => {
-  it('is valid as browsers send it, and also with a Content-Length of 0', () => {
+  it('is valid in the form that browsers send, and also with a Content-Length of 0', () => {
     expect(isHandshake(withHeaders(valid))).toBe(true)
     expect(isHandshake(withHeaders({ ...valid, 'content-length': '0' }))).toBe(true)
   })
@@ -62,7 +62,7 @@ describe('a handshake', () => {
     expect(isHandshake(withHeaders(others))).toBe(false)
   })
 
-  it('is invalid if Node’s parser did not mark the request as an upgrade', () => {
+  it('is invalid if the parser of Node did not mark the request as an upgrade', () => {
     expect(isHandshake(Object.assign(withHeaders(valid), { upgrade: false }))).toBe(false)
   })
 

@@ -58,7 +58,7 @@ describe('allow_in_path', () => {
     ['/100%25', []],
     ['/a%2fb;c/d./%2541', ['encoded_slash', 'semicolon', 'trailing_dot', 'double_encoding']],
     ['/a;x%2f.b', ['encoded_slash', 'semicolon']],
-  ])('for the path %s must contain the values %j', (path, needs) => {
+  ])('can allow the path %s only if it contains the values %j', (path, needs) => {
     expect(needed(path)).toEqual(needs)
   })
 
@@ -77,12 +77,12 @@ describe('allow_in_path', () => {
     expect(needed(path)).toBeUndefined()
   })
 
-  it('allows only the listed ambiguities', () => {
+  it('allows only the ambiguities in its list', () => {
     expect(each.map(name => toFlags([name]))).toEqual(Object.values(ambiguity))
     expect([toFlags([]), toFlags(['double_slash']), toFlags(every)]).toEqual([0, 0, 15])
   })
 
-  it('allows no path that an upstream could interpret as a path with a dot segment', () => {
+  it('never allows a path that an upstream could interpret as a path with a dot segment', () => {
     fc.assert(
       fc.property(target, path => {
         const read = parseRequestTarget(path)
@@ -103,7 +103,7 @@ describe('allow_in_path', () => {
     )
   })
 
-  it('is not needed for a segment that has only one interpretation', () => {
+  it('is not needed if each segment of the path has only one interpretation', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'ab%2 .:é'), maxLength: 8 }), segment => {
         if (segment.trim() !== segment || segment === '' || ambiguitiesOf(segment) !== 0) return
@@ -168,7 +168,7 @@ describe('an ambiguous path', () => {
     expect(wayOf(path)).toBe(route)
   })
 
-  it('is refused if an interpretation matches a guarded route, or if its route does not allow the ambiguity', () => {
+  it('is refused if it could also match a guarded route, or if its route does not allow the ambiguity', () => {
     const reading = routeWith({ name: 'reading', path: '/private', auth: 'required', methods: ['POST'] })
     const dots = routeWith({ name: 'dots', path: '/*', allow_in_path: ['trailing_dot'] })
     const table = createRouteTable([dots, reading])
@@ -180,7 +180,7 @@ describe('an ambiguous path', () => {
     ]).toEqual(['dots', undefined, undefined])
   })
 
-  it('is accepted if an interpretation matches no route or the same route, but not a route with other methods', () => {
+  it('is accepted if it could match only the same route or no route, but not if it could match a route with other methods', () => {
     const files = routeWith({
       name: 'files',
       path: '/f/:name',
@@ -203,7 +203,7 @@ describe('an ambiguous path', () => {
     ])
   })
 
-  it('is accepted if an interpretation matches an unguarded route, or a route of another upstream', () => {
+  it('is accepted if it could also match an unguarded route, or a route of another upstream', () => {
     const files = routeWith({ name: 'files', path: '/f/:name', allow_in_path: ['encoded_slash'] })
     const rest = routeWith({ name: 'rest', path: '/*', auth: 'required', upstream: 'other' })
     const free = routeWith({ name: 'free', path: '/f/a/b' })
@@ -232,9 +232,12 @@ describe('duplicate slashes', () => {
     ['//a', { path: '/a/*', strip_prefix: '/a' }, '/'],
     ['//a//b//c', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b//c'],
     ['/a/b', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b'],
-  ] as const)('the path %s, on a route with %j, is forwarded as %s', (path, declared, expected) => {
-    expect(sent(path, declared as never)).toBe(expected)
-  })
+  ] as const)(
+    'in the path %s, on a route with %j, lead to the forwarded path %s',
+    (path, declared, expected) => {
+      expect(sent(path, declared as never)).toBe(expected)
+    },
+  )
 })
 
 it('long paths with many ambiguous characters are checked within 500 ms', () => {

@@ -21,7 +21,7 @@ const asking = { method: 'PUT', headers: undefined, origin: page }
 const exposed = 'X-Peage-Error, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy'
 
 describe('a response', () => {
-  it('can be read only by pages of the listed origins, and has Vary: Origin', () => {
+  it('can be read only by pages from the listed origins, and has the header Vary: Origin', () => {
     const policy = policyOf({ expose_headers: ['X-Total'] })
     expect(policy.answer(page)).toEqual({
       vary: 'Origin',
@@ -33,7 +33,7 @@ describe('a response', () => {
     }
   })
 
-  it('can be read by every page if the route allows all origins, and contains * instead of the origin', () => {
+  it('if the route allows all origins, can be read by every page, and contains * instead of the origin', () => {
     const policy = policyOf({ origins: ['*'] })
     expect(policy.answer('https://any.example')['access-control-allow-origin']).toBe('*')
     expect(policy.answer(undefined)).toEqual({ vary: 'Origin' })
@@ -42,14 +42,14 @@ describe('a response', () => {
     })
   })
 
-  it('to a request with credentials can be read only if the route allows credentials', () => {
+  it('can be read after a request with credentials only if the route allows credentials', () => {
     expect(policyOf({ credentials: true }).answer(page)['access-control-allow-credentials']).toBe('true')
     expect(policyOf({}).answer(page)['access-control-allow-credentials']).toBeUndefined()
   })
 })
 
 describe('a preflight', () => {
-  it('is answered with the methods of the path, the requested headers and max_age', () => {
+  it('receives a response with the methods of the path, the requested headers and max_age', () => {
     const policy = policyOf({ max_age: 90_500 })
     expect(policy.preflight({ ...asking, headers: 'authorization, X-Trace' }, ['GET', 'HEAD'])).toEqual({
       vary: 'Origin',
@@ -75,7 +75,7 @@ describe('a preflight', () => {
     expect(headersOf("a1-_.~!#$%&'*+^`|,\tB")).toBe("a1-_.~!#$%&'*+^`|,\tB")
   })
 
-  it('for a path that allows all methods receives the usual methods, and the requested method if it is a valid method', () => {
+  it('if the path allows all methods, receives the usual methods, and also the requested method if it is valid', () => {
     const methodsOf = (method: string) =>
       policyOf({}).preflight({ ...asking, method }, undefined)['access-control-allow-methods']
     const usual = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
@@ -87,7 +87,7 @@ describe('a preflight', () => {
     ])
   })
 
-  it('is recognized by the method OPTIONS, an origin and a requested method', () => {
+  it('is recognized by the method OPTIONS, together with an origin and a requested method', () => {
     const fields = [
       ['origin', page],
       ['access-control-request-method', 'PUT'],
@@ -106,7 +106,7 @@ describe('a preflight', () => {
   })
 })
 
-it('the gateway replaces every response header of the CORS protocol', () => {
+it('the gateway replaces every CORS header in the response of the upstream', () => {
   expect([...replacedHeaders].sort()).toEqual([
     'access-control-allow-credentials',
     'access-control-allow-headers',

@@ -86,19 +86,19 @@ describe('the gateway’s own paths', () => {
     expect(told(ask, 'POST', '/owned')).toBe('wide')
   })
 
-  it('refuse other methods with a list of the allowed methods', () => {
+  it('refuse a request with another method, and list the allowed methods', () => {
     expect(told(ask, 'GET', '/own/login')).toBe('method_not_allowed')
     expect(allowOf(ask, 'GET', '/own/login')).toBe('POST')
     expect(allowOf(ask, 'POST', '/own/account')).toBe('GET, HEAD')
   })
 
-  it('are refused with route_unknown if no route matches and the path has no endpoint or its method is switched off', () => {
+  it('are refused with route_unknown if no route matches and the requested endpoint does not exist or is switched off', () => {
     expect(told(ask, 'GET', '/own/nothing')).toBe('route_unknown')
     expect(told(ask, 'DELETE', '/own/account')).toBe('route_unknown')
     expect(told(ask, 'GET', '/own/account')).toBe('own /own/account')
   })
 
-  it('refuse an ambiguous path and two credentials of the same kind', () => {
+  it('refuse a request with an ambiguous path, or with two credentials of the same kind', () => {
     expect(told(ask, 'POST', '/own/log%69n')).toBe('own /own/login')
     expect(told(ask, 'POST', '/own/a%2Flogin')).toBe('path_invalid')
     const twice: [string, string][] = [
@@ -108,7 +108,7 @@ describe('the gateway’s own paths', () => {
     expect(told(ask, 'POST', '/own/login', {}, twice)).toBe('credentials_ambiguous')
   })
 
-  it('can be replaced only by a route with exactly the same path, and only if they are replaceable', () => {
+  it('can be replaced only if they are replaceable, and only by a route with exactly the same path', () => {
     expect(told(ask, 'GET', '/own/upgrade')).toBe('upgrade')
     expect(told(stage([{ path: '/*' }, { path: '/own/login' }]), 'POST', '/own/login')).toBe('own /own/login')
     expect(told(stage([{ path: '/own/*' }]), 'GET', '/own/upgrade')).toBe('own /own/upgrade')
@@ -124,7 +124,7 @@ describe('a route', () => {
     { name: 'rest', path: '/rest/*' },
   ])
 
-  it('does not match an unknown path, and refuses other methods with a list of the allowed methods', () => {
+  it('does not match an unknown path, and refuses another method with a list of the allowed methods', () => {
     expect(told(ask, 'GET', '/nothing')).toBe('route_unknown')
     expect(told(ask, 'HEAD', '/things')).toBe('read')
     expect(told(ask, 'PUT', '/things')).toBe('method_not_allowed on read')
@@ -138,7 +138,7 @@ describe('a route', () => {
     expect(told(ask, 'GET', '/nothing/a%2Fb')).toBe('path_invalid')
   })
 
-  it('is chosen by the host in the request target, which may differ from Host only if the route lists it', () => {
+  it('is chosen by the host in the request target, and this host may differ from Host only if the route lists it', () => {
     expect(told(ask, 'GET', 'http://gw.test/things')).toBe('read')
     expect(told(ask, 'GET', 'http://GW.test.:80/things')).toBe('read')
     expect(told(ask, 'GET', 'http://other.test/things')).toBe('request_invalid on read')
@@ -167,7 +167,7 @@ describe('a WebSocket handshake', () => {
     'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
   }
 
-  it('is recognized only on a route with websocket, and is an ordinary request on other routes', () => {
+  it('is recognized only on a route with `websocket`, and is an ordinary request on other routes', () => {
     expect(told(ask, 'GET', '/socket', handshake)).toBe('socket, WebSocket')
     expect(told(ask, 'GET', '/socket')).toBe('socket')
     expect(told(ask, 'GET', '/plain', handshake)).toBe('plain')
@@ -178,7 +178,7 @@ describe('a WebSocket handshake', () => {
     expect(told(ask, 'GET', '/socket', broken)).toBe('request_invalid on socket, WebSocket')
   })
 
-  it('may contain one token in its sub-protocols if the request contains no other token', () => {
+  it('may contain one token in its sub-protocols, but only if the request contains no other token', () => {
     const offering = (protocols: string, headers = {}) =>
       ask('GET', '/socket', { ...handshake, 'sec-websocket-protocol': protocols, ...headers })
     expect(offering('chat, peage.bearer.abc').head.authorization).toBe('Bearer abc')
@@ -201,7 +201,7 @@ describe('CORS', () => {
   ]
   const asking = (origin: string, method = 'GET') => ({ origin, 'access-control-request-method': method })
 
-  it('answers a preflight for the route that has the requested method, otherwise for the route that has the path', () => {
+  it('answers a preflight for the route with the requested method, or otherwise for the route with the path', () => {
     const ask = stage(routes, cors)
     expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('preflight of read')
     expect(ask('OPTIONS', '/things', asking(page, 'PUT')).decision).toMatchObject({
@@ -247,7 +247,7 @@ describe('CORS', () => {
     expect(origins).toEqual([...Array(6).fill(page), 'https://own.example'])
   })
 
-  it('applies only to the route that declares it if the server declares none', () => {
+  it('applies only to the route that declares it if the server declares no CORS policy', () => {
     const ask = stage(routes)
     expect(told(ask, 'OPTIONS', '/cors', asking('https://own.example'))).toBe('preflight of own')
     expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('method_not_allowed on read')

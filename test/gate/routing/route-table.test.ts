@@ -38,7 +38,7 @@ const request = fc.tuple(
 )
 
 describe('the route table', () => {
-  it('agrees with the reference matcher for every set of routes and every request', () => {
+  it('has the same result as the reference matcher for every set of routes and every request', () => {
     fc.assert(
       fc.property(sets, fc.array(request, { minLength: 10, maxLength: 10 }), (routes, requests) => {
         const table = createRouteTable(routes)
@@ -52,7 +52,7 @@ describe('the route table', () => {
     )
   })
 
-  it('does not depend on the order in which routes are declared', () => {
+  it('has the same result, whatever the order in which the routes are declared', () => {
     fc.assert(
       fc.property(sets, request, (routes, [method, host, segments]) => {
         const forwards = createRouteTable(routes).match(method, host, segments)
@@ -63,7 +63,7 @@ describe('the route table', () => {
     )
   })
 
-  it('treats segments like __proto__ and constructor as ordinary segments', () => {
+  it('treats segments like `__proto__` and `constructor` as ordinary segments', () => {
     const table = createRouteTable([])
     for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
       expect(table.match('GET', name, [name, name])).toEqual({ kind: 'none' })

@@ -13,7 +13,7 @@ describe('a compiled route', () => {
     ['/:a/b', false],
     ['/*', false],
     ['/a/*', false],
-  ])('with the path %s matches only one path: %s', (path, isLiteral) => {
+  ])('with the path %s is known to match only one path: %s', (path, isLiteral) => {
     expect(routeWith({ path }).isLiteral).toBe(isLiteral)
   })
 
@@ -23,7 +23,7 @@ describe('a compiled route', () => {
     expect(routeWith({}).allowedMethods).toBeUndefined()
   })
 
-  it('is guarded unless it has `auth: none`', () => {
+  it('counts as guarded unless it has `auth: none`', () => {
     expect(routeWith({ auth: 'none' }).isGuarded).toBe(false)
     expect([routeWith({ auth: 'required' }), routeWith({ auth: 'optional' })].map(r => r.isGuarded)).toEqual([
       true,
@@ -43,7 +43,7 @@ describe('a compiled route', () => {
     [{ path: '/a/*', rewrite: '/n/*' }, '/a/', '/n/', undefined],
     [{ path: '/a/*', rewrite: '/*' }, '/a', '/', undefined],
     [{ path: '/a/:b', rewrite: '/n/' }, '/a/1', '/n/', undefined],
-  ])('with %j forwards %s as %s and strips the prefix %s', (declared, path, sent, stripped) => {
+  ])('with the keys %j forwards %s as %s and strips the prefix "%s"', (declared, path, sent, stripped) => {
     const route = routeWith(declared)
     expect(route.upstreamPath(read(path))).toBe(sent)
     expect(route.strippedPrefix(read(path))).toBe(stripped)
@@ -51,7 +51,7 @@ describe('a compiled route', () => {
 })
 
 describe('the header rules of a route', () => {
-  it('are undefined if the route declares no header rules', () => {
+  it('do not exist if the route declares none', () => {
     expect(routeWith({})).toMatchObject({
       upstreamHost: undefined,
       requestRules: undefined,
@@ -61,7 +61,7 @@ describe('the header rules of a route', () => {
     expect(routeWith({ headers: bare })).toMatchObject({ requestRules: undefined, responseRules: undefined })
   })
 
-  it('replace every spelling of a request header, and do not contain Host', () => {
+  it('replace a request header in every spelling and letter case, and do not contain Host', () => {
     const { upstreamHost, requestRules, responseRules } = routeWith({
       headers: {
         request: { set: { 'X-Api_Key': 'k', hOsT: 'inner.example' }, remove: ['X.Debug'] },
@@ -73,7 +73,7 @@ describe('the header rules of a route', () => {
     expect(responseRules).toBeUndefined()
   })
 
-  it('replace every letter case of a response header, but no other spelling', () => {
+  it('replace a response header in every letter case, but in no other spelling', () => {
     const { upstreamHost, requestRules, responseRules } = routeWith({
       headers: {
         request: { set: {}, remove: [] },

@@ -82,7 +82,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect((await store.findActive(hashOf('theirs')))?.userId).toBe(other)
   })
 
-  it('leaves exactly one active key after 50 simultaneous replacements, which all succeed', async () => {
+  it('leaves exactly one active key, even after 50 simultaneous replacements that all succeed', async () => {
     const hashes = Array.from({ length: 50 }, (_, i) => hashOf(`${id} of many ${i}`))
     // Each store behaves like the store of a replica. Only the database can serialize their replacements.
     const stores = Array.from({ length: 10 }, () => createApiTokenStore(database, createUserQueue()))
@@ -96,7 +96,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect(keys.map(key => key.revoked)).toEqual([...hashes.slice(1).map(() => 1), 0])
   })
 
-  it('does not affect the next replacement if it is refused itself', async () => {
+  it('that is refused does not affect the next replacement', async () => {
     const refused = store.replace(id, hashOf(`${id} refused`), now, async () => {
       throw new Refusal('token_invalid', { reason: 'session_ended' })
     })
@@ -114,12 +114,12 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect(await keysOf(database, id)).toMatchObject([{ token_hash: hashOf('kept'), revoked: 0 }])
   })
 
-  it('succeeds for a user who has just lost plan pro, because keys stay valid after a change of plan', async () => {
+  it('succeeds for a user who has just lost the plan `pro`, because keys stay valid after a change of plan', async () => {
     await createUserStore(database).update(id, { plan: 'free' })
     expect(await store.replace(id, hashOf(`${id} fallen`), now)).toEqual({ created_at: now })
   })
 
-  it('does not fail while the user is deleted, and no key is left afterwards', async () => {
+  it('does not fail while the user is being deleted, and no key is left afterwards', async () => {
     const users = createUserStore(database)
     for (let round = 0; round < 10; round += 1) {
       const gone = await addUser(database)
@@ -134,7 +134,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     }
   })
 
-  it('causes no deadlock with concurrent revocations, uses, plan changes and logins', async () => {
+  it('can run together with revocations, uses, plan changes and logins without a deadlock', async () => {
     const users = createUserStore(database)
     const sessions = createSessionStore(database)
     await store.replace(id, hashOf(`${id} start`), now)
@@ -152,7 +152,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect((await keysOf(database, id)).filter(key => key.revoked === 0).length).toBeLessThanOrEqual(1)
   })
 
-  it('creates a key that can be revoked, and a revocation also succeeds if there is no active key', async () => {
+  it('creates a key that can be revoked, and another revocation succeeds even if there is no active key', async () => {
     await store.revoke(id)
     await store.replace(id, hashOf(`${id} to revoke`), now)
     await store.revoke(id)
@@ -207,7 +207,7 @@ describeWithServices('a user who is locked by another transaction', () => {
     }
   })
 
-  it('makes all waiting replacements fail at once if the store does not respond', async () => {
+  it('if the store does not respond, makes all waiting replacements fail at the same time', async () => {
     const store = createApiTokenStore(database, createUserQueue())
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])

@@ -14,7 +14,7 @@ const sha256 = (data: string | Buffer) => createHash('sha256').update(data).dige
 const received = (value: string) => Buffer.from(value).toString('latin1')
 
 describe('the hash of an API key', () => {
-  it('is the SHA-256 of the received bytes, also of bytes outside ASCII', () => {
+  it('is the SHA-256 of the received bytes, even if they are not ASCII', () => {
     expect(hashApiToken('peage_abc')).toBe(sha256('peage_abc'))
     expect(hashApiToken(received('clé'))).toBe(sha256('clé'))
     fc.assert(
@@ -29,7 +29,7 @@ describe('the hash of an API key', () => {
     expect(hashApiToken(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
   })
 
-  it('includes the byte 0xA0, which is a space in Latin-1 and the last byte of à in UTF-8', () => {
+  it('includes the byte 0xA0 of the key, which is a space in Latin-1, but the last byte of à in UTF-8', () => {
     expect(hashApiToken(received('à'))).toBe(sha256('à'))
     expect(hashApiToken(received(' \u00a0 '))).toBe(sha256('\u00a0'))
   })
@@ -51,17 +51,17 @@ describe('a new API key', () => {
     ['000000000000000000000000000000', '2C8GjS'],
     ['Zm9vYmFyQmF6MTIzNDU2Nzg5MFhZWj', '1lsVNX'],
     ['ibqMmr7UXV4Cg0wwlzIduSXdCObPIR', '000LOc'],
-  ])('with the random part %s ends in its checksum %s', (random, checksum) => {
+  ])('with the random part %s ends with the checksum %s', (random, checksum) => {
     expect(makeApiToken(() => bytesFor(random))).toBe(`peage_${random}${checksum}`)
   })
 
-  it('is unique, and has the format that secret scanners search for', () => {
+  it('is unique, and has a format that secret scanners can find', () => {
     const keys = new Set(Array.from({ length: 2000 }, () => makeApiToken(randomBytes)))
     expect(keys.size).toBe(2000)
     for (const key of keys) expect(key).toMatch(/^peage_[0-9A-Za-z]{36}$/)
   })
 
-  it('has equally likely characters, because bytes that would cause a bias are replaced', () => {
+  it('contains each character with the same probability, because bytes that would cause a bias are replaced', () => {
     const drawn: number[] = []
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const key = makeApiToken(size => {
@@ -106,7 +106,7 @@ describeOverSetups('the records of API keys', ({ openDatabase: open }) => {
     expect(await store.findActive(hashApiToken('unknown'))).toBeUndefined()
   })
 
-  it('an earlier time of use is stored only if the stored time is far in the future', async () => {
+  it('a time of use replaces a later stored time only if the stored time is far in the future', async () => {
     const keyId = (await store.findActive(hashApiToken('live')))?.apiTokenId ?? 0
     const lastUsed = async () =>
       (

@@ -61,14 +61,14 @@ describe('the last use of an API key', () => {
     ])
   })
 
-  it('is written for each key without delay by the other keys', () => {
+  it('is written for each key without waiting for other keys', () => {
     const { lastUsed, writes } = recorder()
     lastUsed.record(1)
     lastUsed.record(2)
     expect(writes().map(([keyId]) => keyId)).toEqual([1, 2])
   })
 
-  it('is written immediately by a flush, and the flush waits for all writes', async () => {
+  it('is written immediately at a flush, which waits for all writes', async () => {
     const { lastUsed, touch, writes } = recorder()
     const first = start()
     let ended = 0
@@ -87,7 +87,7 @@ describe('the last use of an API key', () => {
     expect(ended).toBe(2)
   })
 
-  it('causes a call of onError if it cannot be written, and the next use is written', async () => {
+  it('is reported to onError if it cannot be written, and the next use is written again', async () => {
     const { lastUsed, touch, onError, writes } = recorder()
     const failure = new StorageError('away', undefined, undefined)
     touch.mockRejectedValueOnce(failure)

@@ -59,7 +59,7 @@ describe('a cached record', () => {
     expect(reads).toHaveLength(1)
   })
 
-  it('is not evicted by absent records, because the cache stores them separately', async () => {
+  it('is not evicted by keys without a record, because the cache stores these keys separately', async () => {
     const { remembered, settle } = stage({ most: 2, mostAbsent: 3 })
     await settle(1, record)
     for (let key = 100; key < 200; key += 1) expect(await settle(key, undefined)).toBe(1)
@@ -68,14 +68,14 @@ describe('a cached record', () => {
     expect(await settle(100, undefined)).toBe(1)
   })
 
-  it('is read for every call while it does not exist, if the cache stores no absent records', async () => {
+  it('if the cache stores no absent records, is read for every call until it exists', async () => {
     const { settle } = stage({ mostAbsent: 0 })
     expect(await settle(1, undefined)).toBe(1)
     expect(await settle(1, record)).toBe(1)
     expect(await settle(1, record)).toBe(0)
   })
 
-  it('is evicted if the cache is full and all other records were used more recently', async () => {
+  it('is evicted from a full cache if all other records were used more recently', async () => {
     const { settle } = stage({ most: 3 })
     for (const key of [1, 2, 3]) await settle(key, record)
     await settle(1, record)
@@ -84,7 +84,7 @@ describe('a cached record', () => {
     expect(await settle(2, record)).toBe(1)
   })
 
-  it('is read again after a read that failed, and the failed read rejects all waiting calls', async () => {
+  it('is read again after a failed read, which rejects all waiting calls', async () => {
     const { remembered, reads, settle } = stage()
     const calls = [remembered.get(1), remembered.get(1)]
     reads[0]?.fail(new Error('away'))
@@ -92,7 +92,7 @@ describe('a cached record', () => {
     expect(await settle(1, record)).toBe(1)
   })
 
-  it('is read for every call while the feed is not trusted', async () => {
+  it('is read again for every call while the feed is not trusted', async () => {
     const { remembered, reads, trust, settle } = stage()
     await settle(1, record)
     trust(false)
@@ -103,7 +103,7 @@ describe('a cached record', () => {
     expect(reads).toHaveLength(5)
   })
 
-  it('causes each call to be counted as a hit, a miss or a bypass', async () => {
+  it('is reported at each call as a hit, a miss or a bypass', async () => {
     const { remembered, results, trust, settle } = stage()
     await settle(1, record)
     await settle(1, record)
@@ -116,7 +116,7 @@ describe('a cached record', () => {
     expect(results).toEqual({ hit: 2, miss: 4, bypass: 1 })
   })
 
-  it('is read only twice for 101 concurrent calls while the feed is not trusted', async () => {
+  it('while the feed is not trusted, is read only twice for 101 concurrent calls', async () => {
     const { remembered, reads, trust } = stage()
     trust(false)
     const first = remembered.get(1)
@@ -132,7 +132,7 @@ describe('a cached record', () => {
     expect(reads).toHaveLength(3)
   })
 
-  it('is not read again for waiting calls if the read fails while the feed is not trusted', async () => {
+  it('while the feed is not trusted, is not read again for waiting calls if their read fails', async () => {
     const { remembered, reads, trust } = stage()
     trust(false)
     const calls = [remembered.get(1), remembered.get(1), remembered.get(1)]
@@ -147,7 +147,7 @@ describe('a cached record', () => {
     ['changes', 'forget'],
     ['may have changed', 'forgetAll'],
   ] as const)(
-    'is returned to the calls that wait for it, but not cached, if it %s while it is read',
+    'if it %s while it is read, is returned to the waiting calls, but is not cached',
     async (_, forget) => {
       const { remembered, reads } = stage()
       const before = remembered.get(1)
@@ -178,7 +178,7 @@ describe('a cached record', () => {
     expect(await settle(1, record)).toBe(1)
   })
 
-  it('is never older than the last change that was notified before the call, whatever the order of events', async () => {
+  it('always includes the last change whose notification arrived before the call, whatever the order of events', async () => {
     const step = fc.oneof(
       { weight: 4, arbitrary: fc.constant({ do: 'ask' } as const) },
       { weight: 3, arbitrary: fc.record({ do: fc.constant('look' as const), which: fc.nat(9) }) },

@@ -60,7 +60,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
   const isLive = (sessionId = token.sessionId) => cache.isLive(user, sessionId)
   const tell = (sessionId = token.sessionId) => feed.tell(`session ${user.id} ${sessionId}`)
 
-  it('are live until a notification about their end arrives, and are then read only once more', async () => {
+  it('stay live until a notification about their end arrives, and are then read only once more', async () => {
     await isLive()
     await store.revoke([token.tokenHash])
     expect(isLive()).toBe(true)
@@ -70,7 +70,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(reads).toBe(2)
   })
 
-  it('have ended if their session epoch is lower than the session epoch of the user', async () => {
+  it('count as ended if their session epoch is lower than the session epoch of the user', async () => {
     await isLive()
     await store.revokeAll(user.id)
     const late = await login()
@@ -106,7 +106,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await isLive()).toBe(false)
   })
 
-  it('are read for every request while the feed is not trusted, and are read again when it is trusted', async () => {
+  it('are read for every request while the feed is not trusted, and once more when it is trusted again', async () => {
     await isLive()
     await store.revoke([token.tokenHash])
     feed.trust(false)
@@ -118,7 +118,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await isLive()).toBe(true)
   })
 
-  it('have ended on this replica as soon as their logout is queued, before it is stored', async () => {
+  it('count as ended on this replica as soon as their logout is queued, even before it is stored', async () => {
     await isLive()
     ending.add(token.sessionId)
     expect(isLive()).toBe(false)

@@ -88,7 +88,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(1)
   })
 
-  it('are verified once per token in concurrent calls', async () => {
+  it('are verified once per token, even if many calls are concurrent', async () => {
     const issued = await Promise.all([1, 2, 3].map(issue))
     const calls = [...issued, 'nonsense', ...issued].map(token => known.verify(token))
     const answers = (await Promise.all(calls)).map(answer => typeof answer !== 'string' && answer.userId)
@@ -96,7 +96,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(4)
   })
 
-  it('do not include an invalid token, so each later call verifies it again', async () => {
+  it('do not include an invalid token, so that each later call verifies it again', async () => {
     const calls = Array.from({ length: 100 }, () => known.verify('nonsense'))
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['malformed']))
     expect(verified).toBe(1)
@@ -104,7 +104,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(2)
   })
 
-  it('are verified again after a verification that failed, and the failure rejects all waiting calls', async () => {
+  it('are verified again after an error during the verification, which rejects all waiting calls', async () => {
     const token = await issue(7)
     atEnd = async () => {
       throw new Error('away')
@@ -116,7 +116,7 @@ describe('cached tokens', () => {
     expect(await known.verify(token)).toMatchObject({ userId: 7 })
   })
 
-  it('are invalid for all waiting calls if their key is deleted during the verification', async () => {
+  it('become invalid for all waiting calls if their key is deleted during the verification', async () => {
     const { kid } = keys.current()
     const token = await issue(7)
     const { reached, release } = hold()
@@ -140,7 +140,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(2)
   })
 
-  it('are invalid for all waiting calls if they expire during the verification', async () => {
+  it('become invalid for all waiting calls if they expire during the verification', async () => {
     const token = await issue(7)
     const { reached, release } = hold()
     const before = known.verify(token)
@@ -161,7 +161,7 @@ describe('cached tokens', () => {
     expect(await known.verify(token)).toBe('expired')
   })
 
-  it('are invalid after their key is deleted', async () => {
+  it('become invalid when their key is deleted', async () => {
     const token = await issue(7)
     await known.verify(token)
     await database.query('delete from signing_keys')
@@ -192,7 +192,7 @@ describe('cached tokens', () => {
     expect(known.verify(token)).toMatchObject({ userId: 7 })
   })
 
-  it('do not include invalid tokens or tokens of another type', async () => {
+  it('do not include malformed tokens or tokens of another type', async () => {
     const refresh = (await tokens.issueRefresh(7, endless)).token
     for (const bad of [
       '',

@@ -48,14 +48,14 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
 
   const change = (sql: string) => database.query(`update users set ${sql} where id = $1`, [id])
 
-  it('are found by an API key with two statements for 100 concurrent requests, and synchronously afterwards', async () => {
+  it('need only two statements for 100 concurrent requests with an API key, and are then found synchronously', async () => {
     const found = await Promise.all(Array.from({ length: 100 }, () => known.findOwner(`hash${id}`)))
     expect(new Set(found.map(owner => owner?.user.id))).toEqual(new Set([id]))
     expect(statements).toBe(2)
     expect(known.findOwner(`hash${id}`)).toMatchObject({ user: { id }, apiTokenId: expect.any(Number) })
   })
 
-  it('do not change until a notification about a change arrives, for access tokens and for API keys', async () => {
+  it('stay the same for access tokens and for API keys until a notification about a change arrives', async () => {
     await known.find(id)
     await known.findOwner(`hash${id}`)
     await change("plan = 'free'")
@@ -65,7 +65,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(known.find(id)).toMatchObject({ plan: 'free' })
   })
 
-  it('are not found while they are inactive, and are not read again for later requests', async () => {
+  it('are not found while they are inactive, and later requests do not read them again', async () => {
     await change('is_active = 0')
     expect(await known.find(id)).toBeUndefined()
     const before = statements
@@ -76,7 +76,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(await known.find(id)).toMatchObject({ id })
   })
 
-  it('are read for every request while they do not exist, because insertions cause no notification', async () => {
+  it('are read for every request until they exist, because an insertion causes no notification', async () => {
     const free = id + 1_000_000
     expect(await known.find(free)).toBeUndefined()
     await database.query(
@@ -86,7 +86,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(await known.find(free)).toMatchObject({ id: free })
   })
 
-  it('lose a revoked API key and get a new API key when a notification about the change arrives', async () => {
+  it('lose a revoked API key, and get a new API key, when the notification about this change arrives', async () => {
     await known.findOwner(`hash${id}`)
     await database.query('update api_tokens set revoked = 1 where user_id = $1', [id])
     feed.tell(`key hash${id}`)
@@ -100,7 +100,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(await known.findOwner(`next${id}`)).toMatchObject({ user: { id } })
   })
 
-  it('are read for every request while the feed is not trusted, and are read again when it is trusted', async () => {
+  it('are read for every request while the feed is not trusted, and once more when it is trusted again', async () => {
     await known.findOwner(`hash${id}`)
     await change("plan = 'free'")
     feed.trust(false)

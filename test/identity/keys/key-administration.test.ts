@@ -49,7 +49,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     )
   const noForce = { force: false }
 
-  it('a generated key has the requested algorithm, and only verifies tokens', async () => {
+  it('a generated key has the requested algorithm, and verifies tokens but does not sign them', async () => {
     const keys = await keysOf()
     for (const alg of ['ES256', 'EdDSA', 'RS256'] as const) {
       const kid = await keys.generate(alg)
@@ -71,7 +71,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect(await find(keys, first?.kid ?? '')).toMatchObject({ state: 'verifies' })
   })
 
-  it('a rotation to a generated or previous key succeeds, but not to the signing key or an unknown key', async () => {
+  it('a rotation to a generated or previous key succeeds, but a rotation to the signing key or an unknown key fails', async () => {
     const keys = await keysOf()
     const first = await rotate(keys)
     const second = await keys.generate('ES256')
@@ -83,7 +83,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect(await keys.rotate({ kid: 'nobody' })).toBe('unknown')
   })
 
-  it('a second rotation to the same key does not delay the first', async () => {
+  it('a second rotation to the same key does not delay the first rotation', async () => {
     const keys = await keysOf({ delay: propagationDelayMs })
     await rotate(keys)
     const kid = await rotate(keys)
@@ -121,7 +121,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect((await keys.list()).map(({ kid }) => kid)).toEqual([third])
   })
 
-  it('a retirement does not delete a key that starts to sign at the same time', async () => {
+  it('if a key starts to sign during its retirement, the key is not deleted', async () => {
     const keys = await keysOf()
     const kid = await keys.generate('ES256')
     await rotate(keys)
@@ -160,7 +160,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect(await find(keys, second)).toMatchObject({ state: 'signs', signsAssertions: true })
   })
 
-  describe('with a secret that differs from the secret of the stored keys', () => {
+  describe('with a secret that does not match the stored keys', () => {
     it('keys cannot be created or listed, because the stored keys cannot be decrypted', async () => {
       const kid = await rotate(await keysOf({ secret: 'the first' }))
       for (const secret of ['', 'another']) {
@@ -177,14 +177,14 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
       expect(await (await keysOf({ secret: 'the first' })).list()).toHaveLength(1)
     })
 
-    it('a key cannot be created if the stored keys are unencrypted', async () => {
+    it('if the stored keys are unencrypted, no key can be created', async () => {
       await rotate(await keysOf())
       await expect((await keysOf({ secret: 'a new one' })).rotate({ alg: 'ES256' })).rejects.toThrow(
         /start a gateway with this secret first/,
       )
     })
 
-    it('a key can be retired', async () => {
+    it('a key can still be retired', async () => {
       const sealed = await keysOf({ secret: 'the first' })
       const first = await rotate(sealed)
       await rotate(sealed)

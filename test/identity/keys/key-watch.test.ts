@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it('the keys are read once after each notification about them, and never otherwise', async () => {
+it('the signing keys are read once after each notification about them, and at no other time', async () => {
   await vi.advanceTimersByTimeAsync(60_000)
   feed.tell('user 1')
   feed.tell('key abc')
@@ -33,7 +33,7 @@ it('the keys are read once after each notification about them, and never otherwi
   expect(reload).toHaveBeenCalledTimes(1)
 })
 
-it('the keys are read once more if notifications arrive during a read', async () => {
+it('if notifications arrive while the signing keys are read, the keys are read once more', async () => {
   let resolve = () => {}
   reload.mockReturnValueOnce(
     new Promise(done => {
@@ -47,7 +47,7 @@ it('the keys are read once more if notifications arrive during a read', async ()
   expect(reload).toHaveBeenCalledTimes(2)
 })
 
-it('the keys are read every second while the feed is not available, and once when it returns', async () => {
+it('while the feed is not available, the signing keys are read every second, and once more when it returns', async () => {
   feed.trust(false)
   await vi.advanceTimersByTimeAsync(3_000)
   expect(reload).toHaveBeenCalledTimes(3)
@@ -57,7 +57,7 @@ it('the keys are read every second while the feed is not available, and once whe
   expect(reload).toHaveBeenCalledTimes(4)
 })
 
-it('the keys are read every second while the store is down, until a read succeeds', async () => {
+it('while the store is down, the signing keys are read every second until a read succeeds', async () => {
   reload.mockRejectedValue(new StorageError('away', undefined, undefined))
   feed.tell('signing_keys')
   await vi.advanceTimersByTimeAsync(5_000)
@@ -68,7 +68,7 @@ it('the keys are read every second while the store is down, until a read succeed
   expect(onError).not.toHaveBeenCalled()
 })
 
-it('a key that cannot be decrypted is reported once for each change', async () => {
+it('if a signing key cannot be decrypted, this is reported once for each change', async () => {
   const unreadable = new KeyError('auth.key_secret is another one')
   reload.mockRejectedValue(unreadable)
   feed.tell('signing_keys')
@@ -76,7 +76,7 @@ it('a key that cannot be decrypted is reported once for each change', async () =
   expect(onError.mock.calls).toEqual([[unreadable]])
 })
 
-it('the keys are not read after a stop', async () => {
+it('the signing keys are not read after a stop', async () => {
   stop()
   feed.trust(false)
   await vi.advanceTimersByTimeAsync(10_000)

@@ -60,7 +60,7 @@ describe('a private JWK', () => {
     ['split by a line end', member => `${member.slice(0, 20)}\n${member.slice(20)}\n`],
   ]
   it.each(encodings)(
-    'is published in base64url without padding, even if its members are %s',
+    'is published in base64url without padding, even if its stored members are %s',
     async (_, encode) => {
       for (const jwk of [ecJwk, edJwk, rsaJwk]) {
         const members = Object.entries(jwk ?? {}).map(([name, value]) => [
@@ -132,7 +132,7 @@ describe('keys from files', () => {
     return path
   }
 
-  it('all verify and are published in the order of the files, and the first key signs', async () => {
+  it('are published in the order of the files, and all keys verify, but only the first key signs', async () => {
     const keys = await readSigningKeys([
       await file('a.json', { ...rsaJwk, kid: 'a' }),
       await file('b.json', { ...ecJwk, kid: 'b' }),
@@ -193,7 +193,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toHaveLength(1)
   })
 
-  it('consist of one key after eight replicas have started at once', async () => {
+  it('consist of one key after eight replicas have started at the same time', async () => {
     const replicas = await Promise.all(Array.from({ length: 8 }, () => openKeys()))
     expect(new Set(replicas.map(keys => keys.current().kid)).size).toBe(1)
     expect(await stored()).toHaveLength(1)
@@ -225,7 +225,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toEqual([row])
   })
 
-  it('that are unencrypted are encrypted at the first start with a secret, and keep their kid', async () => {
+  it('are encrypted at the first start with a secret if they were unencrypted, and keep their kid', async () => {
     const before = await openKeys()
     await rotate()
     const after = await openKeys('a secret')
@@ -233,7 +233,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await after.find(before.current().kid)).toBeDefined()
   })
 
-  it('are read again if a kid is unknown, so that the gateway finds a new key and signs with it', async () => {
+  it('are read again if a token has an unknown kid, so that the gateway finds a new key and signs with it', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     const kid = await rotate()
@@ -243,7 +243,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
   })
 
-  it('verify immediately, but sign only from their start time, even if the clock of the replica is wrong', async () => {
+  it('can verify immediately, but sign only from their start time, even if the clock of the replica is wrong', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     const kid = await rotate(propagationDelayMs)
@@ -259,7 +259,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.getLoaded(old)).toBeDefined()
   })
 
-  it('are read again for the first token of a new key, even if the last read was during the rotation', async () => {
+  it('are read again for the first token of a new key, even if the last read happened during the rotation', async () => {
     const store = createKeyStore(database)
     let meanwhile = async () => {}
     const all = async () => {
@@ -280,7 +280,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect((await keys.find(kid))?.kid).toBe(kid)
   })
 
-  it('never sign with a key that may only verify, even if there is no other key', async () => {
+  it('do not sign if they may only verify, even if there is no other key', async () => {
     const { kid, text } = await generatePrivateJwk('ES256')
     await createKeyStore(database).add(kid, text)
     const keys = await openKeys()
@@ -290,7 +290,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.current().kid).not.toBe(kid)
   })
 
-  it('sign assertions with the previous key until all copies of the JWKS that are in use contain the new key', async () => {
+  it('sign assertions with the previous key until every copy of the JWKS in use contains the new key', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     await database.query("update signing_keys set created_at = now() - interval '1 hour'")
@@ -321,7 +321,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(all).toHaveBeenCalledTimes(2)
   })
 
-  it('that were deleted are no longer used after the next read, and a new key is created if no key is left', async () => {
+  it('that were deleted are not used after the next read, and if no key is left, a new key is created', async () => {
     const keys = await openKeys()
     const gone = keys.current().kid
     await database.query('delete from signing_keys')
@@ -331,7 +331,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toMatchObject([{ kid: keys.current().kid, signs_from: expect.any(Date) }])
   })
 
-  it('cause an error if they cannot be read, also within the next second, and tokens do not count as invalid', async () => {
+  it('cause an error if they cannot be read, even in the second after this, and tokens do not count as invalid', async () => {
     const store = createKeyStore(database)
     const all = vi.fn(store.all)
     const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
@@ -346,7 +346,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await keys.find('unknown')).toBeUndefined()
   })
 
-  it('stay in memory if the stored keys can no longer be decrypted', async () => {
+  it('stay in memory if they can no longer be decrypted in the database', async () => {
     const keys = await openKeys()
     const { kid } = keys.current()
     await database.query("update signing_keys set private_jwk = 'sealed.v1.AAAA'")

@@ -76,7 +76,7 @@ describe('an assertion', () => {
     ])
   })
 
-  it('is signed only once for concurrent calls, and is signed again after a failure', async () => {
+  it('is signed only once for concurrent calls, and a later call signs it again after a failure', async () => {
     let signed = 0
     let fails = true
     const assertions = createAssertions({
@@ -96,7 +96,7 @@ describe('an assertion', () => {
     expect([new Set(all).size, signed]).toEqual([1, 2])
   })
 
-  it('is evicted from a full cache if it is the oldest, and is then signed again', async () => {
+  it('is evicted from a full cache if it is the oldest assertion, and is signed again when it is needed', async () => {
     let signed = 0
     const tokens = { issueAssertion: async () => `token ${++signed}` }
     const assertions = createAssertions({ keys, clock, tokens })

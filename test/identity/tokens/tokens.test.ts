@@ -143,7 +143,7 @@ describe('issued tokens', () => {
     expect(expiresAt.getTime()).toBe(session.endsAtMs)
   })
 
-  it('a refresh token is verified without the store if its key is loaded', async () => {
+  it('if the key of a refresh token is loaded, the token is verified without the store', async () => {
     const { token } = await tokens.issueRefresh(42, endless)
     expect(await tokens.verifyRefreshOffline(token)).toMatchObject({ userId: 42 })
     expect(await tokens.verifyRefreshOffline(await tokens.issueAccess(user, endless))).toBe('type')
@@ -170,14 +170,14 @@ describe('issued tokens', () => {
     expect(await tokensOf(key).verifyAccess(token)).toBe('key_unknown')
   })
 
-  it('the longest email that an account may have fits into a token', async () => {
+  it('a token has room for the longest email that an account may have', async () => {
     const email = `${'😀'.repeat(252)}@b`
     const other = await readPrivateJwk((await generatePrivateJwk('RS256')).text)
     const token = await tokensOf(other).issueAccess({ ...user, email }, endless)
     expect(await tokensOf(other).verifyAccess(token)).toMatchObject({ userId: 42 })
   })
 
-  it('a token causes an error, and does not count as invalid, if the store fails', async () => {
+  it('if the store fails, the check of a token causes an error, and the token does not count as invalid', async () => {
     const away = new StorageError('away', undefined, undefined)
     const lost = tokensWith({
       ...ringOf(key),
@@ -192,7 +192,7 @@ describe('issued tokens', () => {
 })
 
 describe('forged tokens', () => {
-  it('the forged token is valid before the change that each test below makes', async () => {
+  it('the token that each test below changes is valid before the change', async () => {
     expect(await tokens.verifyAccess(forge(ours, goodClaims()))).toMatchObject({ userId: 42 })
     expect(await tokens.verifyRefresh(forge({ ...ours, typ: 'rt+jwt' }, goodClaims()))).toMatchObject({
       userId: 42,
@@ -297,7 +297,7 @@ describe('forged tokens', () => {
     expect(await tokens.verifyAccess(other)).toBe('malformed')
   })
 
-  it('a token of another type is neither an access token nor a refresh token, even if our key signed it', async () => {
+  it('a token of another type is neither an access token nor a refresh token, even if a key of the gateway signed it', async () => {
     for (const typ of ['JWT', 'jwt', 'dpop+jwt', 'logout+jwt']) {
       const assertion = await signed({ ...ours, typ }, { ...goodClaims(), aud: 'peage' })
       expect(await tokens.verifyAccess(assertion)).toBe('type')
@@ -335,7 +335,7 @@ describe('forged tokens', () => {
 })
 
 describe('the claim sub', () => {
-  it('every user ID is parsed from its decimal form', () => {
+  it('is parsed correctly for every user ID in decimal form', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), id => {
         expect(parseSubject(String(id))).toBe(id)
@@ -373,12 +373,12 @@ describe('the claim sub', () => {
     '9007199254740992',
     '99999999999999999',
     'NaN',
-  ])('%j in a signed token is refused', async sub => {
+  ])('is refused if a signed token contains the value %j', async sub => {
     expect(parseSubject(sub)).toBeUndefined()
     expect(await tokens.verifyAccess(forge(ours, { ...goodClaims(), sub }))).toBe('malformed')
   })
 
-  it('the largest user ID is accepted', async () => {
+  it('is accepted if it is the largest user ID', async () => {
     const sub = '9007199254740991'
     expect(await tokens.verifyAccess(forge(ours, { ...goodClaims(), sub }))).toMatchObject({
       userId: 2 ** 53 - 1,
