@@ -77,7 +77,7 @@ function isTypeOnly({ from, to }: Import): boolean {
 }
 
 describe('the rooms (the top-level parts of src/)', () => {
-  it('the test finds more than 200 imports between them', () => {
+  it('the test finds more than 200 imports in them', () => {
     expect(imports.length).toBeGreaterThan(200)
   })
 
@@ -119,14 +119,17 @@ describe('the rooms (the top-level parts of src/)', () => {
 })
 
 describe('the source code', () => {
-  it.each(Object.entries(packages))('%s is imported only in the listed places', (name, places) => {
-    const users = imports
-      .filter(({ to }) => to === name || to.startsWith(`${name}/`))
-      .filter(edge => !isTypeOnly(edge))
-      .map(({ from }) => from)
-    expect(users.length).toBeGreaterThan(0)
-    expect(users.filter(from => !places.some(place => from.startsWith(place)))).toEqual([])
-  })
+  it.each(Object.entries(packages))(
+    '%s is imported only in the places that this test allows',
+    (name, places) => {
+      const users = imports
+        .filter(({ to }) => to === name || to.startsWith(`${name}/`))
+        .filter(edge => !isTypeOnly(edge))
+        .map(({ from }) => from)
+      expect(users.length).toBeGreaterThan(0)
+      expect(users.filter(from => !places.some(place => from.startsWith(place)))).toEqual([])
+    },
+  )
 
   it('no identifier contains a word that an industry term should replace', () => {
     const words =

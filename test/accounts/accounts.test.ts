@@ -33,7 +33,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
     (await database.query('select 1 from users where email = $1', [email])).length
 
   describe('register', () => {
-    it('creates a free account with the trimmed, lower-case email', async () => {
+    it('creates an account with the plan `free` and the trimmed, lower-case email', async () => {
       const answer = await room.accounts.register({ email: ' New@Example.com\n', password })
       expect(answer).toEqual({ message: 'Compte créé', user_id: expect.any(Number) })
       expect(await room.users.findById(answer.user_id)).toMatchObject({

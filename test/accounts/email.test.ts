@@ -61,7 +61,7 @@ describe('emails', () => {
     ['a\u0085@b.c', 'has a C1 control'],
     ['a\ud800@b.c', 'has a lone high surrogate'],
     ['\udc00a@b.c', 'has a lone low surrogate'],
-  ])('cannot be %j, which %s', email => {
+  ])('cannot be the text %j, which %s', email => {
     expect(isStorableEmail(email)).toBe(false)
   })
 

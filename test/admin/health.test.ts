@@ -37,7 +37,7 @@ describe('the readiness report', () => {
   })
 
   it.each(['refused', 'incomplete'] as const)(
-    'has the status ok and contains the result of the last reload if this result is "%s"',
+    'has the status "ok" and contains the result of the last reload, which is "%s"',
     async lastReload => {
       expect(await health(undefined, up, lastReload).readiness()).toEqual({
         status: 'ok',

@@ -58,7 +58,7 @@ it('each step of the history contains the sum of all processes, and steps before
   expect(history.series().requests).toEqual(Array.from({ length: 90 }, () => 1))
 })
 
-it('the history starts from the beginning if the clock is set back', async () => {
+it('if the clock is set back, the overview starts a new history', async () => {
   const metrics = newMetrics()
   const history = createOverviewHistory({ clock, gather: async () => [await metrics.gather('own')] })
   await history.sample()

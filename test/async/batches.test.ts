@@ -64,7 +64,7 @@ describe('batches', () => {
     expect(await Promise.all(answers)).toEqual([10, 20])
   })
 
-  it('calls made while a batch is running share the next batch, in order', async () => {
+  it('calls that arrive while a batch runs share the next batch, in order', async () => {
     const { add, batches } = recorded()
     const first = add(1)
     await turn()

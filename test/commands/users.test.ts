@@ -14,7 +14,7 @@ async function opens(database: Database, email: string, password: string): Promi
 }
 
 describeOverDoors('peage users', ({ users, inside, newUser }) => {
-  it('`create` stores an account with the plan `free`, the trimmed, lower-case email and the given password', async () => {
+  it('`create` stores an account with the plan `free`, the given password and the trimmed, lower-case email', async () => {
     const created = await users(['create', ' Ada@Example.COM ', '--password-stdin'], `${password}\n`)
     expect(created).toEqual({
       exit: 0,

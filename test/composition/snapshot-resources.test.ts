@@ -149,7 +149,7 @@ function stage() {
 }
 
 describe('a resource that snapshots share', () => {
-  it('is quiesced when no active snapshot uses it, and is closed once and never reused when no snapshot uses it at all', async () => {
+  it('if no active snapshot uses it, is quiesced; if no snapshot uses it, is closed once and never reused', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async all => {
         const { run, expectTheModel } = stage()

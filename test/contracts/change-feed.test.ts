@@ -230,7 +230,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(write(assignments, hash))).toEqual([change])
     })
 
-    it('reports a revoked record that becomes active again', async () => {
+    it('reports a record that was revoked and becomes active again', async () => {
       const { hash, change } = await login()
       await write('revoked = 1', hash)()
       expect(await heardOf(write('revoked = 0', hash))).toEqual([change])

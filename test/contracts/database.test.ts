@@ -157,7 +157,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       expect(await database.query('select n from things where id = 60')).toEqual([{ n: 3 }])
     })
 
-    it('with transactions keep the transactions isolated from each other', async () => {
+    it('that open transactions keep these transactions isolated from each other', async () => {
       await database.query('insert into things (id) values (70)')
       const outcomes = await Promise.allSettled(
         Array.from({ length: 20 }, (_, turn) =>

@@ -47,7 +47,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     }
   })
 
-  it('allows exactly as many simultaneous uses as the limit', async () => {
+  it('allows exactly as many simultaneous uses as the limit permits', async () => {
     const key = newKey()
     const replicas = [create({ limit: 7, windowMs: MINUTE })]
     const answers = await Promise.all(Array.from({ length: 100 }, () => replicas[0]?.consume(key)))

@@ -57,7 +57,7 @@ describeWithServices('migrations (Postgres)', () => {
     await client.query(`alter database ${new URL(url).pathname.slice(1)} set ${setting}`)
   }
 
-  it('succeed on 8 replicas that start at once on an empty database, and each file is applied once', async () => {
+  it('succeed on 8 replicas that start on an empty database at the same time, and each file is applied once', async () => {
     const applied = await Promise.all(Array.from({ length: 8 }, () => replica().migrate()))
     expect(applied.flat().sort()).toEqual(files.toSorted())
     expect(await replica().query('select name from peage_migrations order by id')).toEqual(

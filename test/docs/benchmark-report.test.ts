@@ -45,7 +45,7 @@ const verdict = (report: ReturnType<typeof reportOf>, cost: string) =>
   report.bars.find(bar => bar.cost === cost && bar.row === bearer && bar.against === base)?.verdict
 
 describe('the report of a recording', () => {
-  it('shows the median and the quartiles of the ratio between the CPU per request of two rows in each round', () => {
+  it('for two rows, shows the median and the quartiles of the ratio of their CPU per request', () => {
     const [, row] = reportOf(recording([50, 60, 70, 80, 90], 3_000, [])).rows
     expect(row?.full.cpuPerThousand).toBeCloseTo(0.07)
     const { median = 0, lowerQuartile = 0, upperQuartile = 0, pairs } = row?.full.ratio ?? {}

@@ -29,14 +29,14 @@ const written = codeRows('configuration.md').filter(({ length }) => length === 4
 const keys = schemaKeys()
 
 describe('docs/configuration.md', () => {
-  it('lists all keys of the schema and no other key, each once and with its default', () => {
+  it('contains all keys of the schema and no other key, each once and with its default', () => {
     expect(keys.length).toBeGreaterThan(40)
     expect(written.map(([key, , byDefault]) => [plain(key), plain(byDefault)]).sort()).toEqual(
       keys.map(({ path, byDefault }) => [path, byDefault]).sort(),
     )
   })
 
-  it('lists all warnings of `peage check` and no other warning, with the same texts', () => {
+  it('contains all warnings of `peage check` and no other warning, with the same texts', () => {
     const file = (smtp: string) => `
 admin: { listen: "127.0.0.1:8081", tokens: { cli: a-token-of-some-length } }
 mail: { smtp: "${smtp}", from: a@example.com }
@@ -73,7 +73,7 @@ routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }, { path: /c,
     expect(lacking.map(({ path }) => path)).toEqual([])
   })
 
-  it('lists all keys that need a restart, and no other key', () => {
+  it('has a list of exactly the keys that need a restart', () => {
     const now = configOf('server: {}')
     const next = configOf(`
 server: { listen: "127.0.0.1:1", workers: 2, tls: { cert: a, key: b } }

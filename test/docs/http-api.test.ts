@@ -55,7 +55,7 @@ function sectionOf(request: string): string {
 }
 
 describe('docs/http-api.md', () => {
-  it('lists all endpoints for clients, and no other endpoint', () => {
+  it('contains all endpoints for clients, and no other endpoint', () => {
     const listed = rowsUnder('## Endpoints', page).map(([cell]) => /^\[`([^`]+)`\]/.exec(cell ?? '')?.[1])
     expect(operations.length).toBeGreaterThan(20)
     expect(listed.sort()).toEqual(operations.map(({ request }) => request).sort())

@@ -22,7 +22,7 @@ it('the index of the documentation has five parts', () => {
   expect([...parts.keys()]).toEqual(['Start', 'How to', 'Reference', 'Background', contributors])
 })
 
-it('the index of the documentation contains a link to each page for users, once', () => {
+it('the index of the documentation contains each page for users exactly once', () => {
   const listed = [...parts].flatMap(([name, entries]) => (name === contributors ? [] : entries))
   const written = pages().filter(page => /^docs\/[^/]+$/.test(page) && page !== 'docs/README.md')
   expect(listed.sort()).toEqual(written)

@@ -30,7 +30,7 @@ async function exposed(): Promise<string[][]> {
 describe('docs/metrics-and-logs.md', () => {
   const rows = codeRows('metrics-and-logs.md').filter(([name]) => /^`(http|peage)_/.test(name ?? ''))
 
-  it('lists all metrics of the gateway and no other metric, each once with its type and labels', async () => {
+  it('contains all metrics of the gateway and no other metric, each once with its type and labels', async () => {
     const written = rows.map(([name, type, labels = '']) => [
       plain(name),
       String(type),

@@ -27,7 +27,7 @@ describe('client addresses', () => {
     ['2001:db8::1', '[2001:db9::1]:443', '2001:db9::1'],
     ['192.0.2.2', '203.0.113.1', '192.0.2.2'],
     ['203.0.113.7', '127.0.0.1', '203.0.113.7'],
-  ])('the client behind the peer %s with X-Forwarded-For "%s" is %s', (peer, forwardedFor, client) => {
+  ])('if the peer %s sends X-Forwarded-For "%s", the client is %s', (peer, forwardedFor, client) => {
     expect(proxies.clientOf(peer, forwardedFor)).toBe(client)
   })
 

@@ -233,7 +233,7 @@ describe('a request with the header `Upgrade`', () => {
     [65_000, true],
     [70_000, false],
   ])(
-    'gets a response if the client sends %i more bytes before the 101 response (%s)',
+    'gets a response if few bytes arrive before the 101 response (%i bytes: %s)',
     async (length, isAnswered) => {
       let goOn = () => {}
       handleUpgrade = (_request, response) => {

@@ -171,7 +171,7 @@ describe('an access token', () => {
 })
 
 describe('an API key', () => {
-  it('identifies its user, after the first use synchronously, and each use is recorded', async () => {
+  it('identifies its user, from the second use on synchronously, and each use is recorded', async () => {
     const headers = { 'x-api-key': ` ${key}\t` }
     expect(told((await ask(headers)).decision)).toBe(`api_token of ${user.id}`)
     expect(await ask(headers)).toMatchObject({ isAtOnce: true, request: { identity: { kind: 'user' } } })

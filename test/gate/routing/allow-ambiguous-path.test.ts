@@ -233,7 +233,7 @@ describe('duplicate slashes', () => {
     ['//a//b//c', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b//c'],
     ['/a/b', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b'],
   ] as const)(
-    'in the path %s, on a route with %j, lead to the forwarded path %s',
+    'are handled so that the path %s, on a route with %j, is forwarded as %s',
     (path, declared, expected) => {
       expect(sent(path, declared as never)).toBe(expected)
     },

@@ -17,7 +17,7 @@ describe('a compiled route', () => {
     expect(routeWith({ path }).isLiteral).toBe(isLiteral)
   })
 
-  it('also allows HEAD if it allows GET', () => {
+  it('if it allows GET, also allows HEAD', () => {
     expect(routeWith({ methods: ['GET', 'POST'] }).allowedMethods).toEqual(new Set(['GET', 'POST', 'HEAD']))
     expect(routeWith({ methods: ['POST'] }).allowedMethods).toEqual(new Set(['POST']))
     expect(routeWith({}).allowedMethods).toBeUndefined()
