@@ -76,7 +76,7 @@ describe('peage users on the folder of a running gateway', () => {
     })
   })
 
-  describe('if the command cannot use the admin listener', () => {
+  describe('without a usable admin listener', () => {
     let other: Server | undefined
     afterEach(() => {
       other?.closeAllConnections()
@@ -117,7 +117,7 @@ describe('peage users on the folder of a running gateway', () => {
       )
     })
 
-    it('if admin.listen is [::], connects to the IPv6 loopback address', async () => {
+    it('if admin.listen is [::], tries the IPv6 loopback address', async () => {
       expect(await said(`admin: { listen: '[::]:1', token: ${token} }`)).toMatch(
         /^The gateway does not respond at http:\/\/\[::1\]:1 \(/,
       )

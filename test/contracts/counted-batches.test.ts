@@ -35,7 +35,7 @@ describeOnBothSetups('uses counted in a batch', ({ openDatabase: open }) => {
   })
   afterAll(() => database.close())
 
-  it('have the same results and records as uses counted one by one, in the order of the calls', async () => {
+  it('are counted in the order of the calls, with the same results and records as uses counted one by one', async () => {
     const record = fc.record({
       daily_usage: fc.nat(4),
       last_usage_date: fc.constantFrom(null, '2020-01-01', '2096-02-27', TODAY, '2096-02-29', '2096-03-01'),

@@ -507,7 +507,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it('after 20 simultaneous registrations is from one of them, and differs from the current secret', async () => {
+    it('after 20 simultaneous registrations, is the secret of one of them, and differs from the current secret', async () => {
       const id = await stored.user()
       const secrets = Array.from({ length: 20 }, (_, i) => `whsec_${i}`)
       await Promise.all(secrets.map(each => stored.webhook(id, url, each)))

@@ -141,7 +141,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('accept the path in their own result again, with the same result', () => {
+  it('accept the path that they return, and return the same path again', () => {
     fc.assert(
       fc.property(target, text => {
         const read = readTarget(text)
