@@ -189,7 +189,7 @@ async function photograph([, , refused]) {
       await page.getByRole('button', { name: 'Explain' }).click()
       await page.locator('.outcome').waitFor()
     }
-    // Charts are drawn in the frame after the data.
+    // Charts are drawn one animation frame after the data arrives.
     await page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
     await page.screenshot({ path: `${images}console-${file}.png` })
   }

@@ -67,8 +67,8 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     clientErrorHandler: (error, socket) => onClientError(error, socket, noSniffing),
     // While the listener drains, requests on open connections are served as usual.
     return503OnClosing: false,
-    // A path parameter may be as long as a whole request head. With the default limit, a path with a longer parameter
-    // would match no route.
+    // A path with a parameter beyond the limit matches no route. The default limit is low, so this limit is the size of
+    // a whole request head.
     routerOptions: {
       ignoreTrailingSlash: true,
       maxParamLength: maxHeaderSize,

@@ -1,7 +1,7 @@
 // Rounds the duration of work up to a multiple of 100 ms, so that the duration does not reveal what the work did.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** This is longer than the work takes, because the work is only a few database statements. */
+/** Durations are rounded up to a multiple of this step. It is longer than the few database statements of a call. */
 const stepMs = 100
 
 /**

@@ -8,7 +8,7 @@ interface BodyLimits {
   maxBytes: number | undefined
   /** While the body is being read, the client must send something within this time. */
   idleTimeoutMs: number
-  /** Limit for the whole body, if there is one. An upload may take hours while bytes arrive. */
+  /** Time limit of the whole body. If it is omitted, an upload may take hours while bytes keep arriving. */
   totalTimeoutMs?: number
   /** The part of the body that was already read. It comes first. */
   begun?: readonly Buffer[] | undefined

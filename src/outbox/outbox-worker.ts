@@ -21,8 +21,8 @@ interface OutboxWork<Leased> {
    */
   readonly lease: readonly ((running: number) => Promise<readonly Leased[]>)[]
   /**
-   * Returns whether the worker has room for more rows. After a poll that leased rows, the worker then polls again
-   * immediately.
+   * Returns whether the worker has room for more rows. If it has room, and the last poll leased rows, the worker polls
+   * again immediately.
    */
   hasRoom(running: number): boolean
   /**

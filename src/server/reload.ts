@@ -142,7 +142,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
 
 const start = { line: 1, column: 1 }
 
-/** The delay before a retry after a failure of the machine. */
+/** The delay before the next try after a system error. Errors in the content of the file are not tried again. */
 const retryMs = 1_000
 
 const unread = 'configuration could not be read; trying again every second'

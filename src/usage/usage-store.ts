@@ -31,9 +31,9 @@ export interface UsageStore {
 }
 
 /**
- * The limits of a batch. With at most 100 uses, a statement locks rows for a short time, and few uses fail together.
- * Larger batches are not cheaper per use. With a wait of 300 ms and the timeouts of Redis and Postgres, a storage
- * failure is noticed in under 2 s.
+ * The limits of a batch. A statement of at most 100 uses locks its rows only briefly, and its failure affects at most
+ * 100 uses. Larger batches are not cheaper per use. The wait is 300 ms, so that a storage failure is noticed in under
+ * 2 s, including the timeouts of Redis and Postgres.
  */
 export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 

@@ -37,7 +37,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     ['logged out', (_, token) => room.sessions.logout(token)],
     ['revoked with all sessions of its user', id => room.store.revokeAll(id)],
   ])('that is %s', (_, end) => {
-    it('has no valid token, even if a client exchanges a token at the same time (100 runs)', async () => {
+    it('has no valid token after its end, even if a client exchanged a token during the end (100 runs)', async () => {
       const { id, email } = await newUser()
       for (let turn = 0; turn < 100; turn += 1) {
         const { refresh_token: token } = await login(email)

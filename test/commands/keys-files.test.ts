@@ -48,7 +48,7 @@ it('generate --out does not overwrite a file or a dangling link, and reports a f
   )
 })
 
-it('list prints the files of auth.keys in order, and commands that change keys print what to do instead', async () => {
+it('`keys list` prints the files of auth.keys in order, and commands that would change keys refuse', async () => {
   for (const name of ['a.json', 'b.json']) await keys('generate', '--out', name)
   const config = writeConfiguration(cwd, {
     name: 'files.yaml',

@@ -69,7 +69,7 @@ describe('a file that cannot be read because of a system error', () => {
   it.each([
     ['the configuration', failingFile],
     ['a file that it includes', 'naming.yaml'],
-  ])('makes a reload report the system error if it is %s', (_, file) => {
+  ])('makes a reload report this error if the file is %s', (_, file) => {
     writeFileSync(join(folder, 'naming.yaml'), `admin: { token: '\${file:${failingFile}}' }\n`)
     const { failure } = loadSource({ file, folder, env: {} })
     expect(machineFailure(failure)).toBe('EIO')

@@ -95,7 +95,7 @@ routes:
   }
 }
 
-/** Waits up to 20 s until every user has got a use. */
+/** Waits up to 20 s until a use of every user was forwarded. */
 async function untilAllUsed({ seen }: CountingService): Promise<void> {
   for (let waitedMs = 0; seen.size < users && waitedMs < 20_000; waitedMs += 20) await sleep(20)
 }

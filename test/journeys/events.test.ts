@@ -68,7 +68,7 @@ describeOverSetups('the service of events.url', setup => {
       .poll(() => at.gateway.sql(`select type from events where status = 'pending'`), { timeout: 10_000 })
       .toEqual([])
 
-  it('receives a registration, and changes by operators, in order; each event shows the user after the change', async () => {
+  it('receives the events of a registration and of changes by operators in order, each with the user after the change', async () => {
     const { id, email } = await register()
     await patch(id, { plan: 'pro' })
     await patch(id, { is_active: 0, plan: 'premium' })

@@ -37,7 +37,7 @@ export const closing = new Set(['request_invalid', 'headers_too_large'])
 export interface Watched {
   gateway: TestGateway
   upstream: ObservedUpstream
-  /** The users whose identity may reach the upstream: their plans by user ID. */
+  /** The plan of each user whose identity may reach the upstream, by user ID. */
   plans: Map<string, string>
   /** The number of expected 500 responses (`internal`) so far. */
   expectedFailures: number

@@ -112,7 +112,7 @@ async function dropDatabases(url: string, prefix: string): Promise<void> {
   }
 }
 
-/** Makes the run fail if no test reached a refusal or a guard decision. Used only if the whole suite runs. */
+/** Makes the run fail if any refusal or guard decision was reached by no test. Used only if the whole suite runs. */
 function tellReached(file: string): void {
   const missing = unreached(file)
   rmSync(dirname(file), { recursive: true })

@@ -6,7 +6,7 @@ import { listen } from './upstream.ts'
 
 export interface WebSocketUpstream {
   readonly url: string
-  /** The handshakes and the requests without an upgrade that it has received. */
+  /** All requests that the server received: WebSocket handshakes, and requests without an Upgrade header. */
   readonly handshakes: IncomingMessage[]
   readonly requests: IncomingMessage[]
   /** The open connections of the service. */

@@ -59,7 +59,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     },
   )
 
-  it('for a number, returns the users whose email starts with it, and the user with this ID, each exactly once', async () => {
+  it('returns for a number the users whose email starts with the number and the user whose ID it is, each once', async () => {
     const id = ids.get('z@example.com') ?? 0
     expect(await all({ prefix: '12', id }, 1)).toEqual(['123@example.com', '12@example.com', 'z@example.com'])
     expect(await all({ prefix: '12', id: ids.get('12@example.com') }, 50)).toHaveLength(2)

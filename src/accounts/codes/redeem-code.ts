@@ -12,9 +12,10 @@ import type { CodeOwner, CodeRedemptionStore } from './code-redemption-store.ts'
 export type SubmittedCode = { readonly token: string } | { readonly code: string; readonly owner: CodeOwner }
 
 /**
- * @param work the function that spends the row; returns undefined if another use has spent it
- * @throws Refusal `code_invalid` if the token or code is wrong or spent; errors of `work`
+ * @param work the function that spends the row. It returns undefined if the row was already spent.
+ * @throws Refusal `code_invalid` if the token or code is wrong or already spent
  * @throws StorageError
+ * @throws the errors of `work`
  */
 export type RedeemCode = <T>(purpose: CodeKind, submitted: SubmittedCode, work: Work<T>) => Promise<T>
 

@@ -10,7 +10,7 @@ import type { YamlSource } from '../yaml/yaml-source.ts'
 export interface DeclaredUpstream {
   readonly name: string
   readonly pointer: string
-  /** The keys with values of any shape. Empty if the upstream is not a mapping. */
+  /** The keys of the upstream and their values, which are not validated yet. Empty if the upstream is not a mapping. */
   readonly keys: Readonly<Record<string, unknown>>
 }
 
@@ -53,7 +53,7 @@ export interface DeclaredRoute {
   /** For example `routes[0]`. */
   readonly label: string
   readonly keys: Partial<RouteInput>
-  /** All keys of the route in the file, with values of any shape. */
+  /** All keys of the route in the file and their values, which are not validated yet. */
   readonly written: Readonly<Record<string, unknown>>
   readonly pattern: PathPattern | undefined
   /** The valid hosts, normalized like the hosts of requests. An empty list means every host. */

@@ -171,7 +171,7 @@ export const upstream = section(
     }),
     split_by: Type.Enum(['request', 'user'], {
       description:
-        'Assignment to targets. request: each request separately. user: all requests of a user to one target, as long as target, address and weights stay the same.',
+        'Assignment to targets. request: each request is assigned separately. user: all requests of a user go to one target, as long as the targets, their addresses and their weights stay the same.',
       default: 'request',
     }),
     health: Type.Optional(health),

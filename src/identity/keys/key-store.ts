@@ -52,8 +52,8 @@ export function createKeyStore(database: Database): KeyStore {
     addFirst: (kid, privateJwk) =>
       database.transaction(async tx => {
         await tx.query('lock table signing_keys in share row exclusive mode')
-        // `now()` is the start of this transaction. The previous holder of the lock may have stored a key that signs
-        // from a later time, so the condition uses `clock_timestamp()`.
+        // `now()` is the start of this transaction. While the transaction waited for the lock, its previous holder may
+        // have stored a key that signs from a later time. So the condition uses `clock_timestamp()`.
         await tx.query(
           `insert into signing_keys (kid, private_jwk, signs_from)
            select $1, $2, now() where not exists (select from signing_keys where signs_from <= clock_timestamp())`,

@@ -55,7 +55,7 @@ export function totalsOf(gathered: readonly (readonly FamilyJson[])[]): CounterT
 
 /**
  * Works like Prometheus' `histogram_quantile`, which assumes an even distribution within a bucket.
- * @param durations cumulative, by upper bound in seconds
+ * @param durations cumulative counts, by the upper bound of the bucket in seconds
  * @returns milliseconds; null if there are no durations
  */
 export function quantileMs(durations: ReadonlyMap<number, number>, quantile: number): number | null {

@@ -72,7 +72,7 @@ export class RecordedRequest implements RequestTrace {
   readonly traceId: string
   readonly spanId: string
   readonly isContinued: boolean
-  /** The parent of storage spans; undefined while queries are not for this request. */
+  /** The parent of storage spans. Undefined while the code runs queries that do not belong to this request. */
   storeParent: Context | undefined
   readonly #tracer: Tracer
   readonly #activeRequest: AsyncLocalStorage<RecordedRequest>

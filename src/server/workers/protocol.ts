@@ -7,7 +7,7 @@ import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 
 // These are types, because interfaces have no index signature.
 export type WorkerApi = {
-  /** Serves clients with this configuration. Replies when the worker listens, or with the reason of a failure. */
+  /** Tells the worker to serve clients with this configuration. The worker replies when it listens, or with an error. */
   serve(config: Config): Promise<{ address: string } | { error: string }>
   /**
    * Builds another configuration, without using it for requests yet. If it fails, replies with the reason. If the

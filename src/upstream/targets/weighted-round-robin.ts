@@ -1,5 +1,5 @@
-// Implements weighted round-robin. Divide the weights by their greatest common divisor, and add them up. In any
-// sequence of that many turns, the shares are exact.
+// Implements weighted round-robin. The shares are exact in any sequence of n turns, where n is the sum of the weights
+// after division by their greatest common divisor.
 
 /**
  * The maximum number of candidate sets whose sequence is kept. There are more sets only if many targets fail in turn.

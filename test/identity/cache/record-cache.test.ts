@@ -68,7 +68,7 @@ describe('a cached record', () => {
     expect(await settle(100, undefined)).toBe(1)
   })
 
-  it('if the cache stores no absent records, is read for every call until it exists', async () => {
+  it('is read for every call until it exists, if the cache does not remember that it is absent', async () => {
     const { settle } = stage({ mostAbsent: 0 })
     expect(await settle(1, undefined)).toBe(1)
     expect(await settle(1, record)).toBe(1)

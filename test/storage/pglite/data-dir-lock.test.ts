@@ -150,7 +150,7 @@ describe('the lock of a data folder', () => {
     },
   )
 
-  it('if one process tries many times at once to take over a stale lock, goes to exactly one attempt', async () => {
+  it('is taken over by exactly one attempt if one process makes many attempts at once', async () => {
     const holder = start()
     expect(await holder.line()).toBe('held')
     const dead = readFileSync(lockFile(), 'utf8')

@@ -40,7 +40,7 @@ describe('an address of a name', () => {
     expect(mayBeDialled(address)).toBe(true)
   })
 
-  it('is sorted by its bytes, IPv4 first, and is listed once', () => {
+  it('is listed once, in the order of the bytes, IPv4 first', () => {
     expect(sortAddresses(['::2', '10.0.0.10', '10.0.0.9', '9.0.0.1', '::1', '0:0::2', '10.0.0.9'])).toEqual([
       '9.0.0.1',
       '10.0.0.9',

@@ -181,7 +181,7 @@ describe('splitting by user', () => {
     for (const name of ['a0', 'a1', 'b0']) expect((shares[name] ?? 0) / users.length).toBeCloseTo(1 / 3, 2)
   })
 
-  it('moves only enough users to fill the share of a new endpoint, and only users of the same target', () => {
+  it('moves no more users to a new endpoint than its share, and only from other endpoints of its target', () => {
     const [a, b] = [named('a', 4), named('b', 1)]
     const before = createLoadBalancer([target('http://a', 100, a.slice(0, 3)), target('http://b', 100, b)])
     const grown = createLoadBalancer([target('http://a', 100, a), target('http://b', 100, b)])

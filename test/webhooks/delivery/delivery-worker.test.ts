@@ -1,4 +1,4 @@
-// The worker sends, retries, abandons and returns deliveries of a real store to real receivers over TLS.
+// Tests the worker with a real store and real receivers over TLS: it sends, retries, drops and releases deliveries.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, RequestListener } from 'node:http'
 import { Webhook } from 'standardwebhooks'
@@ -168,7 +168,7 @@ describeOverSetups('the delivery worker', setup => {
   })
 
   describe('a receiver’s Retry-After', () => {
-    /** Returns the delay of the second attempt after this response, in milliseconds. */
+    /** Returns the milliseconds between this response to the first attempt and the second attempt. */
     async function delayAfter(status: number, retryAfter: string | string[]): Promise<number> {
       // The clock is set to a whole second, because an HTTP date has no milliseconds.
       time = Date.parse('2026-02-03T04:05:06Z')

@@ -49,7 +49,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await lease()).toEqual([{ ...event, attempts: 2 }])
   })
 
-  it('of one user wait for each other, even if one transaction stored them, but not for events of other users', async () => {
+  it('wait for earlier events of the same user, also from the same transaction, and never for events of other users', async () => {
     const ids = [await stored.user(), await stored.user()]
     await stored.change(ids[0] ?? 0, ['a1', 'a2', 'a3'])
     await stored.change(ids[1] ?? 0, ['b1'])
