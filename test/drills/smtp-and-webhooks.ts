@@ -32,7 +32,7 @@ export interface SmtpAndWebhooks {
   stop(): Promise<void>
 }
 
-/** Starts all servers in a healthy state. A later fault affects the SMTP server and the first receivers, `troubled` in number. */
+/** Starts all servers in a healthy state. A later fault affects the SMTP server and `troubled` receivers. */
 export async function startSmtpAndWebhooks({
   troubled = 0,
   healthy = 0,

@@ -6,7 +6,10 @@ import { createCodeKeys } from '../../src/accounts/codes/code-key-store.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
 import type { TestGateway } from './gateway.ts'
 
-/** Returns a `mail` section without limits. Its SMTP server does not exist. @param more the text of further members; each starts with a comma */
+/**
+ * Returns a `mail` section without limits. Its SMTP server does not exist.
+ * @param more the text of further members; each starts with a comma
+ */
 export function mailSection(more = ''): string {
   const limits = more.includes('rate_limits') ? '' : ', rate_limits: { per_email: 0, per_address: 0 }'
   return `mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com${limits}${more} }\n`

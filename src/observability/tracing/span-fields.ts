@@ -1,4 +1,5 @@
-// Builds the span attributes of requests, by OpenTelemetry's conventions for HTTP. Each attribute has few distinct values and no secrets.
+// Builds the span attributes of requests, by OpenTelemetry's conventions for HTTP. Each attribute has few distinct
+// values and no secrets.
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
 import { redactPath } from '../logger.ts'

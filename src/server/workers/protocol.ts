@@ -7,7 +7,7 @@ import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 
 // These are types, because interfaces have no index signature.
 export type WorkerApi = {
-  /** Tells the worker to serve clients with this configuration. The worker replies when it listens, or with an error. */
+  /** Tells the worker to serve clients with this configuration. It replies when it listens, or with an error. */
   serve(config: Config): Promise<{ address: string } | { error: string }>
   /**
    * Builds another configuration, without using it for requests yet. If it fails, replies with the reason. If the
