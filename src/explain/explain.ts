@@ -159,7 +159,7 @@ function requestHeadersOf({ host, as }: ExplainRequest): HeaderList {
   return as === 'anonymous' ? fields : [...fields, ['Authorization', `Bearer ${stubToken(as)}`]]
 }
 
-/** Derives the outcomes from the guards' counters. If the request was refused, the last guard that decided refused it. */
+/** Derives the outcomes from the guards' counters. A refusal comes from the last guard with a decision. */
 function outcomesOf(
   decisions: GuardDecisions,
   refusal: Refusal | undefined,
