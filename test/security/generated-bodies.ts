@@ -9,7 +9,10 @@ export interface Framed {
   withheld: boolean
 }
 
-/** Returns the body for a generator call. Returns `undefined` for `parallel`, which only describes how to send. */
+/**
+ * Returns the body for a generator call. Returns `undefined` for the call `parallel`, because this call describes a way
+ * of sending and no body.
+ */
 export function generated(call: string): Framed | undefined {
   const [, name = '', list = ''] = /^@(\w+)\((.*)\)$/s.exec(call) ?? []
   const argument = Number(list.split(',', 1)[0])

@@ -26,7 +26,10 @@ describe('the kept inputs of guided fuzzing', () => {
   })
 })
 
-/** Returns a target that fails if an input contains one word of six letters. Each correct letter reaches new code. */
+/**
+ * Returns a target that fails if an input contains a certain word of six letters. Each correct letter of the word runs
+ * new code, so coverage can guide the search.
+ */
 function planted(): { target: Target; coverage: Coverage } {
   const word = 'zebras'
   let ran = new Set<number>()

@@ -32,7 +32,7 @@ describe('an upgrade to HTTP/2', () => {
     )
     expect(passed).toEqual([])
 
-    // The connection either has ended or is still HTTP/1.1, so the gateway refuses these bytes.
+    // These bytes begin an HTTP/2 connection. The gateway either refuses them or has already ended the connection.
     connection.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${requestBytes('GET', guarded)}`)
     const after = await connection.answer('GET', 1_000)
     if (after !== undefined) expectRefusal(after, 'request_invalid')

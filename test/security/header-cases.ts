@@ -1,4 +1,4 @@
-// Headers in addition to the corpus, with other aliases, Connection options and malformed lines.
+// More header attacks than in the corpus: other spellings of names, Connection options and malformed lines.
 import { corpus, type HeaderAttack } from './corpus.ts'
 import { separators } from './spellings.ts'
 

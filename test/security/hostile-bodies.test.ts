@@ -1,4 +1,4 @@
-// Attacks with bodies: bodies that are no JSON object, contain invalid strings or never end (corpus `bodies`).
+// Attacks with request bodies that are not a JSON object, contain invalid strings or never end (corpus `bodies`).
 import { describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { describeOverSetups } from '../support/setups.ts'

@@ -31,13 +31,13 @@ export function expectRefusal(answer: RawAnswer | undefined, code?: string, meth
   return said
 }
 
-/** The error codes of malformed requests. The gateway closes the connection after such a refusal. */
+/** The error codes of refusals for malformed requests. After such a refusal, the gateway closes the connection. */
 export const closing = new Set(['request_invalid', 'headers_too_large'])
 
 export interface Watched {
   gateway: TestGateway
   upstream: ObservedUpstream
-  /** The plan of each user whose identity may reach the upstream, by user ID. */
+  /** The plans of the users whose identity may reach the upstream. The keys are user IDs. */
   plans: Map<string, string>
   /** The number of expected 500 responses (`internal`) so far. */
   expectedFailures: number
@@ -66,7 +66,7 @@ export async function expectInvariants(
       expectRefusal(answer, undefined, method)
     if (value(answer, 'x-upstream') !== undefined) expect(value(answer, 'x-peage-error')).toBeUndefined()
   }
-  // I3: the gateway forwarded every request that the upstream received.
+  // I3: the upstream received only requests that the gateway forwarded.
   await expect.poll(() => count(gateway.log, '"decision":"forwarded"')).toBeGreaterThanOrEqual(upstream.count)
   // I4: the log contains no internal error, except the expected ones.
   if (mayFail) watched.expectedFailures += 1
@@ -75,7 +75,7 @@ export async function expectInvariants(
 
 const count = (log: readonly string[], text: string) => log.filter(line => line.includes(text)).length
 
-/** Checks I1: the only identity headers are the two that the gateway sets, and no trailers arrive. */
+/** Checks I1: the request has no identity headers except the two that the gateway sets, and it has no trailers. */
 function expectOwnIdentityOnly(seen: Seen, plans: Map<string, string>): void {
   const identity = seen.fields.filter(([name]) => identityNames.has(canonical(name)))
   const [id] = identity.filter(([name]) => name === 'x-user-id').map(([, text]) => text)

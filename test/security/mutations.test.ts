@@ -14,8 +14,8 @@ function suite(setup: Setup, seed: number, cases: number): void {
       const report = await runCampaign(arena, { seed, cases })
       expect(report.breaches).toEqual([])
       expect(report.cases).toBeGreaterThanOrEqual(cases)
-      // Each of these outcomes must occur. It would prove little if all mutations were refused by the parser, or
-      // none.
+      // Each of these outcomes must occur. If the parser refused all mutations or accepted all of them, the test would
+      // prove little.
       for (const status of ['200 upstream', '400', '401', '403', '405']) {
         expect(report.byStatus[status]).toBeGreaterThan(cases / 500)
       }

@@ -11,7 +11,7 @@ export interface Seen {
   body: Buffer
   /** Whether the whole request arrived. */
   complete: boolean
-  /** Whether this upstream, or nginx in front of it, interprets the path as one under the guarded prefix. */
+  /** Whether the path is under the guarded prefix, as this upstream, or nginx in front of it, interprets the path. */
   isSecret: boolean
 }
 
@@ -20,7 +20,7 @@ export interface ObservedUpstream {
   readonly seen: Seen[]
   /** The number of requests received since the start, including incomplete ones. */
   readonly count: number
-  /** How the upstream interprets paths: `plain` literally, `lax` with all lenient rules. */
+  /** How the upstream interprets paths. `plain`: literally. `lax`: with all lenient rules. */
   reading: 'plain' | 'lax'
   /** If set, handles the requests in place of the default responses. */
   answer: RequestListener | undefined
@@ -30,7 +30,8 @@ export interface ObservedUpstream {
 /**
  * Starts an upstream.
  * @param guarded the path prefix for which the upstream responds with "secret"
- * @param parsing `lax` accepts framing that RFC 9112 §11 refuses, so smuggled bytes would become requests
+ * @param parsing with `lax`, the upstream accepts framing that RFC 9112 §11 forbids, so it would read smuggled bytes as
+ * requests
  */
 export async function startObservedUpstream(
   guarded: string,
@@ -88,12 +89,13 @@ export async function startObservedUpstream(
   return upstream
 }
 
-/** The header in which nginx, in front of the upstream, sends the location that it chose (see nginx.ts). */
+/** nginx chooses a location for each request and tells the upstream its choice in this header (see nginx.ts). */
 const locationField = 'X-Nginx-Location'
 
 function serve(request: IncomingMessage, response: ServerResponse, secret: boolean): void {
   const caller = request.headers['x-user-id'] ?? 'nobody'
-  // Names the client of the request. If another client gets this response, the gateway has mixed up responses.
+  // The response contains the address of the client that sent the request. If another client gets the response, the
+  // gateway has mixed up responses.
   const from = request.headers['x-forwarded-for'] ?? 'nowhere'
   response.writeHead(200, { 'content-type': 'text/plain', 'x-upstream': 'yes', 'x-heard-from': from })
   response.end(`${secret ? 'secret' : 'public'} for ${caller}`)

@@ -98,7 +98,10 @@ const attacks: PathAttack[] = [
   })),
 ]
 
-/** The corpus expects a refusal here. Péage accepts the path: after merging duplicate slashes, it is public. */
+/**
+ * The corpus expects that the gateway refuses this path. Péage accepts it, because the path is public after duplicate
+ * slashes are merged.
+ */
 const acceptedAnyway = new Map([['rewrite-escape-10', 200]])
 
 describe.each([
@@ -108,7 +111,8 @@ describe.each([
   const at = stage(alone, { catchAll })
 
   /**
-   * The allowed status codes. A catch-all route may serve paths that are otherwise unknown; `at.holds` checks them.
+   * The allowed status codes. With a catch-all route, a path that is otherwise unknown (404) may also get a 200. In
+   * this case, `at.holds` still checks the invariants.
    */
   const allowed = (attack: PathAttack) => [
     ...attack.allowed_status,

@@ -128,8 +128,8 @@ routes:
   it('a client that reads nothing is disconnected, even if an upgrade follows its request', async () => {
     upstream.answer = (_request, response) => {
       upstream.answer = undefined
-      // Counts every close, because none can follow a complete response: the response is larger than all buffers up to
-      // the client.
+      // Every close counts as a lost client. The response is larger than all buffers up to the client, so it is never
+      // completed, and no close can come from a completed response.
       response.on('close', () => {
         left += 1
       })

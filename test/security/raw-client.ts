@@ -17,7 +17,8 @@ export interface RawAnswer {
 export class RawConnection {
   readonly socket: Socket
   /**
-   * The buffer doubles when it is full. If each chunk were appended with a copy, a large response would take seconds.
+   * If the buffer is full, its size doubles. If each chunk were appended by copying all bytes, a large response would
+   * take seconds.
    */
   #buffer = Buffer.alloc(0)
   #start = 0
@@ -25,7 +26,7 @@ export class RawConnection {
   #ended = false
   #wake: (() => void)[] = []
 
-  /** @param from the loopback address of the client, if the test needs several clients */
+  /** @param from the loopback address to connect from; only a test with several clients needs it */
   constructor(base: string, from?: string) {
     const { protocol, hostname, port } = new URL(base)
     const local = from === undefined ? {} : { localAddress: from }
@@ -42,7 +43,7 @@ export class RawConnection {
         this.#notify()
       })
     }
-    // A reset counts as an end. The bytes received before it are kept.
+    // A reset counts as the end of the connection. The bytes that arrived before the reset are kept.
     this.socket.on('error', () => {})
   }
 

@@ -6,8 +6,8 @@ export function worstCase(target: string): string {
 }
 
 /**
- * Returns the paths that upstreams may read: decoded zero to three times, then resolved. Even a path that is decoded
- * fewer times can be under the guarded prefix.
+ * Returns the paths that upstreams may read: decoded zero to three times, then resolved. Each of them can be under the
+ * guarded prefix, not only the path that is decoded three times.
  */
 export function readings(target: string): string[] {
   const path = pathOf(target)

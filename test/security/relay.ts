@@ -1,4 +1,4 @@
-// A TCP relay in front of a shared server. Its client loses the server when the relay stops; other clients do not.
+// A TCP relay in front of a shared server. If a test stops the relay, only the client of the relay loses the server.
 import { connect, createServer, type Socket } from 'node:net'
 import type { Stores } from '../support/gateway.ts'
 import type { Setup } from '../support/setups.ts'
@@ -39,7 +39,7 @@ async function startRelay(target: string): Promise<Relay> {
   }
 }
 
-/** Puts a relay in front of a real Postgres. A test can stop the relay, but not Postgres, which other tests use. */
+/** Puts a relay in front of a real Postgres. Other tests use the same Postgres, so a test stops only the relay. */
 export function throughRelay(setup: Setup) {
   const relayed: { relay: Relay | undefined; setup: Setup } = {
     relay: undefined,

@@ -152,7 +152,7 @@ describe('requests as bytes', () => {
     expect(attack.expect).toContain(outcome)
     if (outcome === 'rejected_4xx') {
       const code = expectRefusal(first)
-      // After a malformed request, the connection ends, and later bytes are not read as requests.
+      // After a malformed request, the connection must end, so that later bytes are not read as requests.
       if (closing.has(code)) {
         expect([answers.length, await connection.endsWithin(1_000)]).toEqual([1, true])
         expect(value(first, 'connection')).toBe('close')

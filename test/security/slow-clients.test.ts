@@ -1,4 +1,4 @@
-// Slow clients cannot hold resources that other clients need (`server.timeouts`).
+// The limits in `server.timeouts` prevent slow clients from holding resources that other clients need.
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'

@@ -14,7 +14,7 @@ export interface Stage extends Watched {
   upstream: ObservedUpstream
   user: TestUser
   other: TestUser
-  /** Checks I1 to I5 for the current test. `mayFail` allows a 500 response. */
+  /** Checks I1 to I5 for the current test. With `mayFail`, one 500 response is allowed. */
   holds(answers: readonly RawAnswer[], allow?: { mayFail?: boolean; method?: string }): Promise<void>
 }
 

@@ -34,7 +34,7 @@ const fields = headerAttacks.flatMap(attack => {
   )
   const places = [`${secretPrefix}/x`, '/public/x', '/api/v1/optional/x']
   return places.flatMap((place, i) => [
-    // If an attack contains a Host, the request has two Host headers. This is an attack too.
+    // If the lines of an attack contain a Host, the request has two Host headers. Such a request is an attack too.
     one('fields, with a credential', request('GET', place, [bearer, ...lines])),
     ...(i < 2 ? [one('fields', request('GET', place, lines))] : []),
     ...(i < 1 ? [one('fields, counted', request('GET', '/api/v1/daily/x', [free, ...lines]))] : []),
@@ -80,8 +80,8 @@ function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behavior): void 
   }, 120_000)
 }
 
-// The store does not affect how an upstream reads requests. The second store is therefore tested with only one
-// upstream.
+// How an upstream reads requests does not depend on the store. So only one kind of upstream is also tested with the
+// second store.
 if (isFullMatrix)
   describe('the whole corpus against the most lenient upstream (embedded)', () => suite(alone, 'lax'))
 

@@ -60,7 +60,7 @@ routes:
     expect(heads).toEqual([])
   })
 
-  // Some versions of Node's parser treat these headers as an upgrade, others do not. Both are safe.
+  // Some versions of Node's parser treat these headers as an upgrade, others do not. Both behaviors are safe.
   it.each(['Upgrade\t', 'Upgrade\t, keep-alive', 'keep-alive, Upgrade\t', 'Upgrade\xa0'])(
     'with Connection: %j is either refused or opens a working WebSocket',
     async field => {
@@ -92,7 +92,7 @@ routes:
     const { answers, hasEnded } = await send(requestBytes('GET', '/open', handshake, inner))
     expect(answers.map(answer => answer.status)).toEqual([426])
     expect(hasEnded).toBe(true)
-    // If the gateway had forwarded the bytes, the next request on that connection would reveal them.
+    // If the gateway had forwarded the bytes after the handshake, the upstream would read them before the next request.
     at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write(ok)

@@ -1,4 +1,4 @@
-// Drains listeners with many kinds of connections. Checks which of them finish or close, and when the drain ends.
+// Drains listeners with many kinds of connections. Checks which connections finish or close, and when the drain ends.
 import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -72,7 +72,8 @@ async function listen(tls: { cert: string; key: string } | undefined) {
     drain,
     url,
     /**
-     * Returns the connection. If the drain must wait for the connection, also returns a function that finishes it.
+     * Returns the connection. If the drain must wait for the connection, `open` also returns a function that finishes
+     * the connection.
      */
     async open(kind: Kind): Promise<[RawConnection, Finish | undefined]> {
       // A plain TCP connection to the TLS listener stays in its handshake.
@@ -175,7 +176,7 @@ describe.concurrent.each([
     const { drain, url } = await listen(tls)
     const connections = Array.from({ length: 40 }, () => new RawConnection(url))
     for (const connection of connections) connection.write(requestBytes('GET', '/quick'))
-    // After this tick, the kernel has all connections, but the listener has not accepted them.
+    // After the next tick, the kernel has all connections, but the listener has not accepted them yet.
     await new Promise(process.nextTick)
     const over = drain.run(60_000)
     for (const connection of connections) {
@@ -195,7 +196,7 @@ describe.concurrent.each([
         await drain.run(timeMs)
         const tookMs = performance.now() - startedAt
         const isAnyUnfinished = opened.some(([, finish]) => finish !== undefined)
-        // The tolerance of 2 ms covers timers, which have a resolution of 1 ms.
+        // Timers have a resolution of 1 ms, so the test has a tolerance of 2 ms.
         if (isAnyUnfinished) expect(tookMs).toBeGreaterThan(timeMs - 2)
         for (const [connection] of opened) expect(await connection.endsWithin(5_000)).toBe(true)
         for (const [connection] of opened) connection.close()

@@ -25,8 +25,8 @@ it('if a reload completes during an explanation, its secrets are still masked', 
   const explain = createRunningExplain(() => active, systemClock)
   const question = { request: { method: 'GET', path: '/secret' }, as: 'anonymous' } as const
   const explanation = explain(question)
-  // In the new configuration, the same route has another index. If the first explanation were masked with the new
-  // indexes, its secrets would stay visible.
+  // In the new configuration, the same route has another index. The indexes select the values to mask. If the new
+  // indexes were used for the first explanation, its secrets would stay visible.
   active = load(openRoute + secretRoute)
   for (const document of [await explanation, await explain(question)]) {
     expect(document).toMatchObject({ route: 'secret', headers: { request: { set: { 'x-key': '***' } } } })

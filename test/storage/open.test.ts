@@ -1,4 +1,4 @@
-// The embedded storage, and Postgres with Redis, provide the same parts: a database and limiters.
+// The embedded storage provides the same parts as Postgres with Redis: a database and limiters.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

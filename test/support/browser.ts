@@ -8,7 +8,7 @@ export function startBrowser(bin: string): Promise<Browser> {
 
 export interface Watched {
   readonly page: Page
-  /** Errors from the console, from scripts and from the content security policy. */
+  /** The errors of the page: console errors, errors in scripts, and violations of the content security policy. */
   readonly complaints: string[]
 }
 
@@ -35,7 +35,7 @@ export async function openPage(
 
 /** Returns the serious accessibility problems that axe-core finds, as lines like `rule: selector`. */
 export async function accessibilityFindings(page: Page): Promise<string[]> {
-  // The page's content security policy would block this script in the page, but not through the debugger protocol.
+  // In the page, the content security policy would block this script. Through the debugger protocol, it is not blocked.
   await page.evaluate(AxeBuilder.source)
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as {

@@ -9,7 +9,7 @@ export interface TestCertificate {
   readonly key: string
 }
 
-/** The certificates `first` and `second` are for localhost and 127.0.0.1. */
+/** Two certificates for localhost and 127.0.0.1. */
 export const first = testCertificate('first')
 export const second = testCertificate('second')
 /** A certificate only for `courses.internal`. */

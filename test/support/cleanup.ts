@@ -7,7 +7,8 @@ let interrupted: number | undefined
 /**
  * Registers a clean-up step.
  * @returns a function that runs the step now, at most once
- * @throws Error if the run is interrupted, so that the caller starts nothing more; the step still runs
+ * @throws Error if the run has been interrupted, so that the caller starts nothing more; the clean-up still runs the
+ * step
  */
 export function atEnd(step: () => unknown): () => Promise<void> {
   let undone: Promise<void> | undefined
@@ -35,7 +36,8 @@ export async function runAndCleanUp(main: () => Promise<number>): Promise<never>
       if (interrupted !== undefined) return
       interrupted = 128 + number
       process.stderr.write(`${signal}: cleaning up\n`)
-      // The clean-up usually makes `main` fail, which ends the process. If not, the process exits after 5 s.
+      // The clean-up usually makes `main` fail, and this failure ends the process. If `main` does not fail, the process
+      // exits after 5 s.
       cleanUp().then(() => setTimeout(() => process.exit(interrupted), 5_000))
     })
   }
@@ -64,13 +66,16 @@ async function cleanUp(): Promise<void> {
     taking = step().catch(error => void process.stderr.write(`clean-up failed: ${error}\n`))
     await taking
   }
-  // Two calls of this function may run at once. Each must wait for the last step.
+  // Two calls of this function may run at once. Each call must wait until the last step has ended.
   await taking
 }
 
 let taking = Promise.resolve()
 
-/** Throws if the run is interrupted. Failures are then expected, and the caller must not report them. */
+/**
+ * Throws if the run has been interrupted. After an interrupt, failures are expected, so the caller must not report
+ * them.
+ */
 export function throwIfInterrupted(): void {
   if (interrupted !== undefined) throw new Error('interrupted')
 }

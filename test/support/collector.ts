@@ -19,7 +19,7 @@ export interface SentSpan {
 export interface Collector {
   readonly url: string
   readonly spans: SentSpan[]
-  /** The requests as received, with the unparsed body. */
+  /** The received requests. Their bodies are not parsed. */
   readonly received: { url: string; headers: IncomingHttpHeaders; body: string }[]
   /** The status code with which the collector responds. */
   status: number

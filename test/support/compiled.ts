@@ -10,7 +10,7 @@ const OPTIONS =
   '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
 
 export interface Compiled {
-  /** The JavaScript file of the entry. Its folder does not contain `migrations/`. */
+  /** The JavaScript file of the entry. The folder of this file has no `migrations/`. */
   readonly file: string
   remove(): Promise<void>
 }
@@ -19,7 +19,7 @@ export interface Compiled {
 export async function compile(entry: string): Promise<Compiled> {
   const cache = join(ROOT, 'node_modules/.cache/peage-test')
   await mkdir(cache, { recursive: true })
-  // In a folder inside node_modules, the compiled files can import packages.
+  // The compiled files must be in a folder inside node_modules, so that they can import packages.
   const outDir = await mkdtemp(join(cache, 'compiled-'))
   const flags = [entry, '--ignoreConfig', '--rootDir', '.', '--outDir', outDir, ...OPTIONS.split(' ')]
   await promisify(execFile)(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), ...flags], {

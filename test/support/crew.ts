@@ -59,7 +59,7 @@ export function workersOf(pid: number): number[] {
     try {
       return readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('worker.js')
     } catch {
-      // The process has ended since the list was read.
+      // The process has ended after the list was read, so it is not included.
       return false
     }
   })
@@ -85,7 +85,7 @@ ${routes}`,
 export interface Said {
   status: number
   text: string
-  /** Identifies the process that responded. Each process starts its request IDs with its own random bits. */
+  /** The ID of the process that responded: the first part of the request ID, which each process chooses at random. */
   worker: string
 }
 

@@ -24,7 +24,10 @@ export function createPostgresDatabase(): Promise<string> {
   return createDatabase(`peage_test_${randomBytes(8).toString('hex')}`)
 }
 
-/** Copies a migrated database. A copy takes a fifth of the CPU time of a migration. @returns the URL of the copy */
+/**
+ * Copies a migrated database. A copy needs only a fifth of the CPU time that a migration needs.
+ * @returns the URL of the copy
+ */
 export async function createMigratedDatabase(): Promise<string> {
   pattern ??= makePattern()
   return createDatabase(`peage_test_${randomBytes(8).toString('hex')}`, await pattern)
@@ -32,7 +35,10 @@ export async function createMigratedDatabase(): Promise<string> {
 
 let pattern: Promise<string> | undefined
 
-/** Creates this worker's template database. The run drops it at its end. @returns SQL to copy the template */
+/**
+ * Creates the template database of this worker. At the end of the run, the template is dropped.
+ * @returns SQL to copy the template
+ */
 async function makePattern(): Promise<string> {
   const name = `${inject('patternPrefix')}${process.pid}`
   const database = openPostgres({ url: await createDatabase(name), maxConnections: 1, onError: () => {} })
@@ -41,7 +47,8 @@ async function makePattern(): Promise<string> {
   const [row] = await onServer<{ version: number }>(
     "select current_setting('server_version_num')::integer as version",
   )
-  // By default, Postgres 15 and newer write the copy to the write-ahead log, which costs twice as much.
+  // By default, Postgres 15 and newer write the whole copy to the write-ahead log. This makes the copy twice as
+  // expensive.
   return `template ${name}${(row?.version ?? 0) >= 150_000 ? ' strategy file_copy' : ''}`
 }
 
@@ -68,7 +75,8 @@ async function onServer<Row extends object>(sql: string): Promise<Row[]> {
       idleTimeoutMillis: 0,
       allowExitOnIdle: true,
     })
-    // The run may stop the server before this worker ends. The connection error is then expected.
+    // The run may stop the server before this worker ends. In this case a connection error is expected, so it is
+    // ignored.
     serverPool.on('error', () => {})
   }
   return (await serverPool.query<Row>(sql)).rows

@@ -5,7 +5,10 @@ import ipaddr from 'ipaddr.js'
 
 export type RecordType = 'A' | 'AAAA'
 
-/** Only addresses of the queried type go into the DNS answer. With `silent`, the server sends no answer. */
+/**
+ * The answer to a query. From a list, only addresses of the queried type are sent. With `silent`, the server sends
+ * nothing.
+ */
 export type DnsAnswer = readonly string[] | 'nxdomain' | 'silent'
 
 export interface DnsStub {
@@ -38,7 +41,10 @@ export async function startDnsStub(answer: (name: string, type: RecordType) => D
   }
 }
 
-/** Reads a question: after the header of twelve bytes, the labels, the type and the class (RFC 1035 §4.1.2). */
+/**
+ * Reads the question of a query. The question consists of labels, type and class, and follows the header of twelve
+ * bytes (RFC 1035 §4.1.2).
+ */
 function readQuestion(query: Buffer): { name: string; type: RecordType | undefined; end: number } {
   const labels: string[] = []
   let at = 12

@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { unpackPrepared } from '../../src/storage/pglite/prepared-folder.ts'
 import { openEmbedded } from './open-embedded.ts'
 
-/** @param folder `storage.data_dir` of a gateway that has not started yet */
+/** @param folder the folder in `storage.data_dir` of a gateway that has not started yet */
 export async function makeDatabase(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   if (await unpackPrepared(join(folder, 'postgres'))) return
-  // The database is made here if there is no build, or if a migration has changed since the build.
+  // Without a prepared folder, the database is made here. The folder is missing if there is no build, and is not used
+  // if a migration has changed since the build.
   const database = await openEmbedded({ dir: folder })
   await database.migrate()
   await database.close()

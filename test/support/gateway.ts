@@ -63,7 +63,7 @@ export async function startGateway(
     admin?: string
     adminListen?: string
     drainTimeout?: string
-    /** The time of the clock at the start. */
+    /** The time that the clock shows at the start, in milliseconds since the epoch. */
     at?: number
   } = {},
 ): Promise<TestGateway> {
@@ -80,7 +80,8 @@ limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,
   )
   const source = { file, folder, env: {} }
-  // The program loads the configuration in a thread, which needs compiled code. Tests of the whole program cover that.
+  // The real program loads the configuration in a thread, for which it needs compiled code. Here, it is loaded in the
+  // test process. Tests of the whole program cover the thread.
   const written = createConfigFile(source, {
     async loadInWorker(running) {
       const { read, digest } = loadSource({ ...running, maxWaitMs: 1_000 })
@@ -88,7 +89,7 @@ ${yaml}`,
     },
     pollIntervalMs: 50,
   })
-  // This load only records the content of the file. Without it, the file would count as changed after the start.
+  // This call only records the content of the file. Without the call, the file would count as changed after the start.
   written.load()
   const loaded = loadConfig({ file, env: {} })
   if ('problems' in loaded) throw new Error(loaded.problems.map(formatDiagnostic).join('\n'))

@@ -71,7 +71,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     TEST_EVERY_OUTCOME === '1' ? join(mkdtempSync(join(tmpdir(), 'peage-reached-')), 'list') : ''
   if (reachedFile !== '') writeFileSync(reachedFile, '')
   const stop = async () => {
-    // The report comes before the clean-up, because Vitest waits at most ten seconds for this function.
+    // Vitest waits at most ten seconds for this function, so the report is made before the clean-up.
     if (reachedFile !== '') tellReached(reachedFile)
     if (TEST_DATABASE_URL !== '') await dropDatabases(TEST_DATABASE_URL, patternPrefix)
     await Promise.all(started.map(server => server.stop()))

@@ -2,7 +2,7 @@
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 
 export interface HandFeed extends ChangeFeed {
-  /** Sets whether the feed is fresh. Like the real feed, it reports a gap when it becomes fresh again. */
+  /** Sets whether the feed is fresh. When the feed becomes fresh again, it reports a gap, like the real feed. */
   trust(isTrusted: boolean): void
   tell(change: string): void
 }

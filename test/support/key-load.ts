@@ -4,21 +4,21 @@ import { call, login, newUser } from './client.ts'
 import type { TestGateway } from './gateway.ts'
 
 export interface KeyLoad {
-  /** An entry like `call 401 KID` for each response other than 200. */
+  /** The requests that failed: an entry like `call 401 KID` for each response with a status code other than 200. */
   readonly refused: string[]
   /** The IDs of the keys that signed the tokens, in the order of their first use. */
   readonly kids: Set<string>
   /** Resolves when this key has signed the current tokens of all users. */
   allHave(kid: string): Promise<void>
   /**
-   * Resolves when all current requests have ended. A replica that was removed before the call then has no requests
-   * left.
+   * Resolves when all current requests have ended. If a replica was removed before the call, it has no requests left
+   * then.
    */
   settled(): Promise<void>
   stop(): Promise<void>
 }
 
-/** @param replicas read again for each request, so a test can replace a replica by changing the array */
+/** @param replicas the replicas; the array is read again for each request, so a test can replace a replica in it */
 export async function startKeyLoad(replicas: readonly TestGateway[], count: number): Promise<KeyLoad> {
   const refused: string[] = []
   const kids = new Set<string>()

@@ -16,7 +16,7 @@ export async function hasFocus(page: Page, selector: string): Promise<boolean> {
   return (await page.locator(selector).and(page.locator(':focus')).count()) > 0
 }
 
-/** @returns the focused element if it is outside the selected element. A focus on the page itself does not count */
+/** @returns the focused element, if it is outside the selected element; the page itself does not count as focused */
 export async function focusOutside(page: Page, selector: string): Promise<string[]> {
   return page
     .locator(':focus')
@@ -26,7 +26,10 @@ export async function focusOutside(page: Page, selector: string): Promise<string
     )
 }
 
-/** Presses Tab until the element loses the focus. Some of the tab stops of a date field do not match `:focus`. */
+/**
+ * Presses Tab until the element loses the focus. One Tab may not be enough for a date field, which has several tab
+ * stops.
+ */
 async function leaveWithTab(page: Page): Promise<void> {
   const dateField = () =>
     page.evaluate<string | undefined>(
@@ -39,7 +42,7 @@ async function leaveWithTab(page: Page): Promise<void> {
 
 /**
  * Presses Tab through all tab stops of a page.
- * @returns the problems: stops that are skipped, invisible, or do not show the focus
+ * @returns the problems: tab stops that Tab skips, that are invisible, or that do not show the focus
  */
 export async function walkWithTab(page: Page): Promise<string[]> {
   const count = await page.locator('a[href], button, input, select, summary').evaluateAll(stops => {

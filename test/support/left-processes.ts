@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The time for processes to end before they count as left behind. */
+/** How long processes may take to end. A process that takes longer counts as left behind. */
 const graceMs = 3_000
 
 /** Marks all processes started from now on. @returns a function that lists the marked processes that still run */
@@ -34,7 +34,7 @@ function alive(mark: string): string[] {
       if (command === '' || command.includes('/vitest/dist/workers/')) return []
       return isMarked(pid, mark) ? [`${pid} ${command}`] : []
     } catch {
-      // The process has ended since the list was read, or belongs to another user.
+      // The process has ended after the list was read, or it belongs to another user. In both cases it does not count.
       return []
     }
   })

@@ -17,7 +17,7 @@ interface LendableDatabase {
 }
 
 const idle: LendableDatabase[] = []
-/** The maximum number of idle databases to keep. Each uses about 150 MB, and tests rarely need more at once. */
+/** The maximum number of idle databases. Each one uses about 150 MB, and tests rarely need more than two at once. */
 const maxIdle = 2
 
 /** Lends a migrated, empty database in memory. `close` returns it to the idle databases. */
@@ -31,7 +31,10 @@ async function open(): Promise<LendableDatabase> {
   return { database, schema: await schemaOf(database) }
 }
 
-/** Wraps a database for one loan. After `close`, the wrapper behaves like a closed database. */
+/**
+ * Wraps a database for one loan. After `close`, the wrapper behaves like a closed database, although the database
+ * itself may stay open.
+ */
 function lent(lendable: LendableDatabase): EmbeddedDatabase {
   const { database } = lendable
   const listening: Notifications[] = []
@@ -101,7 +104,10 @@ let snapshot: Promise<Blob> | undefined
 const MIGRATIONS = new URL('../../migrations/', import.meta.url)
 const CACHE = new URL('../../node_modules/.cache/peage-test/', import.meta.url)
 
-/** Returns a migrated data folder from a cache file, because a new one takes seconds. The file is named by a digest. */
+/**
+ * Returns a migrated data folder from a cache file, because making a new folder takes seconds. The name of the file is
+ * a digest of the files that affect the folder.
+ */
 async function migratedSnapshot(): Promise<Blob> {
   const hash = createHash('sha256')
   for (const name of (await readdir(MIGRATIONS)).sort()) {
@@ -118,7 +124,7 @@ async function migratedSnapshot(): Promise<Blob> {
     const dump = await database.dump()
     await database.close()
     await mkdir(CACHE, { recursive: true })
-    // Several test files may do this at once. Each writes its own file, and the last rename wins.
+    // Several test files may do this at once. Each test file writes its own file, and the last rename wins.
     const own = new URL(`${file.href}.${randomBytes(4).toString('hex')}`)
     await writeFile(own, Buffer.from(await dump.arrayBuffer()))
     await rename(own, file)

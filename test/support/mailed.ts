@@ -50,7 +50,7 @@ export async function codeTo(
   return { ...pair, row }
 }
 
-/** Returns a wrong code of eight digits, `by` away from the right code. */
+/** Returns a wrong code of eight digits. Its difference from the right code is `by`. */
 export function otherCode(code: string, by = 1): string {
   return String((Number(code) + by) % 100_000_000).padStart(8, '0')
 }

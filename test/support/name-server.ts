@@ -17,12 +17,15 @@ export interface NameServer {
   /** Pauses the server, which then sends no DNS answers. */
   pause(): void
   resume(): void
-  /** Responds with SERVFAIL for `ms` milliseconds. */
+  /** For the next `ms` milliseconds, the server responds to every query with SERVFAIL. */
   fail(ms: number): Promise<void>
   stop(): Promise<void>
 }
 
-/** Returns the path of dnsmasq, or `undefined`. Port 53 and a mount namespace need root. */
+/**
+ * Returns the path of dnsmasq. Returns `undefined` without dnsmasq or without root, which port 53 and a mount namespace
+ * need.
+ */
 export function findNameServer(): string | undefined {
   const isAllowed = spawnSync('unshare', ['-m', 'true']).status === 0
   return isAllowed ? findProgram('dnsmasq') : undefined

@@ -32,7 +32,7 @@ export function startNginx(bin: string, upstream: string, guarded: string): Prom
   )
 }
 
-/** @param server gets a port and returns the content of the `server` block */
+/** @param server a function that gets a port and returns the content of the `server` block */
 export async function startNginxServer(
   bin: string,
   scheme: 'http' | 'https',

@@ -4,7 +4,9 @@ import dgram from 'node:dgram'
 import net from 'node:net'
 import { afterAll, expect } from 'vitest'
 
-/** The attempts are recorded, because the program may treat the thrown error as a failed upstream. */
+/**
+ * The forbidden attempts. An attempt also throws an error, but the program may treat this error as a failed upstream.
+ */
 const attempts: string[] = []
 
 function forbid(owner: object, name: string, what: string): void {

@@ -1,5 +1,5 @@
-// Opens embedded databases like the gateway, but without V8's optimizing compiler. With it, a start takes twice the
-// CPU time.
+// Opens embedded databases like the gateway, but without V8's optimizing compiler. With this compiler, a start takes
+// twice the CPU time.
 import { withoutOptimizingWasm } from '../../src/http/node-internals.ts'
 import {
   type EmbeddedDatabase,

@@ -18,7 +18,7 @@ export interface Running {
   readonly port: number
   /** All ports of the process. */
   readonly ports: readonly number[]
-  /** The processes whose CPU time counts. */
+  /** The processes whose CPU time is added up. */
   readonly pids: readonly number[]
   stop(): Promise<void>
 }
@@ -37,7 +37,8 @@ export interface TemporaryFolder {
 
 export function temporaryFolder(): TemporaryFolder {
   const path = mkdtempSync(join(tmpdir(), 'peage-run-'))
-  // `rmSync` would block this process. A process of the browser may still write files until it has ended.
+  // `rmSync` would block this process during its retries. Retries are needed, because a process of the browser may
+  // write files until it has ended.
   return { path, remove: atEnd(() => rm(path, { recursive: true, force: true, maxRetries: 10 })) }
 }
 
@@ -74,7 +75,7 @@ export async function startProgram(
 
 /**
  * Starts a server of another product.
- * @param counts returns whether the sum includes the CPU time of a process; by default, all processes are included
+ * @param counts returns whether the CPU time of a process is added to the sum; by default, all processes are included
  */
 export async function startMeasured(
   plan: ServerPlan,
@@ -82,7 +83,7 @@ export async function startMeasured(
 ): Promise<Running> {
   const server = await startServer(plan)
   const stop = atEnd(() => server.stop())
-  // The server may have started short-lived helper processes, which do not count. They end within this time.
+  // The server may have started short-lived helper processes. They must not count, and they end during this pause.
   await sleep(300)
   return { port: plan.port, ports: [plan.port], pids: processTree(server.pid).filter(counts), stop }
 }

@@ -40,7 +40,10 @@ function note(reached: string): void {
   appendFileSync(file, `${reached}\n`)
 }
 
-/** The guards that need a store. Without a store, rate limits are counted in memory. */
+/**
+ * The guards that fail if a store fails. The other guards need no store: without one, rate limits are counted in
+ * memory.
+ */
 const mayFail: readonly string[] = ['authenticate', 'free_daily']
 
 /** Returns everything that a run of the whole suite must reach. */

@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const [entry = '', ...flags] = process.argv.slice(2)
 const cache = join(root, 'node_modules/.cache/peage-test')
 mkdirSync(cache, { recursive: true })
-// In a folder inside node_modules, the compiled files can import packages.
+// The compiled files must be in a folder inside node_modules, so that they can import packages.
 const out = mkdtempSync(join(cache, 'compiled-'))
 const options =
   '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
@@ -46,7 +46,7 @@ try {
   cpSync(join(root, 'test/security/corpus'), join(out, 'test/security/corpus'), { recursive: true })
   const main = join(out, entry.replace(/\.ts$/, '.js'))
   const child = spawn(process.execPath, [main, ...flags], { stdio: 'inherit' })
-  // The program must clean up before this process exits.
+  // Signals are passed on to the program, so that it cleans up before this process exits.
   process.on('SIGINT', () => child.kill('SIGINT'))
   process.on('SIGTERM', () => child.kill('SIGTERM'))
   process.on('SIGHUP', () => child.kill('SIGHUP'))

@@ -6,7 +6,7 @@ export interface Scrape {
   readonly series: ReadonlyMap<string, number>
   /** Returns the value of a series; 0 if it does not exist. */
   value(name: string, labels?: Readonly<Record<string, string>>): number
-  /** Returns the sum of all series that have this name and these labels. They may have more labels. */
+  /** Returns the sum of all series that have this name and these labels. The series may have more labels than these. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number
 }
 

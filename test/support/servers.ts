@@ -106,7 +106,7 @@ export async function startRedis(
   if (as === 'sentinel') writeFileSync(sentinelFile, '')
   const flags = {
     server: inMemory,
-    // The port of the cluster bus is set, because the default (port + 10,000) may exceed 65,535.
+    // The port of the cluster bus must be set. Its default is the port plus 10,000, which may exceed 65,535.
     cluster: [
       ...inMemory,
       ...`--cluster-enabled yes --cluster-port ${await freePort()} --cluster-announce-ip 127.0.0.1`.split(
@@ -145,7 +145,7 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
     try {
       process.kill(pid, signal)
     } catch {
-      // The process has ended since the list was read.
+      // The process has ended after the list was read, so it needs no signal.
     }
   }
   const tellAll = (signal: NodeJS.Signals) => {
@@ -171,7 +171,7 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
       // Without `ref`, this process could exit before the child has ended.
       child.ref()
       const exited = running() ? once(child, 'exit') : undefined
-      // Without the pause, a backend that is just starting could survive.
+      // The server is paused first. Otherwise, a backend that is just starting could survive the kill.
       pause()
       tellAll('SIGKILL')
       await exited
@@ -227,7 +227,9 @@ async function launch({
   }
 }
 
-/** Cleans up even if the run is killed: a shell waits until its pipe to the run closes, then it kills the server. */
+/**
+ * Cleans up even if the run is killed. A shell waits until its pipe to the run is closed, and then kills the server.
+ */
 function endWithUs(child: ChildProcess, folder: string): void {
   const cleanUp = 'read _; kill -9 "$1"; rm -rf "$2"'
   const guard = spawn('sh', ['-c', cleanUp, 'sh', String(child.pid), folder], {

@@ -5,7 +5,10 @@ import { describe, inject } from 'vitest'
 /** With `TEST_FULL_MATRIX=1`, all suites run on every set-up and with full time budgets. */
 export const isFullMatrix = process.env.TEST_FULL_MATRIX === '1'
 
-/** `storage.pool` of test gateways. It is small because a gateway opens all connections when it starts. */
+/**
+ * The value of `storage.pool` in test gateways. The pool is small, because a gateway opens all connections when it
+ * starts.
+ */
 export const poolSize = 4
 
 /** Declares a suite that needs the Postgres and Redis servers of the run. */
@@ -54,8 +57,8 @@ export function postgresUrl(): string {
 }
 
 /**
- * Empties a database of the run's Redis server and returns its URL. Each worker has its own database number, and runs
- * its test files one after the other.
+ * Empties a database of the run's Redis server and returns its URL. Each worker has its own database, and runs its test
+ * files one after the other, so no other test uses the database.
  */
 export async function emptyRedisUrl(): Promise<string> {
   const url = new URL(inject('redisUrl'))

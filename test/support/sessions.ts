@@ -6,7 +6,7 @@ import type { TestGateway } from './gateway.ts'
 /** A session that never ends. */
 export const endless = { id: '0f0e0d0c-0b0a-4908-8706-050403020100', endsAtMs: Number.POSITIVE_INFINITY }
 
-/** Returns the data of a refresh token with a new session, as the session store expects it. */
+/** Returns the data of a refresh token and of its new session, in the form that the session store expects. */
 export function storedToken(tokenHash: string, expiresAt: Date) {
   return { tokenHash, expiresAt, sessionId: randomUUID() }
 }
@@ -20,7 +20,10 @@ export function claimsOf(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 }
 
-/** Signs a copy of a token as version 0.1 did, without a session. The database must have the keys unencrypted. */
+/**
+ * Copies a token without its session and signs the copy, as version 0.1 did. The database must have the keys
+ * unencrypted.
+ */
 export async function withoutSession(gateway: TestGateway, token: string): Promise<string> {
   const [key] = await gateway.sql<{ kid: string; private_jwk: string }>(
     'select kid, private_jwk from signing_keys order by signs_from desc nulls last limit 1',
@@ -33,7 +36,10 @@ export async function withoutSession(gateway: TestGateway, token: string): Promi
     .sign(await importJWK(JSON.parse(key.private_jwk), 'ES256'))
 }
 
-/** Replaces a token pair, and the record of its session, by a pair as version 0.1 issued it. */
+/**
+ * Replaces a token pair by a pair as version 0.1 issued it. The stored record of its session is changed in the same
+ * way.
+ */
 export async function pairOf01(
   gateway: TestGateway,
   { access, refresh }: { access: string; refresh: string },

@@ -42,7 +42,8 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
     },
     ...options,
   })
-  // The server reports an error if a client disconnects or does not trust the certificate. Tests expect both.
+  // If a client disconnects or does not trust the certificate, the server reports an error. Tests cause both errors on
+  // purpose.
   server.on('error', () => {})
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {

@@ -7,7 +7,7 @@ export interface StallingRelay {
   readonly url: string
   /** The number of connections that it has accepted. */
   readonly made: number
-  /** Accepts connections and bytes, but passes nothing on in either direction. */
+  /** Starts a stall: the relay accepts connections and bytes, but passes nothing on in either direction. */
   stall(): void
   /** Ends the stall: passes on the bytes that it held back and all later bytes. */
   flow(): void

@@ -23,7 +23,7 @@ import {
 export interface Services {
   /** Creates a database and returns its URL. The run drops the database at its end. */
   createDatabase(): Promise<string>
-  /** Returns the URL of an empty logical database. The run empties it at its end. */
+  /** Returns the URL of an empty logical database. At the end of the run, the database is emptied. */
   createRedis(): Promise<string>
   /** The text for the output of the run: whether Postgres and Redis were found or started. */
   readonly origin: string
@@ -123,7 +123,8 @@ async function createDatabase(server: string): Promise<string> {
 }
 
 /**
- * Claims an empty logical database. A used one may already have counts for the user IDs of this run, which start at 1.
+ * Claims an empty logical database. A used database may already have counts for the user IDs of this run, because user
+ * IDs always start at 1.
  */
 async function claimRedis(server: string): Promise<string> {
   const url = new URL(server)
@@ -132,7 +133,7 @@ async function claimRedis(server: string): Promise<string> {
     url.pathname = `/${number}`
     const isOurs = await withRedis(url.href, async redis => {
       if ((await redis.dbsize()) > 0) return false
-      // If another run sees this key, it takes the next database.
+      // The key shows other runs that this database is in use, so they take the next one.
       return (await redis.set('peage-bench', process.pid, 'NX')) === 'OK'
     })
     if (!isOurs) continue
@@ -156,7 +157,7 @@ async function withRedis<T>(url: string, use: (redis: Redis) => Promise<T>): Pro
 
 /** Runs one statement on a new connection. */
 export async function onServer(url: string, sql: string): Promise<pg.QueryResult> {
-  // Postgres waits for every backend before it creates or drops a database. The timeout ends that wait.
+  // Postgres waits for every backend before it creates or drops a database. The timeout limits the wait.
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: 2_000,

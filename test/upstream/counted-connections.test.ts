@@ -87,7 +87,9 @@ routes:
     return waiting.length === 1
   }
 
-  /** Sends a request that counts as a use. While the use is being counted, another request takes the connection. */
+  /**
+   * Sends a request that counts as a use. While this use is being counted, another request gets the only connection.
+   */
   async function overtaken(path: string): Promise<{ answer: Promise<unknown>; speak: () => void }> {
     const user = await newUser(gateway)
     const speak = silence()
@@ -132,7 +134,7 @@ routes:
     client.write(requestBytes('GET', '/named', [`Authorization: Bearer ${access}`]))
     await expect.poll(isLocked).toBe(true)
     client.close()
-    // The gateway notices that the client left before it reads this request.
+    // When the gateway reads this request, it has already noticed that the other client left.
     await call(gateway.url, 'GET', '/unknown')
     await program.query('commit')
     const logged = () => gateway.log.map(line => JSON.parse(line)).find(({ route }) => route === 'named')

@@ -6,7 +6,10 @@ import { gatewayBefore } from '../support/gateway-before.ts'
 import { startScriptedUpstream } from './scripted-upstream.ts'
 
 const uploadBytes = 5_000_000
-/** The number of uploads. The test needs many, because the fault affects only about every second upload. */
+/**
+ * The number of uploads. The test needs many uploads, because the fault that it looks for affects only about every
+ * second one.
+ */
 const uploads = 20
 
 describe('a service that closes while an upload is still being sent', () => {

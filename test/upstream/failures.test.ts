@@ -227,7 +227,7 @@ routes:
     holder.close()
     says(ok)
     expect((await get('/narrow'))?.status).toBe(200)
-    // Only the other two requests have reached the upstream. The refused request was not sent later either.
+    // The upstream has received only the other two requests. So the refused request was not sent later either.
     expect(at.upstream.heads).toBe(2)
   })
 

@@ -14,7 +14,7 @@ const piece = 'x'.repeat(50_000)
 describe('a response that is paused for a slow client', () => {
   let upstream: ScriptedUpstream
   let gateway: TestGateway
-  /** The response object of the last request in the gateway. */
+  /** The object that the gateway uses for the response to the last request. */
   let response: ServerResponse | undefined
 
   const onRequest = (message: unknown) => {

@@ -23,7 +23,8 @@ routes:
   - { name: brief, path: /brief, upstream: app, auth: none, timeout: 400ms }
 `,
   )
-  // Each test starts with an open connection. If the upstream accepts another connection, the first one was closed.
+  // Each test starts with an open connection. If the upstream then accepts another connection, the first connection was
+  // closed.
   beforeEach(async () => {
     says(ok)
     expect((await send())?.status).toBe(200)
@@ -45,7 +46,7 @@ routes:
     ['one', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['several', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(3)],
     ['one with fields', 'HTTP/1.1 100 Continue\r\nLink: </a>\r\nX-A: 1\r\n\r\n'],
-    // The interim response of HTTP/1.0 closes the connection, so the upstream accepts one more.
+    // After an interim response of HTTP/1.0, the gateway closes the connection, so the upstream accepts one more.
     ['one before another interim response', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 100 Continue\r\n\r\n', 1],
   ])(
     'an unrequested 100 is skipped, and the next request gets its response: %s',
@@ -129,7 +130,7 @@ routes:
   })
 
   it('a 100 to an upload is skipped, and the body arrives complete', async () => {
-    // The body ends like a request head, so the scripted upstream reports it as a head.
+    // The body ends with an empty line like a request head, so the scripted upstream reports the body as a head.
     let body = ''
     at.upstream.script = (socket, head) => {
       if (head.startsWith('POST ')) socket.write('HTTP/1.1 100 Continue\r\n\r\n')
@@ -140,7 +141,7 @@ routes:
     }
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/app/x', ['Content-Length: 11', 'Expect: 100-continue']))
-    // The client receives only the 100 of the gateway itself.
+    // The client receives only the 100 that the gateway itself sends.
     expect((await connection.answer())?.status).toBe(100)
     connection.write('the end\r\n\r\n')
     const answer = await connection.answer()

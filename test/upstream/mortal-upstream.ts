@@ -7,7 +7,7 @@ export interface MortalUpstream {
   /** `http(s)://127.0.0.1:port`; unchanged by `kill` and `revive`. */
   readonly url: string
   readonly name: string
-  /** Requests received, except health checks. */
+  /** The received requests, without health checks. */
   readonly received: IncomingMessage[]
   checks: number
   /** The highest number of requests in flight at the same time. */

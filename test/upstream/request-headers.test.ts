@@ -5,7 +5,7 @@ import { newUser, type TestUser } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
 import { startUpstream } from '../support/upstream.ts'
 
-/** Headers in which proxies describe the client. Services trust them. */
+/** Headers in which proxies describe the client. Services trust these headers. */
 const clientFields = `
   Client-IP X-Client-IP X-Cluster-Client-IP True-Client-IP X-Real-IP X-Remote-IP X-Remote-Addr
   Remote-Addr X-Originating-IP X-Forwarded Forwarded-For X-Vercel-Forwarded-For CF-Connecting-IP

@@ -1,4 +1,4 @@
-// The gateway relays the headers of a response byte for byte, except those that only a hop or the gateway may set.
+// The gateway relays the headers of a response byte for byte, except headers that only a hop or the gateway may set.
 import { describe, expect, it } from 'vitest'
 import { relayHeaders } from '../../src/upstream/response-head.ts'
 

@@ -50,7 +50,8 @@ routes:
   afterEach(async () => {
     answerAsUsual()
     for (const connection of open.splice(0)) connection.close()
-    // Waits until the connections of the slow client are free and no longer counted. The next test needs this.
+    // Waits until the connections of the slow client are free and no longer counted. The next test needs free
+    // connections.
     for (const path of ['/app/x', '/few/x']) {
       await expect.poll(async () => (await get(path, { from: slow }))?.status, patiently).toBe(200)
     }

@@ -72,7 +72,7 @@ describe('streaming', () => {
     const response = await send('/public/x', undefined, {}, 'GET')
     response.pause()
     const settled = await stable(() => written)
-    // The bytes that were sent are in socket buffers, which hold a few MiB. The gateway itself buffers none.
+    // The sent bytes are in socket buffers, which hold a few MiB. The gateway itself buffers nothing.
     expect(settled).toBeLessThan(48 * mebibyte)
     let received = 0
     for await (const chunk of response) received += (chunk as Buffer).length

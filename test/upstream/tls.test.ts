@@ -43,7 +43,7 @@ ${['named', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
     expect((request?.socket as TLSSocket | undefined)?.servername).toBe('courses.internal')
     // `server_name` changes only the name in the handshake. The Host header still names the target.
     expect(request?.headers.host).toBe(new URL(named.url).host)
-    // One connection shows that the server name does not change between requests.
+    // All requests used one connection, so the server name was the same for all requests.
     expect(new Set(named.received.map(({ socket }) => socket)).size).toBe(1)
   })
 
@@ -58,7 +58,7 @@ ${['named', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
     ['with an authority that Node does not trust', '/unknown'],
   ])('%s receive no request, and the client gets a 502', async (_, path) => {
     const before = named.received.length
-    // Several attempts show that a failed attempt does not use up the only connection.
+    // The attempt is repeated, to check that a failed attempt does not use up the only connection.
     for (let i = 0; i < 3; i++) expectRefusal(await get(path), 'upstream_unreachable')
     expect(named.received.length).toBe(before)
   })

@@ -1,5 +1,5 @@
-// A user without remaining uses is cached after a read of the record. The entry is valid for that day, until the record
-// changes.
+// If the record of a user shows no remaining uses, the user is cached. The entry is valid until the day ends or the
+// record changes.
 import { describe, expect, it } from 'vitest'
 import { createExhaustedUsers } from '../../src/usage/exhausted-users.ts'
 import { handFeed } from '../support/hand-feed.ts'

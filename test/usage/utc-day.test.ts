@@ -1,4 +1,4 @@
-// The date of the UTC day, and the time until the day ends.
+// Tests the date of the current UTC day, and the time until this day ends.
 import { describe, expect, it } from 'vitest'
 import { dayAfterEndSeconds, nextMidnight, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
 

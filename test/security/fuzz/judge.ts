@@ -52,7 +52,7 @@ export function violationsOfSeen(seen: Seen, { callers, secrets, upstreamHost }:
   if (all('host').join() !== upstreamHost) violations.push(`Host ${all('host')}`)
   if (all('sec-websocket-protocol').some(text => /peage\.bearer\./i.test(text)))
     violations.push('a forwarded bearer token')
-  // No route of the arena forwards valid credentials. Routes without authentication may forward unknown ones.
+  // No route of the arena forwards valid credentials. Routes without authentication may forward unknown credentials.
   const told = seen.fields.filter(
     ([name, text]) =>
       credentialNames.has(canonical(name)) && text.split(/[\s,]+/).some(part => secrets.has(part)),

@@ -1,4 +1,4 @@
-// Mutation steps that consist of numbers, because fast-check shrinks lists of numbers well.
+// Describes mutations as lists of numbers, because fast-check shrinks such lists well.
 import fc from 'fast-check'
 
 export interface Operation {

@@ -7,7 +7,7 @@ export interface Shot {
   /** The loopback address of the client. The upstream and the access log use it to identify the attack. */
   readonly from: string
   readonly answers: readonly RawAnswer[]
-  /** Set if the received bytes are not a sequence of responses. Contains the bytes or an error. */
+  /** If the received bytes are not a sequence of responses, this field contains the bytes or an error. */
   readonly unreadable: string | undefined
   /**
    * The path of the sentinel: a valid request after the attack, which simulates the next client on a shared
@@ -74,8 +74,8 @@ function readAll(received: Buffer, text: string): { answers: RawAnswer[]; unread
 }
 
 /**
- * Guesses the method. A response without a body counts as a response to HEAD. The sent method does not help, because a
- * refusal by the parser has a body even after HEAD.
+ * Guesses the method of the request: a response without a body counts as a response to HEAD. The method that was really
+ * sent does not help, because the parser refuses a bad request with a body even after HEAD.
  */
 function methodFor(bytes: Buffer): string {
   const end = bytes.indexOf('\r\n\r\n') + 4

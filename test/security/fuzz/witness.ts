@@ -9,20 +9,23 @@ export interface Testimony {
 }
 
 export interface Witness {
-  /** Waits until the upstream and the log agree about an address. Then returns its records and removes them. */
+  /**
+   * Waits until the upstream and the log agree about an address. Then returns the records of the address and removes
+   * them.
+   */
   of(from: string): Promise<Testimony>
   /** Returns the records that are left, including late ones, and removes them. */
   rest(): Map<string, Testimony>
   /**
-   * How many requests of the free user are in the log. `forwarded`: requests that were forwarded. `unknown`: requests
-   * whose client left, so that their use may or may not have been counted.
+   * The requests of the free user in the log. `forwarded`: the number of forwarded requests. `unknown`: the number of
+   * requests whose client left. The gateway may or may not have counted such a request as a use.
    */
   readonly uses: { forwarded: number; unknown: number }
 }
 
 /**
- * The decisions that the gateway makes before it forwards a request. With any other decision, the upstream may have
- * the head of the request, for example if the body stalls or breaks off.
+ * The decisions that the gateway makes before it forwards a request. With any other decision, the upstream may already
+ * have received the head of the request, for example if the body then stalls.
  */
 const atTheGuards = new Set([
   'answered',

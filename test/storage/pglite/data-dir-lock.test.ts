@@ -76,7 +76,7 @@ describe('the lock of a data folder', () => {
     await expect(lockDataDir(dir)).rejects.toMatchObject({ name: 'DataDirLocked', pid: process.pid })
     await lock.release()
     const next = await lockDataDir(dir)
-    // A second release of the first lock must not release the next one.
+    // If the first lock is released a second time, the next lock must not be released.
     await lock.release()
     await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
     await next.release()

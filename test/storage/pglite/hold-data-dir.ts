@@ -4,7 +4,7 @@ import { DataDirLocked, lockDataDir } from '../../../src/storage/pglite/data-dir
 
 const [dir = '', when = ''] = process.argv.slice(2)
 
-// In a race, all processes start first. A line of input then makes them lock at the same moment.
+// In a test of a race, all processes start first. Then a line of input makes them lock the folder at the same moment.
 if (when === 'on-line') {
   process.stdout.write('ready\n')
   await once(process.stdin, 'data')

@@ -55,7 +55,7 @@ describe('the prepared data folder', () => {
     const made = await openEmbedded()
     await made.migrate()
     const [expected, seen] = [await catalogOf(made), await catalogOf(prepared)]
-    // The build drops the template databases.
+    // The build drops the template databases, so their rows are not expected.
     for (const table of ['pg_database', 'pg_shdescription']) {
       expected[table] = expected[table]?.filter(row => !/^\([14],/.test(row)) ?? []
     }

@@ -1,4 +1,4 @@
-// Postgres counts as down if its connections fail and no query succeeds for a second.
+// If connections to Postgres fail and no query succeeds for a second, Postgres counts as down.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { StorageError } from '../../../src/storage/database.ts'
 import { createPostgresState, type PostgresState } from '../../../src/storage/postgres/postgres-state.ts'
@@ -17,7 +17,7 @@ beforeEach(() => {
 
 const refused = new StorageError('database: connect ECONNREFUSED 127.0.0.1:5432', undefined, undefined)
 
-/** @param tookMs how long the query takes to fail */
+/** @param tookMs the time in milliseconds until the query fails */
 async function fail(error: unknown, tookMs = 0): Promise<void> {
   let reject: (error: unknown) => void = () => {}
   const work = new Promise<void>((_, fails) => {

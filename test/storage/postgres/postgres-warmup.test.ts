@@ -51,7 +51,8 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     const reason = 'three quarters of max_connections are in use'
     const opening = await database.warmUp()
     expect(opening.reason).toBe(reason)
-    // The pool may have fewer connections than 12, because an operator's connection may still be closing.
+    // An operator's connection may still be closing, and it counts until it is closed. So the pool may have fewer than
+    // 12 connections.
     expect(opening.open).toBeLessThanOrEqual(12)
     expect(opening.open).toBeGreaterThanOrEqual(10)
     expect(await countOnServer()).toBe(opening.open)

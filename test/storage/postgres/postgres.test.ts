@@ -27,7 +27,7 @@ afterEach(async () => {
   lost.length = 0
 })
 
-/** Returns the error of `attempt` and the milliseconds until it was thrown. */
+/** Returns the error of `attempt` and the time in milliseconds until the attempt failed. */
 async function failure(attempt: Promise<unknown>): Promise<{ error: StorageError; after: number }> {
   const started = performance.now()
   const error = await attempt.then(

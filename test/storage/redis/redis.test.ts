@@ -91,7 +91,7 @@ describeWithRedisBinary('Redis', () => {
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: () => heard.push('down') })
     const started = performance.now()
     await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
-    // If the scripts waited for a response, this would take 150 ms.
+    // If the scripts waited for a response from Redis, they would take 150 ms.
     expect(performance.now() - started).toBeLessThan(140)
     expect(await keyValue.ping()).toBe(false)
     await keyValue.whenUp(100)
@@ -118,7 +118,8 @@ describeWithRedisBinary('Redis', () => {
     const later: unknown[] = []
     for (let turn = 0; turn < 20; turn += 1) {
       const refused = keyValue.run(COUNT, 'peage:test', [1]).catch((error: unknown) => error)
-      // The script must fail within one turn of the event loop. A turn does not depend on how busy the machine is.
+      // The script must fail within one turn of the event loop. Unlike a time limit, a turn does not depend on how busy
+      // the machine is.
       later.push(await Promise.race([refused, new Promise(resolve => setImmediate(resolve, 'waits'))]))
     }
     server.resume()
@@ -139,7 +140,8 @@ describeWithRedisBinary('Redis', () => {
   it('has its name looked up again when the server becomes a replica, as after a failover', async () => {
     const promoted = await startRedis(inject('redisBin'))
     let target = server.port
-    // The relay stands for a DNS name whose target changes: open connections stay at their server.
+    // The relay acts like a DNS name whose target changes: new connections go to the new target, but open connections
+    // stay at the old one.
     const address = createServer(client => {
       const upstream = connect(target, '127.0.0.1')
       client.on('error', () => {}).on('close', () => upstream.destroy())

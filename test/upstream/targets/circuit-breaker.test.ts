@@ -17,7 +17,7 @@ describe('a circuit breaker', () => {
   let two: MortalUpstream
   let gateway: TestGateway
 
-  // Each test has its own breaker, which is closed at the start.
+  // Each test has its own breaker. At the start of the test, the breaker is closed.
   const fresh = Array.from({ length: 18 }, (_, index) => `app${index}`)
   let app = ''
 
@@ -80,7 +80,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     await open()
     one.answer = (_, response) => response.end('back')
     await expect.poll(async () => (await get())?.status, patiently).toBe(200)
-    // The counts restart when the breaker closes, so one failure does not open it again.
+    // When the breaker closes, it counts from zero again, so a single failure does not open it.
     one.answer = reset
     expectRefusal(await get(), 'upstream_unreachable')
     one.answer = (_, response) => response.end('back')
@@ -124,7 +124,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
       .toBe(7)
     leaving.close()
     one.answer = (_, response) => response.end('back')
-    // If the probe still counted as running, the breaker would refuse requests for longer than this.
+    // If the probe still counted as running, the breaker would refuse requests for longer than this timeout.
     await expect.poll(async () => (await get())?.status, { timeout: 900, interval: 20 }).toBe(200)
   })
 

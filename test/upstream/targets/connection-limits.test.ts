@@ -1,4 +1,5 @@
-// Time limits of a connection that several requests use. undici uses one timer for all time limits of a connection.
+// Tests the time limits of a connection that several requests use. undici uses one timer for all limits of a
+// connection.
 import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes } from '../../security/raw-client.ts'

@@ -126,7 +126,7 @@ routes:
       { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
       { connections, connection_age: ageMs, timeouts: { connect: 1_000, response: 1_000, idle: 1_000 } },
     )
-  /** Returns the handler for a request over a pool, with the given callbacks. */
+  /** Returns the handler of a request that is sent over a pool. `told` replaces some of its callbacks. */
   const handlerWith = (told: object) => ({
     isOver: false,
     onConnect() {},

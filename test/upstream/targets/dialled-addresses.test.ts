@@ -1,4 +1,4 @@
-// The gateway does not connect to addresses of a name that lead to cloud credentials or to no machine.
+// Some addresses of a name lead to cloud credentials or to no machine. The gateway does not connect to them.
 import { describe, expect, it } from 'vitest'
 import { mayBeDialled, sortAddresses } from '../../../src/upstream/targets/dialled-addresses.ts'
 

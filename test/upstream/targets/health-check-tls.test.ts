@@ -31,7 +31,8 @@ describe('health checks of an https target', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-health-'))
-    // Each certificate is its own authority. The gateway does not trust the authority of `second`.
+    // Each certificate is self-signed, so it is its own authority. The gateway does not trust the authority of
+    // `second`.
     const authorities = join(folder, 'authorities.pem')
     await writeFile(authorities, [courses, first, expired].map(({ cert }) => cert).join('\n'))
     await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve))
@@ -92,7 +93,8 @@ routes:
     const before = connections
     const start = performance.now()
     await expect.poll(() => connections, { ...patiently, interval: 5 }).toBeGreaterThan(before + 4)
-    // Four checks of 300 ms, with pauses of 50 ms, take 1.4 s. undici's own timer could end each connect a second late.
+    // Four checks take 1.4 s: 300 ms each, with pauses of 50 ms. With undici's own timer, each connect could end a
+    // second late.
     expect(performance.now() - start).toBeLessThan(4 * 1_000)
     isHanging = false
   })

@@ -87,7 +87,7 @@ routes:
     expect(
       await gateway.sql('select daily_usage, last_usage_date from users where id = $1', [user.id]),
     ).toEqual([{ daily_usage: 0, last_usage_date: null }])
-    // The guards run before the choice of a target, so a request without credentials gets their 401.
+    // The guards run before a target is chosen, so a request without credentials gets a 401 from the guards.
     expect((await call(gateway.url, 'GET', '/counted')).status).toBe(401)
     health.one = 200
     await expect.poll(async () => (await get())?.status, patiently).toBe(200)

@@ -24,7 +24,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Watches `app` with a name server that gives these answers. */
+/** Watches the name `app` with a name server that gives the answers in `answers`. */
 function watched(answers: { 4: Answer; 6: Answer }, config: Partial<ResolveConfig> = {}) {
   const asked: string[] = []
   const silent: ((found: LookupAddress[]) => void)[] = []

@@ -158,7 +158,7 @@ routes:
         statuses.push((await call(gateway.url, method, '/app/x')).status)
       }
     })
-    // The limit is long, because the machine may be busy. The test is about failures, not about duration.
+    // The time limit is long, because the machine may be busy. The test checks failures, not durations.
     const patiently = { timeout: 10_000 }
     try {
       await expect.poll(() => two.received.length, patiently).toBeGreaterThan(50)

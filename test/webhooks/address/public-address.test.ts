@@ -1,5 +1,5 @@
-// The IANA special-purpose registries define which addresses are public. For an IPv6 address with an embedded IPv4
-// address, the embedded address counts too.
+// The IANA special-purpose registries define which addresses are public. An IPv6 address that contains an IPv4 address
+// is public only if the contained address is public.
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'

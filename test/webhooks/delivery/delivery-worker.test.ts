@@ -100,7 +100,7 @@ describeOverSetups('the delivery worker', setup => {
     return made
   }
 
-  /** Waits until the only delivery matches. */
+  /** Waits until the store contains exactly one delivery and it matches `row`. */
   const becomes = (row: object) =>
     vi.waitFor(async () => expect(await stored.rows()).toMatchObject([row]), { timeout: 5_000, interval: 10 })
 
@@ -168,7 +168,9 @@ describeOverSetups('the delivery worker', setup => {
   })
 
   describe('a receiver’s Retry-After', () => {
-    /** Returns the milliseconds between this response to the first attempt and the second attempt. */
+    /**
+     * Returns the delay in milliseconds between the two attempts of a delivery. The first attempt gets this response.
+     */
     async function delayAfter(status: number, retryAfter: string | string[]): Promise<number> {
       // The clock is set to a whole second, because an HTTP date has no milliseconds.
       time = Date.parse('2026-02-03T04:05:06Z')
@@ -322,8 +324,8 @@ describeOverSetups('the delivery worker', setup => {
     const toWell: number[] = []
     for (const { url } of well) toWell.push(await stored.receiving(url))
     for (let i = 0; i < 4; i += 1) for (const id of toHanging) await stored.alert(id)
-    // These alerts are queued last. They wait until the hanging receivers count as slow, but not until the attempts at
-    // those receivers time out.
+    // These alerts are queued last. They have to wait until the hanging receivers count as slow. They do not have to
+    // wait until the attempts at the hanging receivers time out.
     time += 1
     for (const id of toWell) await stored.alert(id)
     const made = start({ timeout: 20 * seconds })
@@ -336,8 +338,8 @@ describeOverSetups('the delivery worker', setup => {
     expect(performance.now() - begun).toBeLessThan(8_000)
     await vi.waitFor(all(hanging, 4), { timeout: 10_000, interval: 10 })
 
-    // The other receivers hang for 20 s, but no round waits for them. The test judges only the fastest round, because
-    // other work of the machine may delay a round.
+    // The other receivers hang for 20 s, but no round waits for them. The test judges only the fastest round, because a
+    // busy machine may delay the others.
     const slowestOfRounds: number[] = []
     for (let round = 2; round < 5; round += 1) {
       time += 1

@@ -12,7 +12,7 @@ import { addUser } from '../../support/users.ts'
 /** The secret of every webhook in these tests. */
 export const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 
-/** The lease request of a worker without running deliveries. @param now in milliseconds */
+/** Returns the lease request of a worker without running deliveries. @param now the current time in milliseconds */
 export function usualLease(now: number, leaseMs: number, changed: Partial<LeaseRequest> = {}): LeaseRequest {
   return {
     ...{ limit: 32, perReceiver: 4, busyReceivers: new Map(), slowReceivers: [], slotClass: 'normal' },

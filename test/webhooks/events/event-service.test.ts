@@ -162,10 +162,11 @@ describeOverSetups('events', ({ openDatabase: open }) => {
       return (Number(type) + userId + count) % 3 === 0 ? 503 : 204
     }
     const users = await Promise.all(Array.from({ length: 6 }, () => stored.user()))
-    // A replica has leased these events and died, so it never records an outcome.
+    // One replica has leased these events and then died, so it never records their outcome.
     for (const user of users.slice(0, 3)) await stored.change(user, ['0'])
     expect(await stored.store.lease(10, new Date(time), new Date(time + 25_000))).toHaveLength(3)
-    // The leases are longer than the steps of the clock, so no second replica sends the same event.
+    // The leases of these two replicas last longer than the steps of the clock, so no event is sent by both replicas at
+    // once.
     const settings = { ...settingsOf(to.url), webhooks: { timeout: 600_000, retention: 30 * 86_400_000 } }
     const replicas = [start(settings), start(settings)]
     for (const user of users.slice(3)) await stored.change(user, ['0'])
@@ -238,7 +239,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(problems).toEqual([[expect.stringMatching(/^connection: /), 1]])
     time += 300_000
     sender.wake()
-    // The test waits for the report, which follows at the end of an attempt. The attempt is counted at its beginning.
+    // The attempt is counted at its beginning, but it is reported at its end. So the test waits for the report.
     await vi.waitFor(() => expect(problems.slice(1)).toEqual([['status 302', 2]]))
   })
 

@@ -175,7 +175,7 @@ describeWithServices('an event behind other events', () => {
       const id = await stored.user()
       await stored.change(id, ['a'])
       const [first] = await lease()
-      // The change locks the row of the user, and stores its event while an earlier event is still pending.
+      // This change locks the row of the user. It stores its event while the earlier event is still pending.
       let ending: Promise<void> = Promise.resolve()
       await stored.change(id, ['b'], async () => {
         ending = stored.store.recordAttempt(first as LeasedEvent, delivered, new Date(start))
@@ -184,7 +184,7 @@ describeWithServices('an event behind other events', () => {
       await ending
       const [second] = await lease()
       expect(second).toMatchObject({ attempts: 1, user_id: id })
-      // 300 changes run at the same time as the end of the previous event, in random order.
+      // 300 changes run while earlier events end. The order of changes and ends is random.
       await stored.store.recordAttempt(second as LeasedEvent, delivered, new Date(start))
       await Promise.all([
         (async () => {

@@ -50,8 +50,8 @@ describe('a name that flips from public to private', () => {
       seen.add(`${name} ${type}`)
       return nobodys
     })
-    // Nearly all attempts passed the check and went to the public address without a second lookup. On a busy machine,
-    // the resolver may repeat a query whose response is late.
+    // Nearly all attempts passed the check. They went to the public address without a second lookup. On a busy machine,
+    // the resolver may repeat a query if its response is late.
     expect(having('connection', 'timeout')).toBeGreaterThan(900)
     expect(asked).toBeLessThan(2_200)
     expect(having('connection', 'timeout', 'address')).toBe(1_000)

@@ -13,14 +13,17 @@ afterEach(async () => {
   for (const each of open.splice(0)) await each.close()
 })
 
-/** Listens on loopback only. */
+/** Starts a receiver that listens on loopback only. */
 export async function receiver(answer: RequestListener, certificate = receivers): Promise<Receiver> {
   const started = await startReceiver(certificate, answer, '127.0.0.1')
   open.push(started)
   return started
 }
 
-/** @param names the name server's records; private addresses are allowed unless `options` say otherwise */
+/**
+ * @param names the records of the name server
+ * @param options the options of the sender; private addresses are allowed by default
+ */
 export async function senderOver(names: Record<string, DnsAnswer>, options: Partial<SenderOptions> = {}) {
   const stub = await startDnsStub(name => names[name] ?? 'nxdomain')
   open.push(stub)
