@@ -7,15 +7,16 @@ const intervalMs = 60_000
 /**
  * Creates a function that limits repeated log lines. Call the function at each failure, with the kind of the failure.
  * There must be few kinds, because each kind is stored.
- * @returns a function that returns the number of failures for the line, including this one; undefined if no line should
- *   be logged now
+ * @returns a function. It returns undefined if no line should be logged now. Otherwise, it returns the number of
+ *   failures that the line should report, including the current failure.
  */
 export function createLogThrottle(clock: Clock): (kind: string) => number | undefined {
   const lines = new Map<string, { atMs: number; unwritten: number }>()
   return kind => {
     const line = lines.get(kind)
     const nowMs = clock.now()
-    // If the clock is set back, a kind must be logged again at once, not only after the clock has caught up.
+    // If the clock was set back, the next line of this kind is logged at once. Otherwise, no line would be logged until
+    // the clock has caught up.
     if (line !== undefined && nowMs >= line.atMs && nowMs - line.atMs < intervalMs) {
       line.unwritten += 1
       return undefined

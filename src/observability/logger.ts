@@ -32,8 +32,9 @@ export async function createLogger(
 }
 
 /**
- * Writes lines of level `info` to the logger's output.
- * @returns a function that receives the members of a JSON object as text, without the braces, and adds level and time
+ * Creates a writer of lines of level `info` to the logger's output.
+ * @returns a function that writes one line. It receives the members of a JSON object as text, without the braces, and
+ *   adds the level and the time.
  */
 export function lineWriter(logger: Logger): (members: string) => void {
   const destination = destinations.get(logger)
@@ -64,8 +65,8 @@ function now(): string {
 }
 
 /**
- * Logs only an error's type, message, code, stack and cause. Drivers attach more, for example the row that violated a
- * constraint, or the command with its arguments. These may be secret.
+ * Logs only an error's type, message, code, stack and cause. Drivers attach more data to an error, for example the row
+ * that violated a constraint, or the command with its arguments. This data may be secret.
  */
 function serializeError(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error }

@@ -14,7 +14,7 @@ interface Options {
   now(): number
 }
 
-/** Writes a line when the state differs from the last written state. The initial state is up. */
+/** Logs the state if it differs from the last state that was logged. At the start, the state counts as up. */
 export function createStateLog({ write, now }: Options): StateLog {
   let current: { isUp: boolean; reason: string | undefined } = { isUp: true, reason: undefined }
   let written = true

@@ -8,7 +8,7 @@ import { createLogger } from './logger.ts'
 interface LogOptions {
   /** Whether other processes write to the same output. */
   isShared: boolean
-  /** Logged with every line, except lines of requests. */
+  /** The process ID of the worker. It is logged with every line, except lines of requests. */
   worker?: number
 }
 
@@ -43,8 +43,9 @@ interface LogBuffer {
 }
 
 /**
- * How long a line may wait. If the process is killed, the lines that are still waiting are lost. With a limit of 20 ms,
- * writes delayed 1 % of the requests of a process with few requests, so its p99 was a seventh longer.
+ * How long a line may wait. If the process is killed, the waiting lines are lost. The wait is not shorter, because
+ * writes delay requests. With a wait of 20 ms, 1 % of the requests of a process with few requests were delayed, and the
+ * p99 was a seventh longer.
  */
 const maxWaitMs = 100
 
@@ -54,10 +55,11 @@ const maxBufferBytes = 64 * 1024
 const maxWaitingBytes = 32 * 1024 * 1024
 
 /**
- * Writes lines in batches, because a write per line would cost each request a tenth of its time. It buffers bytes,
- * because a concatenated string keeps all its pieces in memory, and every garbage collection would copy them. That was
- * 3 % of the cost of a request.
- * @param onLost receives the number of dropped lines after the reader has read half of the waiting bytes
+ * Writes lines in batches, because a write per line would cost each request a tenth of its time. The buffer contains
+ * bytes, not strings. A concatenated string keeps all its pieces in memory, and every garbage collection would copy
+ * these pieces. The copying was 3 % of the cost of a request.
+ * @param onLost called after lines were dropped, when the reader has read half of the waiting bytes. It receives the
+ *   number of dropped lines.
  */
 function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): LogBuffer {
   const buffer = Buffer.allocUnsafe(maxBufferBytes)
@@ -73,7 +75,7 @@ function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): L
     if (lostLines === 0) return
     const lines = lostLines
     lostLines = 0
-    // `onLost` is called after the current write, because the line that is being written must come first.
+    // `onLost` may write a line itself. It is called later, because the line that is being written must come first.
     queueMicrotask(() => onLost(lines))
   }
   const flush = () => {
@@ -104,15 +106,17 @@ function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): L
 const pipeBufBytes = 4096
 
 /**
- * Writes lines of several processes to one output without splitting them.
- * @returns a writer of lines, each with its line break; a line longer than `pipeBufBytes` is written separately
+ * Creates a writer for an output that several processes share. It does not split lines.
+ * @returns a writer. It accepts lines with their line breaks, and writes a line separately if it is longer than
+ *   `pipeBufBytes`.
  */
 function createWholeLineWriter(output: Writable): ByteOutput {
   let queue: Buffer[] = []
   let queuedBytes = 0
   let isFull = false
 
-  // Writes a piece only if no other piece is buffered, because the stream would combine the pieces.
+  // Gives the stream one piece at a time. If the stream still buffers a piece, the next piece waits, because the stream
+  // would combine the two.
   function send(): void {
     const pieces = queue
     queue = []

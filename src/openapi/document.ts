@@ -4,7 +4,7 @@ import { type Schema, Type } from '../schema/type.ts'
 import { commonRefusals, type DescribedResponse, type Operation } from './operation.ts'
 import { oneOf, plan, record, text } from './schema-builders.ts'
 
-/** Operations under one tag of the document. */
+/** A group of operations that have the same tag in the document. */
 export interface OperationGroup {
   readonly name: string
   readonly description: string
@@ -188,8 +188,9 @@ function responseOf(
 }
 
 /**
- * @param status `undefined` for the refusals of any request
- * @param ofStrictBody whether `request_invalid` may name a member of the body
+ * @param status the status of the refusals; `undefined` for the refusals that any request may get
+ * @param ofStrictBody whether the operation refuses unknown body members. The refusal `request_invalid` may then name a
+ *   member.
  */
 function refusalResponse(
   status: number | undefined,
@@ -225,7 +226,7 @@ const invalidField = text(
   'Only with `request_invalid`: the body member that is unknown or has an invalid value.',
 )
 
-/** The only refusal whose body always has members in addition to `error`. */
+/** Describes the body of `plan_insufficient`. Every other refusal may have a body with only the member `error`. */
 const planInsufficient = record(
   {
     error: oneOf([catalog.plan_insufficient.error]),

@@ -26,7 +26,10 @@ interface BaseOperation {
 interface OperationOfUsers extends BaseOperation {
   /** The allowed callers: anybody, or only users with an access token or an API key. */
   readonly caller: 'anybody' | 'user'
-  /** Whether a success ends sessions. The response then waits until the access tokens of these sessions are refused. */
+  /**
+   * Whether a successful request ends sessions. If so, the response is sent only when the access tokens of these
+   * sessions are refused.
+   */
   readonly endsSessions?: true
   readonly roles?: undefined
   readonly fieldsOf?: undefined

@@ -4,7 +4,10 @@ import type { FastifyServerOptions } from 'fastify'
 import type { Schema } from '../schema/type.ts'
 import type { Operation } from './operation.ts'
 
-/** Makes Fastify use this serializer. A validator is never needed, because the gateway registers no request schemas. */
+/**
+ * Makes Fastify use the serializer of this file. No validator is ever needed, because the gateway registers no request
+ * schemas.
+ */
 export const schemaController: NonNullable<FastifyServerOptions['schemaController']> = {
   compilersFactory: {
     buildSerializer:
@@ -43,7 +46,8 @@ function describedPart(schema: Schema, value: unknown): unknown {
   if (inner !== undefined) {
     return Object.fromEntries(Object.entries(members).map(([key, part]) => [key, describedPart(inner, part)]))
   }
-  // Dates and schemas of any value have no described members and are written as they are.
+  // The schemas of dates, and schemas that allow any value, describe no members. Values with such a schema are written
+  // as they are.
   if (properties === undefined) return value
   const optional = Object.keys(properties).filter(key => !required.includes(key))
   return Object.fromEntries(

@@ -2,7 +2,9 @@
 import { type Keywords, type Properties, type Schema, Type } from '../schema/type.ts'
 import { plans } from '../users/user.ts'
 
-/** @param options if they have a `title`, the object becomes a component of the document */
+/**
+ * @param options the keywords of the object's schema. With a `title`, the schema becomes a component of the document.
+ */
 export function record<Of extends Properties>(properties: Of, options: Omit<Keywords, 'properties'> = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
@@ -63,7 +65,7 @@ export const message = record(
   { title: 'Message', description: 'A confirmation.' },
 )
 
-/** Selects the page to return. Without it, the first page is returned. */
+/** The query parameter that selects the page to return. Without this parameter, the first page is returned. */
 export const cursor = Type.Optional(text('The `next_cursor` of the previous page.'))
 
 export const nextCursor = nullable(text('The `cursor` of the next page. `null` on the last page.'))

@@ -4,7 +4,7 @@ import type { Queryable } from '../storage/database.ts'
 /** A row that this process may attempt until its lease expires. */
 export interface Lease {
   id: number
-  /** The number of this attempt, from 1. Together with the ID it identifies the lease. */
+  /** The number of this attempt, from 1. The lease is identified by this number and the ID. */
   attempts: number
 }
 
@@ -18,7 +18,8 @@ export interface AttemptOutcome<Done extends string> {
 
 export interface AttemptStore<Done extends string> {
   /**
-   * Changes nothing if the lease has expired and another replica has leased the row, or if the row is already finished.
+   * Stores the outcome of an attempt. Changes nothing if the row is already finished, or if the lease has expired and
+   * another replica has leased the row.
    */
   recordAttempt(lease: Lease, outcome: AttemptOutcome<Done>, now: Date): Promise<void>
   /** Releases a row whose attempt sent nothing, as if it had never been leased. */

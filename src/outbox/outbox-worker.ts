@@ -1,10 +1,10 @@
-// Sends the messages in an outbox table. Leases due rows, and attempts each of them. Polls regularly, and when a caller
-// wakes it. Every replica has one worker per table.
+// Sends the messages in an outbox table. The worker leases the rows that are due, and attempts to send each of them. It
+// polls the table regularly, and also when a caller wakes it. Every replica has one worker per table.
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface OutboxWorker {
-  /** Polls now, because a row was stored or a slot is free. */
+  /** Polls now. Call this when a row was stored, or when there is room for another row. */
   wake(): void
   /** Stops leasing, aborts running attempts after `graceMs`, and resolves when the last attempt has ended. */
   stop(graceMs: number): Promise<void>
@@ -12,32 +12,35 @@ export interface OutboxWorker {
 
 interface OutboxWork<Leased> {
   /**
-   * Each function leases due rows of one class, as many as there is room for. It does so in one statement with `for
-   * update skip locked`, which counts the attempt and sets the expiry of the lease (see the columns in
+   * Each function leases due rows of one class, up to the number for which the worker has room. It uses one statement
+   * with `for update skip locked`, which counts the attempt and sets the expiry of the lease (see the columns in
    * `attempt-store.ts`). The functions are called one after another, and each returned row is attempted immediately. A
-   * lease must be longer than the deadline of the attempt, because another replica takes the row after the lease has
+   * lease must last longer than the deadline of the attempt, because another replica takes the row when the lease has
    * expired.
-   * @param running number of attempts of this worker that have not ended
+   * @param running the number of attempts of this worker that have not ended
    */
   readonly lease: readonly ((running: number) => Promise<readonly Leased[]>)[]
   /**
-   * Returns whether the worker has room for more rows. If it has room, and the last poll leased rows, the worker polls
-   * again immediately.
+   * Returns whether the worker has room for more rows. If it has room and the last poll leased rows, the worker polls
+   * again without waiting for the regular interval.
    */
   hasRoom(running: number): boolean
   /**
-   * Makes one attempt and stores its outcome. If `stopping` aborts the attempt, calls `release` of the attempt store
-   * instead. The attempt must end by itself, because the worker has no deadlines. Rejects with StorageError if the
-   * outcome cannot be stored.
+   * Makes one attempt and stores its outcome. If `stopping` aborts the attempt, this function calls `release` of the
+   * attempt store instead. The attempt needs its own deadline, because the worker has none. Rejects with StorageError
+   * if the outcome cannot be stored.
    */
   attempt(leased: Leased, stopping: AbortSignal): Promise<void>
-  /** Called once when the store begins to fail. A leased row is leased again after its lease expires. */
+  /**
+   * Called once when the store begins to fail. Rows that are leased at this time are leased again after their leases
+   * expire.
+   */
   onError(error: unknown): void
 }
 
 /**
- * The poll interval, and the minimum time between polls. The minimum also applies if the worker is woken, so that
- * attempts that end together cause one poll.
+ * The interval between regular polls, and the minimum time between any two polls. A worker that is woken also waits for
+ * the minimum time, so several attempts that end together cause only one poll.
  */
 const pollIntervalMs = 1_000
 const minPollGapMs = 50

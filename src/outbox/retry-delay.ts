@@ -1,12 +1,13 @@
 // Calculates the delay before the next attempt.
 
 /**
- * Varies each delay at random by 10 %, so that attempts that failed together are not retried together.
- * @param delaysMs the delays after the first attempt, after the second, and so on
- * @param attempts number of attempts so far
+ * Returns the delay before the next attempt. Each delay is varied at random by 10 %, so that attempts that failed
+ * together are not retried together.
+ * @param delaysMs the delays after the first attempt, after the second attempt, and so on
+ * @param attempts the number of attempts so far
  * @param random a random number from 0 to 1
- * @param atLeastMs the delay that the receiver requested; used if it is longer
- * @returns milliseconds; undefined when no attempt is left
+ * @param atLeastMs the delay that the receiver requested; it is used if it is longer
+ * @returns the delay in milliseconds; undefined if no attempt is left
  */
 export function retryDelayMs(
   delaysMs: readonly number[],

@@ -27,8 +27,8 @@ interface LoggedRequest {
   /** The Host header, as received. */
   readonly host: string
   /**
-   * The target of the last attempt, and the milliseconds from the start of this attempt to the response head, or to the
-   * end of the attempt.
+   * The target of the last attempt, and the duration of this attempt in milliseconds. The duration ends with the
+   * response head. If there is no response head, it ends with the attempt.
    */
   readonly upstreamTarget: string | undefined
   readonly upstreamDurationMs: number
@@ -39,7 +39,8 @@ interface LoggedRequest {
 export type LogRequest = (logged: LoggedRequest) => void
 
 /**
- * Builds the line itself, because the logger would need a tenth of a request's time for it.
+ * Creates the access log. It builds each line itself, because the logger would take a tenth of a request's time for a
+ * line.
  * @returns `undefined` if requests are not logged
  */
 export function createAccessLog(
@@ -85,7 +86,7 @@ function text(name: string, value: string | undefined): string {
   return value === undefined ? '' : `,"${name}":"${value}"`
 }
 
-/** Returns the same as `JSON.stringify`, and is faster if nothing must be escaped. */
+/** Returns the same text as `JSON.stringify`. If nothing must be escaped, this function is faster. */
 function quoted(given: string): string {
   return plain.test(given) ? `"${given}"` : JSON.stringify(given)
 }

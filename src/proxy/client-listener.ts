@@ -22,11 +22,11 @@ import { contextOf, createServeEndpoint, registerEndpoints, servedPath } from '.
 interface Options {
   /** The current snapshot. A request keeps the snapshot with which it was parsed. */
   current(): RequestSnapshot
-  /** Initial values in milliseconds. A reload changes them with `setTimeouts`. */
+  /** The timeouts at the start, in milliseconds. A reload changes them with `setTimeouts`. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
   tls: SecureContextOptions | undefined
   tracing: Tracing | undefined
-  /** Used if a request has no valid ID. */
+  /** Creates an ID for a request that has no valid ID. */
   newRequestId(): string
   /** Called for each request that an untrusted private peer forwards for another client. */
   onUntrustedForwarder(peer: string): void
@@ -43,7 +43,8 @@ export function createClientListener(options: Options): FastifyInstance {
       serveEndpoint = createServeEndpoint(serve)
       return createHttpServer({ timeouts, tls, isIdle }, (request, response) => {
         const startedAt = performance.now()
-        // A queued pipelined response emits no `close`, so no work starts until the response owns the socket.
+        // While a pipelined response is queued, it emits no `close`. So work starts only when the response owns the
+        // socket.
         whenWritable(request, response, () => begin(request, response, startedAt))
       })
     },

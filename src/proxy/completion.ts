@@ -17,7 +17,7 @@ export function createCompletion({
   function complete(context: RequestContext): void {
     const { request, response, routing, snapshot, trace } = context
     const { decision = 'client_gone' } = context
-    // If a forwarded exchange has no outcome, the client disconnected before its end.
+    // If a forwarded request has no outcome, the client disconnected before the exchange with the upstream ended.
     const outcome = context.outcome ?? (decision === 'forwarded' ? 'client_gone' : undefined)
     const method = request.method ?? ''
     const route = nameOf(routing)
@@ -58,8 +58,8 @@ export function createCompletion({
     const { request, response, snapshot } = context
     const countsBytes = snapshot.logRequest !== undefined
     if (countsBytes) startCountingBytes(context, request.socket)
-    // This is the only listener of `close`. It first ends the work that waits for the upstream, because the end of this
-    // work sets the outcome.
+    // This is the only listener of `close`. It first tells the code that waits for the upstream, because this code sets
+    // the outcome.
     response.on('close', () => {
       context.waiter?.onClientGone()
       if (countsBytes) stopCountingBytes(context, request.socket)

@@ -17,15 +17,18 @@ import type { WebSocketHandshake } from '../upstream/websocket/websocket-upgrade
 import type { OpenStreams } from './open-streams.ts'
 import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
 
-/** The request to forward. It also observes the outcome. RequestContext implements this interface. */
+/** The request to forward. It is also notified of the outcome. RequestContext implements this interface. */
 interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly response: ServerResponse
   readonly trace: RequestTrace | undefined
-  /** Added to the response, whether the upstream or the gateway sends it. */
+  /** Headers that are added to every response, from the upstream or from the gateway. */
   readonly headers: Readonly<Record<string, string>> | undefined
 }
 
-/** Forwards a request, and takes over its reservation. Only the guards create an `Admission`, after the daily count. */
+/**
+ * Forwards a request, and takes over the reservation of its `Admission`. Only the guards create an `Admission`, after
+ * they have counted the daily use.
+ */
 export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, admission: Admission) => void
 
 interface Settings {
@@ -120,10 +123,10 @@ export function createForwardRequest(
 }
 
 /**
- * Returns the rules of the route, followed by the headers that the gateway adds.
- * @param fields CORS and rate-limit headers for this request
- * @param isCors whether `fields` contains CORS headers; they then replace the CORS headers of the upstream and of the
- *   route
+ * Returns the response rules of the route, followed by the headers that the gateway adds.
+ * @param fields the CORS and rate-limit headers for this request
+ * @param isCors whether `fields` contains CORS headers. If so, they replace the CORS headers of the upstream and of the
+ *   route.
  */
 function responseRulesFor(
   route: Route,

@@ -50,16 +50,16 @@ interface Dependencies {
  */
 const checkIntervalMs = 400
 
-/** If no check succeeds for this time, the streams of users end. */
+/** If no check has succeeded for this long, all streams of users are ended. */
 const maxUncheckedMs = 30_000
 
 export function createOpenStreams({ users, sessions, feed, clock, now, onError }: Dependencies): OpenStreams {
   const open = new Set<OpenStream>()
-  /** The streams of users, with the identity that opened each. */
+  /** The streams that users opened, each with the identity of its user. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
   /**
-   * Maps each change that the database reports to the streams that it may end. Contains only streams that end with a
-   * session.
+   * The streams that a change may end. The key is the change, as the database reports it. Only streams that end with a
+   * session are in this map.
    */
   const byChange = new Map<string, Set<OpenStream>>()
   const notified = new Set<OpenStream>()
@@ -123,8 +123,8 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
   }
 
   /**
-   * Checks the streams whose user or session was reported as changed, including changes that are reported during the
-   * check. If the check fails, the next regular check covers these streams.
+   * Checks the streams whose user or session was reported as changed. Changes that are reported during a check are
+   * checked too. If a check fails, the next regular check covers the same streams.
    */
   async function checkNotified(): Promise<void> {
     if (isCheckingNotified || isStopped) return

@@ -25,7 +25,7 @@ interface Options {
 const intervalMs = 60_000
 /** Clients can invent origins. Per minute, at most this many origins are logged and kept. */
 const maxLines = 20
-/** The longest host name, with scheme and port. */
+/** The length of an origin with the longest host name, including scheme and port. */
 const maxLength = 300
 
 /** Logs at most one line per origin and minute. */

@@ -18,7 +18,7 @@ import type { LogRequest } from './access-log.ts'
 import type { ForwardRequest } from './forward-request.ts'
 import type { LogOrigin } from './origin-log.ts'
 
-/** The part of a snapshot that one request needs. The Snapshot of `composition` extends it. */
+/** The part of a snapshot that one request needs. `Snapshot` in `composition` extends this interface. */
 export interface RequestSnapshot {
   readonly gate: Gate
   readonly forward: ForwardRequest
@@ -63,12 +63,12 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   outcome: Outcome | undefined = undefined
 
   /**
-   * The target of the last attempt as `scheme://host:port`, and the milliseconds from the start of this attempt to the
-   * response head, or to the end of the attempt.
+   * The target of the last attempt as `scheme://host:port`, and the duration of this attempt in milliseconds. The
+   * duration ends with the response head. If there is no response head, it ends with the attempt.
    */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
-  /** Set while the request waits for its upstream. The waiter is notified when the client disconnects. */
+  /** Set while the request waits for its upstream. If the client disconnects, the waiter is notified. */
   waiter: Waiter | undefined = undefined
   /** The user whom a local endpoint has just registered, signed in or signed out. */
   userId: number | undefined = undefined

@@ -4,15 +4,21 @@ import { canonicalName, identityNames, isHopByHop } from '../config/formats/head
 export type HeaderKind =
   /** An end-to-end header, which the gateway forwards. */
   | 'pass'
-  /** Dropped: a hop-by-hop header (RFC 9110 §7.6.1), or an alias or override of something that the guards checked. */
+  /**
+   * A header that is dropped. It is a hop-by-hop header (RFC 9110 §7.6.1), or an alias or override of something that
+   * the guards checked.
+   */
   | 'drop'
-  /** The caller's identity. Only the gateway may set it, so it is dropped on every route. */
+  /**
+   * A header with the caller's identity. Only the gateway may set such a header, so a client's header is dropped on
+   * every route.
+   */
   | 'identity'
   /** Accepted from trusted proxies only. */
   | 'forwarded'
   | 'authorization'
   | 'x-api-key'
-  /** The gateway sets its own value. */
+  /** A header that the gateway sets itself. */
   | 'host'
   | 'via'
   | 'x-request-id'
@@ -95,7 +101,8 @@ function classify(name: string): HeaderKind {
   if (isHopByHop(canonical) || overrides.has(canonical) || dropped.test(canonical)) return 'drop'
   const isForwarded = describesClient(canonical)
   if (!isForwarded && !exact.has(canonical as HeaderKind)) return 'pass'
-  // An alias is dropped even from a trusted proxy. A proxy that sets `X-Real-IP` may pass a client's `x_real_ip`.
+  // An alias is dropped even if it comes from a trusted proxy. A proxy may set `X-Real-IP` itself, but pass on the
+  // `x_real_ip` of a client.
   if (name.toLowerCase() !== canonical) return 'drop'
   return isForwarded ? 'forwarded' : (canonical as HeaderKind)
 }

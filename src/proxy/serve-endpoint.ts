@@ -19,7 +19,7 @@ import type { RequestContext } from './request-context.ts'
 
 const served = Symbol('served')
 
-/** Fastify passes only the request to its handlers, so the request carries the result of the gate. */
+/** Fastify passes its handlers nothing but the request, so the result of the gate is attached to the request. */
 type ServedRequest = IncomingMessage & {
   [served]?: { readonly context: RequestContext; readonly endpoint: LocalEndpoint }
 }

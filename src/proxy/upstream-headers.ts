@@ -23,8 +23,8 @@ export interface ReceivedRequest {
 }
 
 /**
- * Host is first, then `traceparent` if the trace is propagated. These values are placeholders, which `forward`
- * replaces.
+ * Builds the headers. Host is first. If the trace is propagated, `traceparent` is second. The values of these two
+ * headers are placeholders, which `forward` replaces.
  * @param assertion the signed identity, on routes with `identity_assertion`
  * @returns alternating names and values, as undici and node:http accept them
  */
@@ -80,7 +80,10 @@ export function propagatesTrace({ requestRules }: Route): boolean {
 const ofParent = new Set(['traceparent'])
 const ofTrace = new Set(['traceparent', 'tracestate'])
 
-/** Kinds that `Connection` may declare hop-by-hop. They contain no identity, body framing, or header of the gateway. */
+/**
+ * The kinds of headers that a client may declare hop-by-hop with `Connection`. No header of these kinds contains the
+ * identity, frames the body, or is set by the gateway.
+ */
 const droppableByConnection = new Set<HeaderKind>([
   'pass',
   'cookie',
@@ -103,7 +106,9 @@ function without(names: ReadonlySet<string>, fields: string[], from: number): st
   return remaining
 }
 
-/** The values that proxies in front of the gateway have sent. The gateway appends its own values. */
+/**
+ * The values of the headers that proxies in front of the gateway have sent. The gateway appends its own values to them.
+ */
 interface Forwarded {
   for: string
   proto: string
@@ -114,7 +119,7 @@ interface Forwarded {
 
 const setByUs = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-prefix'])
 
-/** Decides about headers that some routes or requests pass and others drop. */
+/** Returns whether a header is passed, for the kinds of headers that are passed only on some routes or requests. */
 function isForwarded(kind: HeaderKind, value: string, head: RequestHead, route: Route): boolean {
   switch (kind) {
     case 'content-length':

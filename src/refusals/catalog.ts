@@ -53,7 +53,7 @@ export const catalog = {
   admin_disabled: { status: 403, error: 'Administration désactivée', reason: 'no_token' },
 } as const satisfies Record<string, CatalogEntry>
 
-/** @param limit `limits.free_daily`, which is part of the sentence */
+/** @param limit the value of `limits.free_daily`, which the sentence contains */
 export function dailyLimitSentence(limit: number): string {
   return `Limite quotidienne atteinte (plan free: ${limit} ${limit < 2 ? 'course' : 'courses'}/jour)`
 }

@@ -4,7 +4,7 @@ import { dailyLimitSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
 export interface RateLimitState {
-  /** Requests per window. Infinite if the limit is off. */
+  /** The number of requests per window. It is infinite if the limit is off. */
   limit: number
   windowMs: number
   /** Requests left in the window. */
@@ -37,8 +37,8 @@ export interface ConnectionLimit {
 }
 
 /**
- * Creates the refusal for a client that already holds `limit` connections to a service. The quota unit is defined in
- * draft-ietf-httpapi-ratelimit-headers-10. The limit has no time window.
+ * Creates the refusal for a client that already has `limit` open connections to a service. The limit has no time
+ * window. Its quota unit is defined in draft-ietf-httpapi-ratelimit-headers-10.
  */
 export function tooManyConnections({ limit, key }: ConnectionLimit): Refusal {
   return new Refusal('rate_limited', {
@@ -65,9 +65,10 @@ export function rateLimitHeaders(
 }
 
 /**
- * Creates refusals whose sentence contains the limit. Requests refused within the same second share one refusal.
- * @param limit uses per day
- * @returns a function of the seconds until UTC midnight
+ * Creates the refusals for users who have reached the daily limit. Their sentence contains the limit. All requests that
+ * are refused within the same second share one refusal.
+ * @param limit the number of uses per day
+ * @returns a function that returns the refusal; its argument is the number of seconds until UTC midnight
  */
 export function createDailyLimitReached(limit: number): (retryAfterSeconds: number) => Refusal {
   const body = { error: dailyLimitSentence(limit), upgrade_url: upgradePath }

@@ -71,7 +71,7 @@ function responseOf(code: RefusalCode, { headers = {}, body }: Details): Refusal
 }
 
 /**
- * Creates a 503 with `Retry-After: 1`, for a response that needs storage or another dependency which is not available.
+ * Creates a 503 with `Retry-After: 1`. Use it if a response needs storage or another dependency that is not available.
  */
 export function serviceUnavailable(cause?: unknown): Refusal {
   return new Refusal('service_unavailable', { headers: { 'retry-after': '1' }, cause })

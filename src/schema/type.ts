@@ -1,5 +1,5 @@
-// Builds JSON Schemas from which the compiler derives types. A library for this would take longer to load than a
-// configuration takes to check. Every command and every start would wait for it.
+// Builds JSON Schemas. The TypeScript compiler derives types from them. A library for this purpose takes longer to load
+// than the check of a configuration takes, and every command and every start would wait for it.
 
 declare const written: unique symbol
 declare const decoded: unique symbol
@@ -8,7 +8,10 @@ const isOptional = Symbol('isOptional')
 const decoder = Symbol('decoder')
 const converter = Symbol('converter')
 
-/** A schema for the type `Written` in the file, which the program decodes to `Decoded`. */
+/**
+ * A schema of a value in the configuration file. In the file, the value has the type `Written`. The program decodes it
+ * to `Decoded`.
+ */
 export interface Schema<Written = unknown, Decoded = unknown> extends Keywords {
   readonly [written]?: Written
   readonly [decoded]?: Decoded

@@ -24,7 +24,7 @@ import { addressOf, type DataPlane } from './serve.ts'
 export interface AdminListener {
   /** Undefined if the configuration has no `admin` section. */
   readonly address: string | undefined
-  /** Stores the outcome of a reload, and ends the sessions of operators that are missing in the new configuration. */
+  /** Stores the outcome of a reload. If operators are missing in the new configuration, ends their sessions. */
   reloaded(outcome: ReloadOutcome): void
   /** From now on, `/readyz` reports that the gateway is not ready. */
   beginStop(): void

@@ -15,8 +15,8 @@ export interface Drain {
 /** Create the drain before the server listens, because it tracks every connection from the start. */
 export function createDrain(app: FastifyInstance): Drain {
   const server = app.server as Server
-  // Node does not count a connection without a request as idle. Node would wait for this connection until the time
-  // limit.
+  // These connections have not yet sent a request. Node does not count such a connection as idle, so Node would wait
+  // for it until the time limit.
   const unusedSockets = new Set<Socket>()
   const sockets = new Set<Socket>()
   const track = (socket: Socket) => {
@@ -57,16 +57,16 @@ export function createDrain(app: FastifyInstance): Drain {
 
   let accepted = 0
   /**
-   * The time (`performance.now()`) until which the hook below accepts waiting connections. It is well before all
+   * Until this time (`performance.now()`), the hook below accepts waiting connections. The time is well before all
    * connections are closed, so that the last accepted connections can finish.
    */
   let acceptUntilMs = 0
   server.on('connection', () => {
     accepted += 1
   })
-  // Accepts the connections that are already waiting. The listener closes right after this, and the kernel resets the
-  // connections that were not accepted. The event loop accepts one connection per turn. A single turn without a
-  // connection does not prove that no connection is waiting.
+  // Accepts the connections that are already waiting. Right after this, the listener closes, and the kernel resets the
+  // connections that are still waiting. The event loop accepts one connection per turn. A single turn without a new
+  // connection does not prove that none is waiting, so the loop waits for two such turns.
   app.addHook('preClose', async () => {
     for (let turnsWithout = 0; turnsWithout < 2 && performance.now() < acceptUntilMs; ) {
       const before = accepted
@@ -102,8 +102,8 @@ export function createDrain(app: FastifyInstance): Drain {
 }
 
 /**
- * How long a connection without a request stays open during a drain. A request may already be on its way, for example
- * over a long distance.
+ * How long a connection without a request stays open during a drain. A request of the client may already be on its way,
+ * for example over a long distance.
  */
 const unusedGraceMs = 1_000
 

@@ -41,8 +41,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   let retry: NodeJS.Timeout | undefined
 
   /**
-   * Retries later. The machine could not read the configuration, or could not open something that the configuration
-   * needs. The configuration may still be valid.
+   * Tries the reload again later. The machine could not read the configuration, or could not open something that the
+   * configuration needs. The configuration itself may be valid.
    */
   function tryAgainLater(reason: string): void {
     if (retry === undefined) logger.warn({ reason }, unread)
@@ -59,8 +59,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   async function apply({ config: written, lines, warnings, listing, digest }: ReadConfig): Promise<void> {
     const { config, restartRequired } = keepImmutable(current.get(), written)
     const changes = diffConfigs(current.get(), config)
-    // Requests can run between the two steps. With 10,000 routes, the comparison and the preparation each take a tenth
-    // of a second.
+    // The comparison and the preparation each take a tenth of a second with 10,000 routes. This pause lets requests run
+    // between the two.
     await setImmediate()
     const prepared = await dataPlane.prepare(config)
     if (isOver) {
@@ -85,7 +85,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
       )
     }
     logWarnings(warnings, logger)
-    // An outdated mount may show the old file forever, so the log must not suggest that a change was applied.
+    // If the mount of the file is outdated, it may show the old file forever. So the log must not suggest that a change
+    // was applied.
     if (late.length > 0) {
       logger.error({ workers: late, ...changes }, incomplete)
       void everywhere.then(() => {
@@ -123,7 +124,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   }
 
   function now(): Promise<void> {
-    // A reload in progress may have read the file before this change was saved.
+    // If a reload is in progress, it may have read the file before this change was saved. So another reload follows.
     if (running !== undefined) isRequestedAgain = true
     running ??= reloadWhileRequested()
     return running

@@ -27,7 +27,7 @@ export interface DataPlane {
    * @throws Error with the reason if a process fails; nothing is left open
    */
   prepare(config: Config): Promise<PreparedChange>
-  /** Resolves when every database change that is already committed is visible to all clients. */
+  /** Resolves when the clients see the effect of every database change that is already committed. */
   changesVisible(): Promise<void>
   /** Returns the status of every target. If processes differ, the worst status counts. */
   targetStatus(): Promise<readonly TargetStatus[]>

@@ -115,8 +115,8 @@ async function stopInOrder(
   const sent = background.endSending(timeoutMs * 0.5)
   await dataPlane.drain(timeoutMs)
   await sent
-  // The admin listener closes before the data plane, because requests of operators use the data plane. These requests
-  // get only a part of the time, and the rest is for the stores.
+  // The admin listener closes first, because requests of operators use the data plane. These requests get only a part
+  // of the remaining time. The rest of the time is for the stores.
   await Promise.all([background.close(), admin.close(Math.max(0, end - performance.now()) * 0.8)])
   await dataPlane.close()
   await gatewayProcess.storage.close()

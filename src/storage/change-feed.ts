@@ -5,7 +5,7 @@ import type { Queryable } from './database.ts'
 /** Receives the notifications of Postgres. Also called when some of them may have been missed. */
 export interface NotificationHandlers {
   onNotification(channel: string, payload: string): void
-  /** The connection is lost. Notifications after the last received one may be missed. */
+  /** The connection is lost. Later notifications may be missed. */
   onLost(): void
   /** From now on, every committed notification is received. */
   onListening(): void
@@ -22,8 +22,8 @@ export type Listen = (channels: readonly string[], handlers: NotificationHandler
 
 export interface ChangeFeed {
   /**
-   * Returns whether this process was notified of every change that was committed until `maxHeartbeatAgeMs` ago. Check
-   * this at every use of a cache. While it is false, no cached record may be used.
+   * Returns whether this process was notified of every change that was committed more than `maxHeartbeatAgeMs` ago.
+   * Check this before every use of a cached record. If it returns false, no cached record may be used.
    */
   isFresh(): boolean
   /**
@@ -33,9 +33,9 @@ export interface ChangeFeed {
    */
   subscribe(listener: (change: string) => void, onGap: () => void): () => void
   /**
-   * Resolves when this process was notified of every change committed so far. After a change, the process that made it
-   * waits for this, so the change takes effect there immediately. Takes at most one second. If the notifications do not
-   * arrive in time, the feed is no longer fresh, so no cached record is used.
+   * Resolves when this process was notified of every change that is committed so far. A process that makes a change
+   * calls this and waits, so the change takes effect there immediately. The wait takes at most one second. If the
+   * notifications do not arrive in time, the feed is no longer fresh, so no cached record is used.
    */
   catchUp(): Promise<void>
   close(): Promise<void>
@@ -44,8 +44,8 @@ export interface ChangeFeed {
 interface Dependencies {
   listen: Listen
   /**
-   * The database that commits the changes. If a heartbeat is sent through it, Postgres sends the notifications of
-   * earlier changes first.
+   * The database in which the changes are committed. Heartbeats must be sent through it, so that Postgres sends the
+   * notifications of earlier changes before the heartbeat.
    */
   database: Queryable
   /** A monotonic clock, for example `performance.now()`. */
@@ -61,7 +61,10 @@ const anyPayload = 'all'
 
 const heartbeatIntervalMs = 500
 
-/** How long a heartbeat proves freshness. Together with the time to read a record, a change takes effect within 5 s. */
+/**
+ * How long a heartbeat proves that the feed is fresh. A change must take effect within 5 s. A part of the 5 s is left
+ * for the time to read a record.
+ */
 const maxHeartbeatAgeMs = 3_000
 
 /** The maximum time until a change takes effect in the process that made it. */
@@ -77,7 +80,10 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
   let isListening = false
   let isSending = false
   let isClosed = false
-  /** When the oldest unanswered heartbeat was sent, or when the gateway tried to send it. */
+  /**
+   * The time of the oldest heartbeat that was not answered. If sending it failed, this is the time of the attempt to
+   * send it.
+   */
   let unansweredSince: number | undefined
   let freshUntil = Number.NEGATIVE_INFINITY
   let lastState: 'trusted' | 'lost' = 'trusted'
@@ -88,7 +94,10 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     for (const { onGap } of subscribers) onGap()
   }
 
-  /** Drops all caches. Pending heartbeats then prove nothing, so the code that waits for them resumes. */
+  /**
+   * Drops all caches. Heartbeats that are still pending no longer prove anything. So they are discarded, and the code
+   * that waits for them resumes.
+   */
   function invalidateAll(): void {
     freshUntil = Number.NEGATIVE_INFINITY
     notifyGap()
@@ -130,8 +139,8 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     // Changes may have been missed while the feed was not fresh. So the caches are dropped before the feed is fresh
     // again.
     if (!isFresh()) notifyGap()
-    // Everything committed before an earlier heartbeat has also been notified. So earlier heartbeats that have not
-    // arrived count as received.
+    // Notifications arrive in order. So everything that was committed before an earlier heartbeat has also been
+    // notified, and earlier heartbeats that have not arrived count as received.
     for (const [earlier, { onHeard }] of [...pendingHeartbeats]) {
       if (earlier > sequence) break
       pendingHeartbeats.delete(earlier)
@@ -141,7 +150,10 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     if (isFresh()) reportState('trusted')
   }
 
-  /** @returns true if the heartbeat was sent; false if that is uncertain, and then no caller waits for it */
+  /**
+   * @returns true if the heartbeat was sent; false if it is uncertain whether it was sent. If it is false, no caller
+   *   waits for the heartbeat.
+   */
   async function send(onHeard: () => void): Promise<boolean> {
     heartbeatCount += 1
     const sequence = heartbeatCount

@@ -9,7 +9,8 @@ const indexes: Readonly<Record<string, string>> = {
   // Operators search users by the beginning of an email. This index orders emails by their bytes, so it finds all
   // emails with the same beginning.
   users_by_email_bytes: 'users (email collate "C")',
-  // Operators also list failed rows, which are rare. Without these indexes, the whole table would be read.
+  // Operators also list failed and dropped rows, which are rare. Without these indexes, Postgres would read the whole
+  // table.
   webhook_deliveries_failed: "webhook_deliveries (id) where status = 'failed'",
   webhook_deliveries_dropped: "webhook_deliveries (id) where status = 'dropped'",
   mails_failed: "mails (id) where status = 'failed'",
@@ -22,10 +23,10 @@ export async function buildIndexes(client: IndexClient): Promise<void> {
 }
 
 /**
- * Builds the missing indexes while other processes write. A build can fail because a transaction stays open for longer
- * than `waitMs`, or because another replica builds the index. The next start then tries again. Without the index,
- * searches are slower.
- * @param client on a separate connection, outside of transactions
+ * Builds the missing indexes while other processes write. The build of an index can fail if a transaction stays open
+ * for longer than `waitMs`, or if another replica builds the same index. After a failure, the next start tries again.
+ * Until an index is built, searches are slower.
+ * @param client a client on a separate connection, outside of transactions
  * @throws the client's error if the catalog cannot be read
  */
 export async function buildIndexesConcurrently(

@@ -5,7 +5,8 @@ import { hash } from 'node:crypto'
 export interface Prepared {
   readonly text: string
   /**
-   * The name is derived from the text, because two versions of the program may share a server connection of a pooler.
+   * Behind a pooler, two versions of the program may use the same server connection. The name is derived from the text,
+   * so the versions never give one name to different statements.
    */
   readonly name: string
 }

@@ -2,8 +2,9 @@
 import { StorageError } from './database.ts'
 
 /**
- * SQLSTATE classes whose messages contain names of the schema or the server, but never a bound value. They are
- * connection, transaction state, authorization, catalog, rollback, syntax, resources, limits, state and operator.
+ * The SQLSTATE classes whose messages never contain a bound value. The messages contain at most names of the schema or
+ * the server. The classes are, in this order: connection, unsupported feature, transaction state, authorization,
+ * catalog, schema, rollback, syntax, resources, limits, object state, and operator.
  */
 const MESSAGES_WITHOUT_VALUES = /^(08|0A|25|28|3D|3F|40|42|53|54|55|57)/
 

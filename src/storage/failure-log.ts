@@ -16,8 +16,8 @@ interface Dependencies {
 }
 
 /**
- * Creates the log. A store failure is logged with its reason, without a stack, and with the number of failures since
- * the last line. Any other error is a bug, so every such line has a stack.
+ * Creates the log. The line of a store failure has the reason and the number of failures since the last line, but no
+ * stack. Any other error is a bug, so its line always has a stack.
  */
 export function createFailureLog({ logger, clock }: Dependencies): FailureLog {
   /** Counts failures by text and SQLSTATE, so that an outage does not hide a faulty statement. */

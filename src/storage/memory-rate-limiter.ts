@@ -12,7 +12,10 @@ interface Window {
   endsAtMs: number
 }
 
-/** Maximum number of keys per limiter, about 20 MB. If there are more keys, the oldest window is dropped. */
+/**
+ * The maximum number of keys per limiter. This number of keys takes about 20 MB. If there are more keys, the limiter
+ * drops the oldest window.
+ */
 const MAX_KEYS = 100_000
 
 /** @param maxKeys replaceable for tests */
@@ -54,7 +57,7 @@ export function createMemoryRateLimiter(
       const found = windows.get(key)
       if (found === undefined) return
       found.used -= 1
-      // A window without a count would only use memory, and many of them would replace other windows.
+      // A window without a count is useless but occupies memory. Many such windows would displace other windows.
       if (found.used === 0) windows.delete(key)
     },
   }

@@ -37,11 +37,12 @@ function migrationNames(dir: string): string[] {
 }
 
 /**
- * Applies pending migrations. Waits for an advisory lock, so that any number of replicas may start together. Each file
- * is a separate transaction, because a transaction that locks two tables could deadlock with a statement of an active
- * replica. If a file cannot lock its table in time, for example during a backup, it is retried until it can.
+ * Applies pending migrations. Waits for an advisory lock, so any number of replicas may start together. Each file has
+ * its own transaction. If one transaction locked two tables, it could deadlock with a statement of an active replica.
+ * If the table of a file cannot be locked in time, for example during a backup, the file is tried again until the table
+ * can be locked.
  * @returns the names of the files that this call applied, oldest first
- * @throws StorageError when a file fails; earlier files stay applied
+ * @throws StorageError when a file fails; the files before it stay applied
  */
 export async function runMigrations(
   client: MigrationClient,
@@ -61,11 +62,11 @@ export async function runMigrations(
 }
 
 /**
- * How long a migration waits for the lock of a table. Statements that arrive later wait behind the migration, and a
- * replica of the previous release cancels them after one second.
+ * How long a migration waits for the lock of a table. Meanwhile, later statements on this table wait behind the
+ * migration. A replica of the previous release cancels its statements after one second, so this time must be shorter.
  */
 const LOCK_TIMEOUT_MS = 300
-/** During this pause, the statements that waited behind the migration are executed. */
+/** The pause before the next try. During this pause, the statements that waited behind the migration are executed. */
 const LOCK_RETRY_MS = 1_000
 const LOCK_NOT_AVAILABLE = '55P03'
 
@@ -112,8 +113,8 @@ async function applyPending(
       direction: 'up',
       migrationsTable: 'peage_migrations',
       migrationsSchema: schema,
-      // The check of the package compares times in the session's time zone, and a file may change this zone. It is not
-      // needed, because `isUpToDate` has already checked the order of the files.
+      // The order check of node-pg-migrate compares times in the session's time zone, and a file may change this zone.
+      // The check is not needed, because `isUpToDate` has already checked the order of the files.
       checkOrder: false,
       advisoryLockMode: 'wait',
       singleTransaction: false,
@@ -139,9 +140,9 @@ interface Applied {
 }
 
 /**
- * Reads the applied migrations. Their table is found by the search_path, like all tables. Older releases always created
- * it in `public`, and there it stays. A migration that another replica has not committed is not visible, but the runner
- * waits for it.
+ * Reads the names of the applied migrations. Postgres finds their table by the search_path, like all tables. Older
+ * releases always created this table in `public`, and it stays there. If another replica has applied a migration but
+ * not committed it, the migration is not visible here. The runner waits for the other replica.
  */
 async function readApplied(client: MigrationClient): Promise<Applied> {
   const [found] = (await client.query(findListSql)).rows as { schema: string | null; list: string | null }[]

@@ -30,10 +30,13 @@ export interface Storage {
   readonly listen: Listen
   /** Redis; `undefined` if none is configured. */
   readonly scriptRunner: ScriptRunner | undefined
-  /** Replicas that share Redis also share the limits with the same name. */
+  /**
+   * Creates a rate limiter. If replicas share Redis, limits with the same name count the requests of all these
+   * replicas.
+   */
   readonly createRateLimiter: CreateRateLimiter
   readonly checks: StoreChecks
-  /** The known state of the stores, without a query. */
+  /** The state of the stores as far as it is known without a query. */
   readonly gauges: StorageGauges
   /** Applies pending migrations. Many replicas may call it at once. @returns the names of the applied migrations */
   migrate(): Promise<string[]>
@@ -165,8 +168,8 @@ async function openProductionDatabase(
         return database.close()
       },
     },
-    // With `postgres_listen`, the listener has another address. That address may be down while Postgres is up, so the
-    // listener does not report the state of Postgres.
+    // If `postgres_listen` is set, the listener uses another address than the queries. That address may be down while
+    // Postgres is up. So in this case, the listener does not report the state of Postgres.
     listen: postgresListener(postgres_listen || url, postgres_listen === '' ? state : undefined),
   }
 }

@@ -3,7 +3,10 @@ import type { Logger } from 'pino'
 import type { SmtpServer } from '../../config/formats/mail.ts'
 import type { MailSender } from './mail-sender.ts'
 
-/** The maximum wait for a free connection. After that, the mail goes back to the queue, with most of its lease left. */
+/**
+ * How long a mail waits for a free connection. After that, the mail goes back to the queue. Most of the time of its
+ * lease is then still left.
+ */
 const maxWaitMs = 20_000
 
 export function openMailSender(smtp: SmtpServer | 'log', logger: Logger): MailSender {

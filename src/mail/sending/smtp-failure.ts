@@ -1,6 +1,9 @@
 // Describes why a mail was not sent: the step, the server's reply, and whether a retry can help.
 
-/** The steps in the order of the conversation. `connection` means that the connection ended or stalled at any step. */
+/**
+ * The steps in the order of the SMTP conversation. `connection` is not in this order. It means that the connection
+ * ended or stalled at any step.
+ */
 export type SmtpStep =
   | 'name'
   | 'connect'
@@ -27,8 +30,9 @@ export class SmtpFailure extends Error {
   }
 
   /**
-   * Returns whether a retry is useless. A 5xx reply at `recipient` or `text` concerns this mail. At another step, the
-   * reply concerns the relay or its settings. An operator may fix these, so the mail is retried.
+   * Returns whether a retry is useless. A 5xx reply at `recipient` or `text` concerns this mail, so a retry is useless.
+   * At another step, a 5xx reply concerns the relay or its settings. An operator may fix the relay or the settings, so
+   * the mail is retried.
    */
   get isPermanent(): boolean {
     const isOfThisMail = this.step === 'recipient' || this.step === 'text'

@@ -7,12 +7,12 @@ import { openSession, type SmtpSession } from './smtp-session.ts'
 
 const maxConnections = 10
 /**
- * Many servers close a connection after a number of mails, some of them with an error. This number is below their
- * limits.
+ * The maximum number of mails per connection. Many servers close a connection after a number of mails, and some servers
+ * report an error when they do so. This maximum is below the limits of these servers.
  */
 const maxMailsPerConnection = 50
 const maxIdleMs = 5_000
-/** A connection that was idle for longer is tested before it is used. */
+/** If a connection was idle for longer than this, it is tested before it is used again. */
 const trustedIdleMs = 500
 
 interface Idle {

@@ -1,4 +1,5 @@
-// Opens an encrypted, verified and logged-in connection to an SMTP server, which sends mails one after another.
+// Opens a connection to an SMTP server. The connection is encrypted, verified and logged in. It sends mails one after
+// another.
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
@@ -22,8 +23,8 @@ const libraryTimeoutMs = 60_000
 export async function openSession(server: SmtpServer, signal: AbortSignal): Promise<SmtpSession> {
   const socket = await openSocket(server, signal)
   const connection = new SMTPConnection({
-    // The library would query name servers itself and cache the addresses for minutes. `net.connect` uses the system's
-    // lookup.
+    // Without this socket, the library would query name servers itself and cache the addresses for minutes. The socket
+    // comes from `net.connect`, which uses the system's lookup.
     connection: socket,
     host: server.host,
     port: server.port,

@@ -8,7 +8,7 @@ export interface GuardCounts {
   error: number
 }
 
-/** The decisions by guard, with the names that `peage explain` uses. */
+/** The numbers of decisions of each guard. The guards have the names that `peage explain` uses. */
 export type GuardDecisions = Readonly<
   Record<
     'authenticate' | 'rate_limit' | 'plan' | 'verified' | 'max_body' | 'target' | 'free_daily',
@@ -33,16 +33,16 @@ export interface DeliveryOutcomes {
 /** Counts attempts to send mails when they end, by kind of mail. */
 export interface MailOutcomes {
   /**
-   * Exposes all outcomes of these kinds from now on, even with the value 0. So Prometheus sees the first failure as an
-   * increase.
+   * From now on, exposes the counts of all outcomes of these kinds, even if a count is 0. So Prometheus sees the first
+   * failure as an increase.
    */
   expose(kinds: readonly string[]): void
   count(kind: string, outcome: 'sent' | 'retried' | 'failed'): void
 }
 
 /**
- * After `refused`, the previous configuration is active. After `incomplete`, the new configuration is active, except in
- * a worker that did not activate it in time and is being replaced.
+ * The result of a reload. After `refused`, the previous configuration is still active. After `incomplete`, the new
+ * configuration is active, but some workers did not activate it in time. These workers are being replaced.
  */
 export type ReloadResult = 'success' | 'refused' | 'incomplete'
 
@@ -55,14 +55,14 @@ export interface Counters {
   readonly events: DeliveryOutcomes
   /** Uses that were counted only in Postgres, because Redis failed. */
   dailyUsageFallbacks: number
-  /** Requests forwarded by peers that are not trusted proxies. */
+  /** The number of requests that were forwarded by peers that are not trusted proxies. */
   untrustedForwarders: number
   /** @param outcome `success`, an error code, or `client_gone` */
   countAuth(endpoint: string, outcome: string): void
   countReload(outcome: ReloadResult): void
   /**
-   * Call this when the last reload is active in every process. The metric that counts reloads still counts it as a
-   * failure.
+   * Call this when the last reload was `incomplete` and its configuration is now active in every process. The metric
+   * that counts reloads still counts this reload as a failure.
    */
   completeReload(): void
   lastReload(): ReloadResult

@@ -28,7 +28,7 @@ export function createExposition(families: readonly Family[]): Exposition {
 }
 
 /**
- * Merges the metrics of several processes. Each metric defines how its values are merged.
+ * Merges the metrics of several processes. The definition of each metric says how its values are merged.
  * @param gathered the metrics of each process
  */
 export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {
@@ -54,13 +54,14 @@ function processMetrics(): Registry {
   if (processRegistry !== undefined) return processRegistry
   processRegistry = new Registry()
   collectDefaultMetrics({ register: processRegistry })
-  // Removes these metrics. A kind without instances has no series, so series would appear and disappear. Each scrape
-  // would also list every instance.
+  // Removes the metrics of active handles, requests and resources. A kind without instances has no series, so series
+  // would appear and disappear. Each scrape would also list every instance.
   for (const kind of ['handles', 'requests', 'resources']) {
     processRegistry.removeSingleMetric(`nodejs_active_${kind}`)
     processRegistry.removeSingleMetric(`nodejs_active_${kind}_total`)
   }
-  // Sets each kind to zero. Without this, a series would appear only after the first garbage collection of its kind.
+  // Sets the count of each kind of garbage collection to zero. Otherwise, the series of a kind would appear only after
+  // the first collection of this kind.
   const collections = processRegistry.getSingleMetric('nodejs_gc_duration_seconds') as Histogram<'kind'>
   for (const kind of ['major', 'minor', 'incremental', 'weakcb']) collections.zero({ kind })
   return processRegistry

@@ -3,7 +3,10 @@
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
-  /** Set if it differs from the family's name, for example for the parts of a histogram. */
+  /**
+   * The name of the metric, if it differs from the name of the family. For example, the parts of a histogram have other
+   * names.
+   */
   readonly metricName?: string
 }
 
@@ -11,8 +14,9 @@ export interface Sample {
 type Aggregator = 'sum' | 'min' | 'max' | 'first'
 
 /**
- * The part of a metric that prom-client's registry uses. The counters and histograms of prom-client look up their
- * labels at every increment. The gateway uses plain numbers instead, to save that time for each request.
+ * A metric family, with only the members that prom-client's registry uses. The counters and histograms of prom-client
+ * look up their labels at every increment, which costs time for each request. So the gateway uses plain numbers
+ * instead.
  */
 export interface Family {
   readonly name: string

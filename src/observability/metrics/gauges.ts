@@ -100,7 +100,10 @@ function poolGauges(state: () => PoolState): Family[] {
   ]
 }
 
-/** Merges targets with the same name into one time series, which is healthy if any of these targets is healthy. */
+/**
+ * Merges targets with the same name into one time series. If any of these targets is healthy, the series shows a
+ * healthy target.
+ */
 function uniqueTargets(targets: readonly TargetState[]): TargetState[] {
   const byName = new Map<string, TargetState>()
   for (const state of targets) {

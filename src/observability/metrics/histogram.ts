@@ -2,15 +2,15 @@
 import { type Family, family, type Sample } from './families.ts'
 
 export interface Histogram {
-  /** Counts by bucket, not cumulative. The last bucket counts durations above all bounds. */
+  /** The number of durations in each bucket, not cumulative. The last bucket is for durations above all bounds. */
   readonly counts: Float64Array
   sumMs: number
 }
 
 /**
- * The time that the gateway itself takes is below the first bound. The last bound is 30 s, because an upstream's
- * default timeout ends longer requests. Two or three bounds per decade give a p99 that is accurate to about a factor of
- * two.
+ * The upper bounds of the buckets. The time that the gateway itself takes is below the first bound. The last bound is
+ * 30 s, because a request that takes longer is ended by the default timeout of its upstream. There are two or three
+ * bounds per decade, so the p99 is accurate to about a factor of two.
  */
 const bucketBoundsSeconds = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
@@ -30,7 +30,7 @@ export function observe(durations: Histogram, durationMs: number): void {
   durations.sumMs += durationMs
 }
 
-/** @param rows histograms by the value of the label */
+/** @param rows the histograms, each with the value of its label */
 export function histogram(
   name: string,
   help: string,

@@ -25,10 +25,10 @@ interface RouteCounts {
   readonly durations: Histogram
 }
 
-/** The label of requests that matched no route. A route with this name shares its series. */
+/** The route label for requests that matched no route. If a declared route has this name, both share one series. */
 const noRoute = 'none'
 
-/** The status of requests whose client left before a response. nginx uses the same number. */
+/** The status that is recorded if the client disconnected before a response began. nginx uses the same number. */
 const clientGone = 499
 
 /**
@@ -69,7 +69,10 @@ export function createRequestCounts(): RequestCounts {
   }
 }
 
-/** Finds or creates the cell of a request. Unknown methods and statuses share a cell. */
+/**
+ * Finds or creates the cell in which a request is counted. All unknown methods share one label, and so do the unknown
+ * statuses of one class.
+ */
 function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): { count: number } {
   const method = knownMethods.has(rawMethod) ? rawMethod : 'other'
   const statuses = byMethod.get(method) ?? new Map<number | string, { count: number }>()
@@ -98,8 +101,8 @@ function samplesOf(route: string, { byMethod }: RouteCounts): Sample[] {
 }
 
 /**
- * The methods that appear in metric labels and span names. A client may send any other method, but labels and names
- * must be few.
+ * The methods that appear in metric labels and span names. A client may send any other method. Such a method does not
+ * appear, because there must be few labels and span names.
  */
 export const knownMethods: ReadonlySet<string> = new Set([
   'GET',

@@ -7,7 +7,10 @@ export interface CounterTotals {
   readonly errors: number
   /** Refused requests by guard. */
   readonly refused: Readonly<Record<string, number>>
-  /** Cumulative counts by upper bound in seconds, in ascending order. The last bound is infinite. */
+  /**
+   * The numbers of requests that took at most as long as each upper bound. The keys are the bounds in seconds, in
+   * ascending order. The last bound is infinite.
+   */
   readonly durations: ReadonlyMap<number, number>
   /** The number of lookups of users, keys and sessions that the cache answered. */
   readonly hits: number
@@ -54,9 +57,10 @@ export function totalsOf(gathered: readonly (readonly FamilyJson[])[]): CounterT
 }
 
 /**
- * Works like Prometheus' `histogram_quantile`, which assumes an even distribution within a bucket.
- * @param durations cumulative counts, by the upper bound of the bucket in seconds
- * @returns milliseconds; null if there are no durations
+ * Estimates a quantile like Prometheus' `histogram_quantile`, which assumes that the durations in a bucket are evenly
+ * distributed.
+ * @param durations the cumulative counts. The keys are the upper bounds of the buckets in seconds.
+ * @returns the quantile in milliseconds; null if there are no durations
  */
 export function quantileMs(durations: ReadonlyMap<number, number>, quantile: number): number | null {
   const buckets = [...durations]

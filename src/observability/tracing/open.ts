@@ -22,9 +22,9 @@ export async function openTracing(
 type Env = Readonly<Record<string, string | undefined>>
 
 interface TracingSettings {
-  /** The URL for traces, without parts that may be secret. */
+  /** The URL to which traces are sent. The parts of the URL that may be secret are omitted. */
   readonly endpoint: string
-  /** One sentence for each setting that is accepted but does not take effect as written. */
+  /** A sentence for each setting that the gateway accepts, but that does not take effect as it is written. */
   readonly warnings: readonly string[]
 }
 
@@ -119,8 +119,8 @@ const ratios = ['traceidratio', 'parentbased_traceidratio']
 const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbased_always_off', ...ratios]
 
 /**
- * Returns the problems of the sampler's settings. With invalid settings, the SDK would sample every request, which the
- * operator does not want.
+ * Returns the problems of the sampler's settings. If these settings are invalid, the SDK samples every request, and
+ * this is not what the operator wants.
  */
 function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {
   if (sampler === undefined) return []

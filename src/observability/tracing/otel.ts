@@ -23,7 +23,9 @@ interface Options {
   version: string
 }
 
-/** The maximum time that a shutdown waits for the collector, because spans do not justify a slow restart. */
+/**
+ * How long a shutdown waits for the collector. The time is short, because losing spans is better than a slow restart.
+ */
 const maxCloseMs = 2_000
 
 export function createTracing({ logger, version }: Options): Tracing {
@@ -48,10 +50,16 @@ export function createTracing({ logger, version }: Options): Tracing {
 /** The minimum time between two of the SDK's warnings, because the SDK emits one for every batch. */
 const warnIntervalMs = 60_000
 
-/** Matches the count in the warning about a full queue. The SDK resets its count after each warning. */
+/**
+ * Matches the number of dropped spans in the SDK's warning about a full queue. The SDK counts from zero again after
+ * each warning.
+ */
 const droppedSpans = /(?<=^Dropped )\d+(?= spans)/
 
-/** Creates the export. If the collector is unreachable, spans are lost and one warning is logged. */
+/**
+ * Creates the tracer and its export to the collector. While the collector is unreachable, spans are lost, and only one
+ * warning is logged.
+ */
 function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(): Promise<void> } {
   let isUnreachable = false
   let isSettingUp = true

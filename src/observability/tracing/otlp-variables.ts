@@ -53,10 +53,13 @@ function* headerFindings(get: Get): Generator<Finding> {
   }
 }
 
-/** Headers that the exporter sets itself, because it controls the connection and the framing of the body. */
+/** Headers that the exporter sets itself, because the exporter controls the connection and the framing of the body. */
 const ownFields = ['connection', 'content-length', 'expect', 'trailer', 'transfer-encoding', 'upgrade']
 
-/** Checks one entry. The message never repeats the entry, because a name may be part of a secret with a comma. */
+/**
+ * Checks one entry of a list of headers. The message never repeats the entry, because its name may be secret. If a
+ * secret contains a comma, the rest of the secret looks like another header.
+ */
 function entryError(entry: string): string | undefined {
   const [, rawName = '', rawValue] = /^([^=]*)=(.*)$/s.exec(entry) ?? []
   if (rawName.trim() === '' || rawValue === undefined) {

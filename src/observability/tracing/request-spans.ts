@@ -72,7 +72,10 @@ export class RecordedRequest implements RequestTrace {
   readonly traceId: string
   readonly spanId: string
   readonly isContinued: boolean
-  /** The parent of storage spans. Undefined while the code runs queries that do not belong to this request. */
+  /**
+   * The span to which storage spans belong. It is undefined while the code runs queries that do not belong to this
+   * request.
+   */
   storeParent: Context | undefined
   readonly #tracer: Tracer
   readonly #activeRequest: AsyncLocalStorage<RecordedRequest>
@@ -138,7 +141,8 @@ export class RecordedRequest implements RequestTrace {
     span.setAttribute('peage.decision', decision)
     if (outcome !== undefined) span.setAttribute('peage.outcome', outcome)
     if (status !== undefined) span.setAttribute('http.response.status_code', status)
-    // A 4xx is an error of the client. An incomplete response is an error with any status.
+    // A 4xx status is an error of the client, so the span does not fail. If the response is incomplete, the span fails
+    // with any status.
     const failureType = outcome === 'broken' ? outcome : (status ?? 0) >= 500 ? String(status) : undefined
     if (failureType !== undefined) {
       span.setAttribute('error.type', failureType).setStatus({ code: SpanStatusCode.ERROR })
@@ -147,7 +151,10 @@ export class RecordedRequest implements RequestTrace {
   }
 }
 
-/** Returns a trace that records nothing, because it is not sampled. The upstream also receives this decision. */
+/**
+ * Returns the trace of a request that is not sampled. The trace records nothing. The upstream is told that the request
+ * is not sampled.
+ */
 function unsampledTrace(span: Span, isContinued: boolean): RequestTrace {
   const context = span.spanContext()
   const traceparent = writeParent(context)

@@ -1,5 +1,5 @@
-// Builds the span attributes of requests, by OpenTelemetry's conventions for HTTP. Each attribute has few distinct
-// values and no secrets.
+// Builds the span attributes of requests, by OpenTelemetry's conventions for HTTP. No attribute contains a secret, and
+// each attribute has few distinct values.
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
 import { redactPath } from '../logger.ts'
@@ -36,9 +36,9 @@ export function receivedFields(
 }
 
 /**
- * Matches a name of up to 253 characters or an address (RFC 1035 §2.3.4), with an optional port of up to five digits.
- * If a number is too large for OTLP, or a text is too long, the collector rejects the whole batch, including the spans
- * of other requests.
+ * Matches a host with an optional port. The host is a name of up to 253 characters (RFC 1035 §2.3.4) or an address. The
+ * port has up to five digits. The lengths are limited, because the collector rejects a batch if a number is too large
+ * for OTLP or a text is too long. The whole batch is then lost, including the spans of other requests.
  */
 const authorityPattern = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/
 

@@ -5,8 +5,8 @@ import { errorType } from './span-fields.ts'
 import type { StoreSpans } from './tracing.ts'
 
 /**
- * @param currentParent returns the parent for a query's span; undefined if the query is not for a request and has no
- *   span
+ * @param currentParent returns the parent of a query's span. It returns undefined if the query does not belong to a
+ *   request. The query then has no span.
  */
 export function createStoreSpans(tracer: Tracer, currentParent: () => Context | undefined): StoreSpans {
   function inSpanOfRequest<T>(attributes: () => Attributes, run: () => Promise<T>): Promise<T> {
@@ -54,16 +54,16 @@ async function inSpan<T>(
 }
 
 /**
- * Returns the `db.query.summary`, which keeps the number of span names small. It contains all writes of a statement. If
- * there are none, it contains the first table that the statement reads. For example, `update users` becomes `UPDATE
- * users`.
+ * Returns a short summary of a statement for `db.query.summary`, so that there are few span names. The summary contains
+ * all writes of the statement. If the statement writes nothing, the summary contains the first table that it reads. For
+ * example, `update users` becomes `UPDATE users`.
  */
 export function summaryOf(text: string): string {
   const known = summaries.get(text)
   if (known !== undefined) return known
   const summary = summarize(text)
-  // This limit is never reached, because all texts are constants of the program. If that changes, the limit protects
-  // the memory.
+  // The map never grows to this size, because all texts are constants of the program. If that changes, the limit
+  // protects the memory.
   if (summaries.size >= 500) summaries.clear()
   summaries.set(text, summary)
   return summary

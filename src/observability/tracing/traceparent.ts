@@ -2,7 +2,8 @@
 import { createTraceState, type SpanContext, TraceFlags } from '@opentelemetry/api'
 
 /**
- * @param traceparent the header from node:http, which joins repeated headers, so a repeated `traceparent` is malformed
+ * @param traceparent the header from node:http. If the client repeats the header, node:http joins the values, and the
+ *   result is malformed.
  * @param tracestate the header from node:http
  * @returns undefined if `traceparent` is malformed; a new trace then begins here
  */
@@ -12,7 +13,7 @@ export function readParent(
 ): SpanContext | undefined {
   if (typeof traceparent !== 'string') return undefined
   const [, version, traceId = '', spanId = '', flags = '', more] = syntax.exec(traceparent) ?? []
-  // Later versions may have more members (W3C Trace Context, section 3.2.4).
+  // The header of a later version may have more members (W3C Trace Context, section 3.2.4).
   if (version === undefined || (version === '00' && more !== undefined)) return undefined
   return {
     traceId,

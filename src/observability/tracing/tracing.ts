@@ -6,7 +6,10 @@ export interface Tracing {
   /** Begins the span of a received request. Its `traceparent`, if valid, is the parent. */
   begin(request: IncomingMessage, received: ReceivedRequest): RequestTrace
   readonly stores: StoreSpans
-  /** Sends the remaining spans. @param timeoutMs spans that the collector has not accepted by then are dropped */
+  /**
+   * Sends the remaining spans.
+   * @param timeoutMs the time limit; spans that the collector has not accepted by then are lost
+   */
   close(timeoutMs: number): Promise<void>
 }
 
@@ -26,11 +29,11 @@ export interface RequestTrace {
   readonly spanId: string
   /** Whether the client's `traceparent` was valid. Its `tracestate` then belongs to this trace and is passed on. */
   readonly isContinued: boolean
-  /** Assigns the storage queries of `work`, and of everything that it starts, to this request. */
+  /** Runs `work`. The storage queries of `work`, and of everything that it starts, then belong to this request. */
   run(work: () => void): void
   /** Call this when a guard begins. @param name the name of the guard; undefined after the last guard */
   onGuard(name: string | undefined): void
-  /** Call this when the current guard has not allowed the request. */
+  /** Call this when the current guard has ended without allowing the request. */
   onGuardFailed(decision: GuardFailure, thrown: unknown): void
   /**
    * Call this when the request leaves the gateway. Later storage queries do not belong to the request.

@@ -1,4 +1,4 @@
-// Creates the spans of upstream attempts. Each attempt has its own span, which it propagates to its upstream.
+// Creates the spans of upstream attempts. Each attempt has its own span, and the upstream receives the ID of this span.
 import { type Context, type Span, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import { redactPath } from '../logger.ts'
 import { errorType, methodFields, spanName } from './span-fields.ts'
@@ -45,7 +45,7 @@ function attemptSpan(span: Span, propagates: boolean): AttemptSpan {
     traceparent: propagates ? writeParent(span.spanContext()) : undefined,
     onStatus(status) {
       span.setAttribute('http.response.status_code', status)
-      // For the caller of a service, a 4xx is an error like a 5xx.
+      // The gateway is the caller of the upstream. For a caller, a 4xx is an error like a 5xx.
       if (status >= 400) fail(String(status))
     },
     end(outcome) {

@@ -26,9 +26,9 @@ export interface ExitStatus {
 export type Fork = () => WorkerProcess
 
 /**
- * The threshold in bytes above which freed blocks return to the system at once. By default, glibc raises its threshold
- * and keeps freed memory for each thread. This was 19 MiB for every thread that hashed a password. The setting is read
- * only at the start of a process.
+ * The threshold in bytes above which freed blocks return to the system at once. Without this setting, glibc raises the
+ * threshold by itself and keeps freed memory for each thread. Each thread that hashed a password kept 19 MiB. glibc
+ * reads the setting only at the start of a process.
  */
 const allocation = { MALLOC_MMAP_THRESHOLD_: '1048576' }
 
@@ -52,8 +52,8 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
       return failedFork(Promise.resolve(reasonOf(error)))
     }
     const { pid } = worker.process
-    // The fork failed, and an `error` event follows. Without a pid, a signal would go to the process group of this
-    // process.
+    // The fork failed, and an `error` event follows. Without a pid, a signal to the worker would go to the process
+    // group of this process. So the returned worker ignores signals.
     if (pid === undefined) {
       return failedFork(new Promise(resolve => worker.once('error', error => resolve(reasonOf(error)))))
     }

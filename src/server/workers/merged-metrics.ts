@@ -1,5 +1,5 @@
-// Merges the metrics of workers, including exited workers. Without the exited workers, counters would fall. Prometheus
-// would treat this as a reset and count too much.
+// Merges the metrics of all workers, including the workers that have exited. If the exited workers were left out,
+// counters would fall. Prometheus would treat the fall as a reset, and count too much.
 import { mergedCounters } from '../../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 
@@ -8,14 +8,23 @@ type Families = readonly FamilyJson[]
 interface WorkerMetrics {
   /** Undefined if the slot has no worker. */
   pid: number | undefined
-  /** Absent metrics keep the values of the previous reply. Undefined if the worker did not reply in time. */
+  /**
+   * The metrics in the worker's reply. It is undefined if the worker did not reply in time. If a metric is absent, the
+   * values of the previous reply are used.
+   */
   families: Families | undefined
 }
 
-/** @returns a function that accepts the replies of the running workers, and adds the counters of exited workers */
+/**
+ * @returns a function that receives the replies of the running workers and returns all metrics, with the counters of
+ *   exited workers
+ */
 export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Promise<Families[]> {
   const latest = new Map<number, Families>()
-  /** Counters of exited workers. The first entry may be the total of several workers. */
+  /**
+   * The counters of exited workers. The first entry may be the total of several workers, and each other entry is of one
+   * worker.
+   */
   let gone: Families[] = []
   let isAdding = false
 

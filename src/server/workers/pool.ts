@@ -80,8 +80,9 @@ export async function serveByWorkers({ startConfig, config, logger }: GatewayPro
 }
 
 /**
- * Prepares the configuration in every worker, including replacement workers that start in the meantime.
- * @returns the first failure
+ * Prepares the configuration in every worker. If a worker is replaced in the meantime, its replacement also prepares
+ * the configuration.
+ * @returns the reply of the first worker that failed; undefined if no worker failed
  */
 async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promise<PrepareReply | undefined> {
   const prepared = new Map<WorkerSlot, number | undefined>()
@@ -102,14 +103,14 @@ async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promi
 async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Promise<void> } | undefined> {
   const pid = slot.pid()
   const hasActivated = await slot.call('finish', prepareTimeoutMs, 'commit')
-  // A worker that has exited is replaced anyway.
+  // If the worker has exited, there is nothing to do here, because the supervisor replaces it.
   if (hasActivated || pid === undefined || slot.pid() !== pid) return undefined
   return { pid, replaced: slot.replace() }
 }
 
 /**
- * @returns no failure for a worker that exits before it replies, because its replacement starts with the active
- *   configuration
+ * @returns the reply of the worker. If the worker exits before it replies, this is not a failure, because its
+ *   replacement starts with the active configuration.
  */
 async function prepareIn(slot: WorkerSlot, config: Config): Promise<PrepareReply> {
   const pid = slot.pid()

@@ -5,13 +5,13 @@ import type { MetricsPart } from '../../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 
-// These are types, because interfaces have no index signature.
+// Types are used here instead of interfaces, because interfaces have no index signature.
 export type WorkerApi = {
   /** Tells the worker to serve clients with this configuration. It replies when it listens, or with an error. */
   serve(config: Config): Promise<{ address: string } | { error: string }>
   /**
-   * Builds another configuration, without using it for requests yet. If it fails, replies with the reason. If the
-   * machine caused the failure, the reply also has the error code.
+   * Tells the worker to build another configuration, and not to use it for requests yet. If the worker fails to do so,
+   * it replies with the reason. If the machine caused the failure, the reply also contains the error code.
    */
   prepare(config: Config): Promise<PrepareReply>
   /** Activates the prepared configuration, or discards it. */
@@ -21,7 +21,10 @@ export type WorkerApi = {
   targetStatus(): Promise<readonly TargetStatus[]>
   /** Replies when the worker has received every change that is already committed. */
   catch_up(): Promise<void>
-  /** Drains and exits. The exit replaces a reply. @param time the time limit in milliseconds */
+  /**
+   * Tells the worker to drain and exit. There is no reply, only the exit.
+   * @param time the time limit in milliseconds
+   */
   drain(time: number): Promise<never>
 }
 
@@ -40,5 +43,5 @@ export type PrimaryApi = {
 /** The time for a worker to prepare a configuration, or to activate it. */
 export const prepareTimeoutMs = 10_000
 
-/** The time for replies that a client or an operator waits for. */
+/** The maximum wait for a worker's reply while a client or an operator waits for the result. */
 export const replyTimeoutMs = 1_000

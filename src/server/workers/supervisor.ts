@@ -122,7 +122,10 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
   }
 }
 
-/** The minimum and maximum delay. After a worker was ready for `stableAfterMs`, the next delay is the minimum again. */
+/**
+ * The minimum and maximum delay before a worker is replaced. If a worker was ready for `stableAfterMs`, the delay after
+ * its exit is the minimum again.
+ */
 const minDelayMs = 100
 const maxDelayMs = 10_000
 const stableAfterMs = 30_000

@@ -23,11 +23,11 @@ const EMPTY_LOCK_TTL_MS = 1_000
 const TAKEOVER_TIMEOUT_MS = 5_000
 
 /**
- * Acquires `<dir>/peage.lock`. If the process of an existing lock has ended, its lock is taken over. A process is
- * identified by pid and start time, because pids are reused. For example, every container has a process 1. With the pid
- * only, an old lock could lock the folder forever.
- * @returns `release` releases the folder; a second call has no effect
- * @throws DataDirLocked if the process of the lock is running
+ * Acquires `<dir>/peage.lock`. If there is a lock of a process that has ended, the lock is taken over. A process is
+ * identified by its pid and its start time, because pids are reused. For example, every container has a process 1. If
+ * only the pid were compared, an old lock could lock the folder forever.
+ * @returns the function `release`, which releases the folder; a second call has no effect
+ * @throws DataDirLocked if the process that owns the lock is running
  */
 export async function lockDataDir(dir: string): Promise<{ release(): Promise<void> }> {
   const file = join(dir, 'peage.lock')

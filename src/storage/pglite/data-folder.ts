@@ -3,7 +3,9 @@ import { readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** A folder cannot be created or used. The message is a clause for a sentence about the data folder. */
+/**
+ * A folder cannot be created or used. The message has no period, because another message includes it in parentheses.
+ */
 export class UnusableFolder extends Error {
   override readonly name = 'UnusableFolder'
 }
@@ -58,7 +60,8 @@ export async function restoreEmptyFolders(database: string): Promise<void> {
   if (kindOf(database) === 'other') throw new UnusableFolder(`${database} is not a folder`)
   if (kindOf(join(database, 'PG_VERSION')) === undefined) return
   for (const name of emptyFolders) {
-    // If a folder that is never empty is missing, the copy is damaged, and Postgres reports that.
+    // The folder that contains `name` is never empty, so no copy omits it. If it is missing, the copy is damaged. It is
+    // not created here, and Postgres reports the damage.
     if (kindOf(dirname(join(database, name))) === 'folder') await makeFolder(join(database, name))
   }
 }
@@ -78,9 +81,10 @@ export class DataDirOfAnotherPostgres extends Error {
 }
 
 /**
- * Checks the version of the folder. Without a valid version, Postgres itself must check the folder.
- * @param dir the data folder; the database is in its `postgres/`, if it exists
- * @throws DataDirOfAnotherPostgres
+ * Checks which Postgres wrote the data folder. If the folder contains no valid version, nothing is refused here, and
+ * Postgres itself checks the folder.
+ * @param dir the data folder; the database is in its folder `postgres`, if that exists
+ * @throws DataDirOfAnotherPostgres if another major version wrote the folder
  */
 export function refuseAnotherPostgres(dir: string): void {
   let version: string

@@ -22,7 +22,7 @@ import { pgliteModule } from './wasm-module.ts'
 export interface EmbeddedOptions {
   /** The data folder; the database is in its `postgres/`. If absent or `memory://`, the database is in memory. */
   dir?: string | undefined
-  /** A dumped data folder to start from, in memory only. */
+  /** A dump of a data folder. The new database starts with its content. This works only in memory. */
   snapshot?: Blob | undefined
 }
 
@@ -80,7 +80,7 @@ function unwritable(dir: string, error: unknown): Error {
 
 interface Opened {
   pglite: PGlite
-  /** The migrations that the prepared folder already contained; empty if it was not used. */
+  /** The migrations that were already applied in the prepared folder; empty if the prepared folder was not used. */
   prepared: readonly string[]
 }
 
@@ -106,7 +106,8 @@ async function openFolder(dir: string): Promise<Opened> {
 }
 
 /**
- * 8 MB is enough for the used part of a small installation's tables. With the default, all 128 MB would occupy memory.
+ * The buffers need only 8 MB for the tables of a small installation. By default, the buffers have 128 MB, and all of it
+ * would occupy memory.
  */
 const SETTINGS = ['-c', 'shared_buffers=8MB']
 

@@ -1,4 +1,5 @@
-// Unpacks a migrated data folder of the build at a first start. `initdb` would take seconds.
+// Unpacks a data folder at the first start. The build has created this folder and applied the migrations to it. Without
+// the folder, `initdb` would take seconds.
 import { readFileSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,8 +8,8 @@ import { type MigrationFile, migrationFiles } from '../migrate.ts'
 import { pgliteDigest } from './wasm-module.ts'
 
 /**
- * The first line of the file, as JSON. The contents of all files follow the line, one after another, compressed with
- * Brotli.
+ * The head of the prepared file. It is the first line of the file, as JSON. After the head, the file contains the
+ * contents of all files of the folder, one after another, compressed with Brotli.
  */
 export interface PreparedHead {
   /** The digest of the PGlite that wrote the folder. Another PGlite may be unable to read it. */
@@ -26,11 +27,11 @@ const PREPARED = new URL('../../../dist/storage/pglite/prepared-database', impor
 const LANES = 16
 
 /**
- * Unpacks the prepared folder into `target`, which it creates. When it resolves, everything is on the disk. All
- * databases from this folder have the same Postgres system identifier, which only replication uses. They share no
- * secret, because every table except the list of migrations is empty.
+ * Creates `target` and unpacks the prepared folder into it. When the promise resolves, everything is on the disk. All
+ * databases that start from the prepared folder have the same Postgres system identifier, which only replication uses.
+ * They share no secret, because the prepared folder has only empty tables, except the list of migrations.
  * @returns the names of the applied migrations; undefined if there is no prepared folder, or if its PGlite or its
- *   migrations differ
+ *   migrations differ from those of this program
  */
 export async function unpackPrepared(target: string, prepared = PREPARED): Promise<string[] | undefined> {
   const packed = readIfThere(prepared)

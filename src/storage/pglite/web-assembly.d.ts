@@ -1,5 +1,5 @@
-// Declares the used part of Node's global `WebAssembly`. @types/node 20 relies on the browser's types, which only the
-// console has.
+// Declares the part of Node's global `WebAssembly` that the gateway uses. @types/node 20 does not declare it, but
+// relies on the types of the browser. Only the console has those types.
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array)

@@ -43,18 +43,20 @@ export function createPool(config: PoolConfig & { max: number }): Pool {
   }
 
   const pool = new Pool({ ...config, Client: CountedClient })
-  // A request to a full pool waits in the pool's queue. A released connection goes to the first request in this queue.
+  // While `max` is zero, the pool counts as full, so each request waits in the pool's queue. A released connection goes
+  // to the first request in the queue.
   Object.defineProperty(pool.options, 'max', { get: () => (opening < MAX_OPENING ? config.max : 0) })
   pool.on('connect', openNext)
 
   /**
-   * Opens one more connection for the requests in the queue. When it is released, the first of these requests gets it.
+   * If requests wait in the queue, opens one more connection. When this connection is released, the first waiting
+   * request gets it.
    */
   function openNext(): void {
     if (pool.waitingCount === 0 || pool.totalCount >= config.max) return
     pool.connect().then(
       client => client.release(),
-      // This error is ignored, because each queued request fails with its own timeout.
+      // An error of this connection is ignored here, because each waiting request fails with its own timeout.
       () => {},
     )
   }

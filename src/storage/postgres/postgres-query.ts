@@ -28,8 +28,8 @@ export function createQuery(pool: Pool): Queryable['query'] {
     try {
       return await run(sql)
     } catch (error) {
-      // Behind a transaction pooler, each statement may use another connection, so the prepared statement may be
-      // missing. The failed statement has changed nothing, so it is sent again unprepared.
+      // A transaction pooler may send each statement to another connection of the server, where the prepared statement
+      // may be missing. In this case, the failed statement has changed nothing, so it is sent again unprepared.
       if (!(error instanceof StorageError && UNPREPARED_STATES.has(error.code ?? ''))) throw error
       mayPrepare = false
       return run(sql.text)
@@ -88,9 +88,9 @@ export async function query<Row extends object>(
 }
 
 /**
- * Returns whether the statement may still be running. Without a SQLSTATE, the error is not from the server, and a
- * response may still arrive. With class 57, the server timed out or shuts down, and a rollback would only add another
- * wait.
+ * Returns whether the server may still be running the statement. If the error has no SQLSTATE, it is not from the
+ * server, and a response may still arrive. If its class is 57, the statement timed out or the server shuts down. A
+ * rollback would then only add another wait.
  */
 function isUnanswered({ code }: StorageError): boolean {
   return code === undefined || code.startsWith('57')

@@ -13,7 +13,10 @@ interface Options {
   now(): number
 }
 
-/** How long failures must last until Postgres counts as down. A single lost connection is replaced within this time. */
+/**
+ * Postgres counts as down only if failures last this long. If only a single connection is lost, it is replaced within
+ * this time.
+ */
 const confirmMs = 1_000
 
 /** Reports Postgres as down if connections fail and no query has succeeded for one second. */
