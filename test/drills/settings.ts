@@ -1,4 +1,4 @@
-// The settings of a run. With `--short`, the drills take only as long as a test run.
+// The settings of a run of the drills. With `--short`, each drill takes only as long as a test.
 import { parseArgs } from 'node:util'
 
 const { values, positionals } = parseArgs({

@@ -36,7 +36,8 @@ export async function shares(watch: Watch): Promise<void> {
 }
 
 /**
- * Checks the split by weight. Requests run one after the other, so they arrive in the order of the gateway's choices.
+ * Checks the split by weight. The test sends one request after the other, so the requests arrive at the targets in the
+ * order in which the gateway chose these targets.
  */
 async function weights({ say, expect }: Watch, { names, service }: Behind): Promise<void> {
   const target = (host: string, weight: number) =>
@@ -145,7 +146,10 @@ async function users({ say, expect }: Watch, { names, service }: Behind): Promis
   }
 }
 
-/** Counts the true values in each window of `length` consecutive values. @returns the lowest and the highest count */
+/**
+ * Counts the true values in each window (`length` consecutive values).
+ * @returns the lowest and the highest count of a window
+ */
 function windowsOf(hits: readonly boolean[], length: number): { min: number; max: number; count: number } {
   let [sum, min, max, count] = [0, Number.POSITIVE_INFINITY, 0, 0]
   for (const [index, hit] of hits.entries()) {

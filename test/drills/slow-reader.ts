@@ -6,11 +6,14 @@ import { ask, askJson, startStage } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const total = 48 * MiB
-/** The bytes that the socket buffers of both connections can hold (tcp_rmem: up to 6 MiB, tcp_wmem: up to 4 MiB). */
+/**
+ * The number of bytes that the socket buffers of both connections can hold together (tcp_rmem: up to 6 MiB, tcp_wmem:
+ * up to 4 MiB).
+ */
 const buffers = 20 * MiB
 /**
- * The maximum growth in MiB. Chunks use memory until the next garbage collection. If the gateway buffered the response,
- * its memory would grow by more.
+ * The maximum growth of the memory in MiB. Some growth is normal, because chunks use memory until the next garbage
+ * collection. If the gateway buffered the whole response, its memory would grow by more than this.
  */
 const mostGrowth = 32
 
@@ -20,7 +23,8 @@ export async function slowReader({ say, expect }: Watch): Promise<void> {
   const atStart = residentOf(pid)
   const behind = stage.upstreams[0]?.port ?? 0
   try {
-    // The warm-up uses small responses. After large ones, the system would use larger buffers for these connections.
+    // The warm-up requests only small responses. After large responses, the system would use larger buffers for these
+    // connections.
     for (let i = 0; i < 500; i += 1) await (await ask(port, '/public/small')).toArray()
     say(
       `after the warm-up, memory grew from ${atStart.toFixed(0)} to ${residentOf(pid).toFixed(0)} MiB; 48 s follow`,

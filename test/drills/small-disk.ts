@@ -14,13 +14,13 @@ export interface SmallDisk {
 export function mountSmallDisk(mebibytes: number): SmallDisk {
   const { path } = temporaryFolder()
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', path])
-  // `-l` also works if a process still has a file of the disk open.
+  // With `-l`, `umount` also works while a process still has a file of the disk open.
   atEnd(() => spawnSync('umount', ['-l', path]))
   const filler = join(path, 'filler')
   return {
     path,
     fill() {
-      // After the large blocks, smaller blocks fill the rest.
+      // When no large block fits any more, smaller blocks fill the rest of the disk.
       for (const size of [1 << 20, 4_096, 1]) {
         const block = Buffer.alloc(size)
         while (canAppend(filler, block));

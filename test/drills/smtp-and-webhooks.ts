@@ -1,4 +1,5 @@
-// Starts an SMTP server and webhook receivers in a separate process. The drill chooses their kind of trouble.
+// Starts an SMTP server and webhook receivers in a separate process. The drill chooses the kind of trouble that these
+// servers get into.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -13,8 +14,8 @@ export interface Received {
   /** The number of mails by recipient. */
   readonly mails: ReadonlyMap<string, number>
   /**
-   * Maps `data.number` of each alert to the time when a healthy receiver first got the alert. Times are nanoseconds of
-   * the clock that all processes share.
+   * Maps `data.number` of each alert to the time when a healthy receiver first got the alert. The times are in
+   * nanoseconds and come from the clock that all processes share.
    */
   readonly alerts: ReadonlyMap<number, bigint>
 }
@@ -32,7 +33,10 @@ export interface SmtpAndWebhooks {
   stop(): Promise<void>
 }
 
-/** Starts all servers in a healthy state. A later fault affects the SMTP server and `troubled` receivers. */
+/**
+ * Starts all servers in a healthy state. If the drill causes trouble later, this affects the SMTP server and the first
+ * `troubled` receivers.
+ */
 export async function startSmtpAndWebhooks({
   troubled = 0,
   healthy = 0,

@@ -18,7 +18,9 @@ import { post } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
 const duration = setting('SOAK_SECONDS', 3_600, 90) * 1_000
-/** The milliseconds until code is compiled, and pools and caches are full. */
+/**
+ * The duration of the warm-up in milliseconds. During the warm-up, code is compiled, and pools and caches become full.
+ */
 const warmUp = Math.min(120_000, duration / 3)
 const bars = {
   heap: { name: 'heap after garbage collection, MiB', most: 6 },

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { cli, type RunningProgram, run, startProgram, temporaryFolder } from '../support/processes.ts'
 
-/** @param port 0 for a free port */
+/** @param port the port of the upstream, or 0 for any free port */
 export function startUpstream(port = 0): Promise<RunningProgram> {
   const program = fileURLToPath(new URL('./serve-upstream.js', import.meta.url))
   return startProgram(program, ['--port', String(port)])
@@ -92,7 +92,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
 interface Sending {
   readonly body?: Readable
-  /** The declared length; by default the body is chunked. */
+  /** The length to declare in `Content-Length`. If undefined, the body is sent in chunks. */
   readonly length?: number
 }
 

@@ -19,7 +19,7 @@ type Kind = (typeof kinds)[number]
 /** The allowed status codes. */
 type Allowed = Readonly<Record<Kind, readonly number[]>>
 
-/** The requirements while the store is down. `soonMs`: the maximum milliseconds of a request. */
+/** The requirements while the named store is down. `soonMs` is the maximum duration of a request in milliseconds. */
 const bars: Readonly<Record<string, Allowed & { readonly soonMs: number }>> = {
   redis: { paying: [200], free: [200, 429], soonMs: 1_000 },
   postgres: { paying: [200, 503], free: [200, 429, 503], soonMs: 2_000 },
@@ -73,7 +73,7 @@ function areAllowed(answers: readonly Answer[], allowed: Allowed): boolean {
   return answers.every(({ kind, status }) => allowed[kind].includes(status))
 }
 
-/** @param command a shell command; if it is not set, the operator has 10 s to do `what` by hand */
+/** Runs a shell command. If `command` is undefined, asks the operator to do `what` by hand within 10 s. */
 async function play(say: Watch['say'], command: string | undefined, what: string): Promise<void> {
   if (command === undefined) {
     say(`${what} (by hand, within 10 s)`)
@@ -103,7 +103,7 @@ interface Load {
   stop(): Promise<void>
 }
 
-/** Sends requests of each caller to each gateway. The rate is fixed as long as responses arrive in time. */
+/** Sends requests of each caller to each gateway. The rate of the requests is fixed, except when a response is late. */
 function startLoad(gateways: readonly URL[], callers: Readonly<Record<Kind, Caller>>): Load {
   const plain = new HttpAgent({ keepAlive: true })
   const secure = new HttpsAgent({ keepAlive: true })

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A time in which the event loop was blocked, in nanoseconds of the clock that all processes share. */
+/** A period in which the event loop was blocked. Both times are nanoseconds of the clock that all processes share. */
 export interface Stall {
   readonly from: bigint
   readonly to: bigint
@@ -16,7 +16,7 @@ export interface Stalls {
   of(gateway: { readonly pid: number }): Stall[]
 }
 
-/** @param folder the folder for the files of the processes */
+/** @param folder the folder to which the gateway processes write their files */
 export function watchStalls(folder: string): Stalls {
   const file = join(folder, 'loop')
   return {

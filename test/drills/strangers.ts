@@ -16,7 +16,7 @@ interface Target {
   readonly host?: string
 }
 
-/** Endpoints of the gateway, declared routes, and unknown paths, filled with random words. */
+/** Paths of gateway endpoints, paths of declared routes, and unknown paths. Each path contains random words. */
 const targets: readonly (() => Target)[] = [
   () => ({ path: `/public/${word()}/${word()}` }),
   () => ({ path: `/guarded/${word()}` }),
@@ -24,7 +24,7 @@ const targets: readonly (() => Target)[] = [
   () => ({ path: `/daily/${word()}` }),
   () => ({ path: `/read/${word()}` }),
   () => ({ path: `/hosted/${word()}`, host: 'drill.example' }),
-  // The path of a route that has a host. It is sent with another host.
+  // This path belongs to a route that requires a certain host. The request has another host.
   () => ({ path: `/hosted/${word()}` }),
   () => ({ path: `/${word()}/${word()}` }),
   () => ({ path: `/public/${word()}/../${word()}` }),
@@ -49,7 +49,7 @@ const methods: readonly (() => string)[] = [
   () => `X${word().toUpperCase()}`,
 ]
 
-/** Known status codes, status codes of a busy gateway, and unregistered codes of each class. */
+/** The status codes of the upstream: common ones, those of a busy gateway, and unregistered ones of several classes. */
 const statuses: readonly (() => number)[] = [
   ...[200, 204, 404, 502, 503, 504].map(status => () => status),
   ...[2, 4, 5, 9].map(digit => () => digit * 100 + 60 + Math.floor(random() * 39)),
@@ -81,13 +81,15 @@ function credentialsOf({ tokens, spent, inactive, keys }: Known): readonly (() =
   ]
 }
 
-/** The number of responses by status code, and of failures by error. */
+/**
+ * Maps each status code to the number of its responses, and each error to the number of requests that failed with it.
+ */
 export type Answers = ReadonlyMap<number | string, number>
 
 export interface Strangers {
-  /** Sends one request for each combination of the kinds. */
+  /** Sends one request for each combination of a kind of target, method, status code and credential. */
   everyKind(): Promise<Answers>
-  /** Sends requests of random kinds. */
+  /** Sends `count` requests. The kinds of their parts are random. */
   random(count: number): Promise<Answers>
   stop(): void
 }

@@ -12,7 +12,7 @@ export interface Subject {
   readonly headers: Readonly<Record<string, string>>
   take(): Promise<unknown>
   giveBack(): Promise<unknown>
-  /** The status codes before and after the revocation. */
+  /** The status codes of the user's requests before and after the revocation. */
   readonly before: number
   readonly after: number
 }

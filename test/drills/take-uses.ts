@@ -5,7 +5,10 @@ import type { Replica } from './replicas.ts'
 import { send } from './subjects.ts'
 
 const clients = 48
-/** The maximum milliseconds without a 200 or 429. A store that was stopped must be back earlier. */
+/**
+ * The maximum time in milliseconds without any 200 or 429. If a drill stops a store, the store must be back before this
+ * time is over.
+ */
 const patienceMs = 60_000
 
 /**
@@ -19,7 +22,7 @@ export function takeUses(
   tokens: readonly string[],
   uses: number,
 ): {
-  /** Resolves with the number of requests that got neither a 200 nor a 429. */
+  /** Waits until all uses are spent. @returns the number of requests that got neither a 200 nor a 429 */
   whenSpent(): Promise<{ failed: number }>
 } {
   const unspent = new Set(tokens)
@@ -45,7 +48,7 @@ export function takeUses(
     }
   }
   const done = Promise.all(Array.from({ length: clients }, client))
-  // An error is not lost here, because `whenSpent` reports it.
+  // This only prevents an unhandled rejection. The error is not lost, because `whenSpent` throws it.
   done.catch(() => {})
   return {
     async whenSpent() {

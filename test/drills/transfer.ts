@@ -13,8 +13,8 @@ export async function transfer({ say, expect }: Watch): Promise<void> {
     askJson<Digest>(port, '/public/digest', { body: noise(bytes), length: bytes })
   try {
     const atStart = residentOf(pid)
-    // Warms up until code is compiled and the heap has its working size. After that, only request and response bodies
-    // can make the heap grow.
+    // The warm-up ends when code is compiled and the heap has its working size. After that, only request and response
+    // bodies can make the heap grow.
     await download(64 * MiB)
     await uploadChunked(64 * MiB)
     say(

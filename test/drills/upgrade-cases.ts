@@ -64,7 +64,10 @@ const ends: Readonly<Record<string, (replica: Replica, user: User & TokenPair) =
   },
 }
 
-/** Tries every combination: which version creates, refreshes, ends and uses a session, and how the session ends. */
+/**
+ * Tries every way to end a session. For each way, tries all choices of the versions that create, refresh, end and use
+ * the session.
+ */
 async function tryCases(replicas: Replicas, nextUser: NextUser): Promise<{ cases: number; wrong: string[] }> {
   const places = replicas.flatMap(born =>
     replicas.flatMap(exchanged => replicas.map(ended => ({ born, exchanged, ended }))),
@@ -116,7 +119,10 @@ async function useAt({ port }: Replica, token: string): Promise<number> {
   return (await post(port, 'refresh', { refresh_token: token })).status
 }
 
-/** @returns the number of races in which exactly one of four uses succeeded */
+/**
+ * Uses each refresh token four times at once.
+ * @returns the number of tokens for which exactly one of the four uses succeeded
+ */
 async function raceUses([one, other]: Replicas, nextUser: NextUser): Promise<number> {
   let fair = 0
   for (let turn = 0; turn < races; turn += 1) {

@@ -1,5 +1,6 @@
-// The previous release and this release run on the same database. Replicas are replaced forward and back, and the
-// migration runs before or during the rollout. No session is lost, and an ended session stays ended.
+// The previous release and this release run on the same database. The drill replaces replicas of the previous release
+// by this release, and later does the reverse. The migration runs before or during the rollout. No session is lost, and
+// an ended session stays ended.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cli } from '../support/processes.ts'
@@ -10,7 +11,9 @@ import { startUpstream } from './stage.ts'
 import { judgeSideBySide, type Version, type VersionedReplica } from './upgrade-cases.ts'
 import type { Watch } from './watch.ts'
 
-/** The folder of a built 0.1. To create it, run `git worktree add --detach FOLDER TAG` and `npm ci` in FOLDER. */
+/**
+ * The folder of a built version 0.1. To create it, run `git worktree add --detach FOLDER TAG` and `npm ci` in FOLDER.
+ */
 const older = process.env.OLDER_PROGRAM ?? ''
 const programs: Readonly<Record<Version, string>> = { old: join(older, 'dist/cli.js'), new: cli }
 
@@ -56,7 +59,7 @@ async function roll(
     const starting = await start(version)
     replicas[0] = staying
     replicas[1] = starting
-    // During this time, requests in flight to the old replica end.
+    // The old replica can complete its requests in flight during this time.
     await sleep(500)
     await ending.stop()
     await sleep(2_000)

@@ -85,7 +85,7 @@ function linkOf(path: string): string {
   try {
     return readlinkSync(path)
   } catch {
-    // The gateway has closed this descriptor since the folder was read.
+    // The gateway closed this descriptor after the drill had listed the folder.
     return ''
   }
 }

@@ -8,7 +8,7 @@ import { createTokens } from '../../src/identity/tokens/tokens.ts'
 import type { ReplicaStage } from './replicas.ts'
 
 export interface Users {
-  /** The file for `auth.keys`. */
+  /** The path of the key file, for the setting `auth.keys`. */
   readonly keys: string
   /** The access tokens of the users, in the order of the user IDs. */
   readonly tokens: string[]

@@ -66,24 +66,24 @@ async function startReceivers(child: ChildProcess): Promise<Webhook[]> {
 }
 
 interface Emitting {
-  /** Stops sending alerts to a replica. */
+  /** Stops sending alerts to `replica`. The other replicas still get alerts. */
   without(replica: Replica): void
   readonly done: Promise<Emitted[]>
 }
 
 interface Planned {
-  /** When to send the alert: milliseconds after the start. */
+  /** The time at which the alert is sent, in milliseconds after the start. */
   readonly at: number
   /** The index of the receiver. */
   readonly index: number
-  /** A number that selects the replica. */
+  /** A number that determines which replica gets the alert. */
   readonly turn: number
 }
 
 function startEmitting(users: readonly number[], replicas: readonly Replica[]): Emitting {
   const alive = [...replicas]
   const every = 1_000 / perSecond
-  // All receivers get alerts in turn. In the next round, a receiver gets its alert through the other replica. After
+  // The receivers get alerts in turn. In the next round, each receiver gets its alert through the other replica. After
   // every tenth alert, an absent receiver gets an alert too.
   const plan: Planned[] = Array.from({ length: alerts }, (_, i) => [
     { at: i * every, index: i % receivers, turn: i + Math.floor(i / receivers) },
@@ -93,8 +93,8 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
   ]).flat()
 
   /**
-   * Sends an alert as a service does. Retries after a refusal, and also if no response arrives, although the gateway
-   * may already have stored the alert.
+   * Sends an alert as a service does. If the alert is refused, sends it again. If no response arrives, also sends it
+   * again, although the gateway may already have stored it.
    */
   async function one({ index, turn }: Planned, number: number): Promise<Emitted> {
     const before: number[] = []
@@ -123,7 +123,8 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
 const none: EmitAnswer = { status: 0, deliveries: 0, took: 0, at: 0n }
 
 /**
- * Returns the deliveries that the killed replica had leased. The deliveries of the other replica end within a second.
+ * Returns the deliveries that the killed replica had leased. Only these deliveries stay pending, because the other
+ * replica completes its own deliveries within a second.
  */
 async function leasedByTheDead(database: Pool, healthy: readonly number[]): Promise<Set<string>> {
   const look = async () => {
@@ -158,8 +159,8 @@ async function alertEverybody({ say, expect }: Watch): Promise<void> {
   const stage = await startReplicas({ settings: 'webhooks: { allow_private_networks: true }' })
   try {
     const secret = newSecret()
-    // No receiver listens. Half of the users share a receiver, as with a chat service. Each of the other users
-    // has a separate receiver.
+    // No receiver listens. Half of the users share one receiver, for example a chat service. Each other user has a
+    // separate receiver.
     const webhooks = Array.from({ length: many }, (_, i) => {
       const receiver = i % 2 === 0 ? '127.0.0.2:1' : `127.1.${(i >> 8) & 0xff}.${i & 0xff}:${1 + (i >> 16)}`
       return { url: `https://${receiver}/alerts`, receiver, secret }

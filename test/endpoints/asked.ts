@@ -1,4 +1,5 @@
-// Default values for calls of endpoints: everything that an endpoint receives, except the user and the body.
+// The default values with which tests call an endpoint. They cover everything that an endpoint receives, except the
+// user and the body.
 export const asked = {
   client: '',
   parameter: '',

@@ -52,7 +52,7 @@ function noting(): Webhooks & { calls: unknown[][] } {
   }
 }
 
-/** Resolves immediately, because these tests have no cache. */
+/** Stub of a function that waits until changes are visible. It never waits, because these tests have no cache. */
 const changesVisible = async () => {}
 
 function endpoints(webhooks: Webhooks = noting()) {

@@ -7,7 +7,7 @@ describe('`peage explain` and a running gateway', () => {
     const report = await runAgreement({ seed: 20_261_121, configurations: 4, requests: 125 })
     expect(report.disagreements).toEqual([])
     expect(report.pairs).toBe(500)
-    // Checks that the generated requests cover all these outcomes.
+    // The generated requests must lead to each of these outcomes.
     expect(report.outcomes.forwarded).toBeGreaterThan(200)
     expect(report.outcomes).toMatchObject({
       '400 path_invalid': expect.any(Number),

@@ -11,7 +11,7 @@ import { listen } from '../support/upstream.ts'
 const seed = 20_261_122
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/** A write that defers other writes when it is sent. */
+/** A write that itself defers further writes at the moment when it is sent. */
 interface Write {
   defers: Write[]
 }
@@ -54,7 +54,8 @@ describe('deferred writes', () => {
             expect(sent.length).toBeGreaterThanOrEqual(madeBefore)
           }
         }
-        // A write that is sent in one turn may defer other writes to the next turn.
+        // Each write may defer further writes to the next turn. Therefore, the test waits for one turn per level of
+        // writes.
         for (let depth = 0; depth < deepest; depth += 1) await nextTurn()
         expect(sent).toEqual(Array.from({ length: made }, (_, id) => id))
       }),

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import type { RawConnection } from '../security/raw-client.ts'
 
-/** Generates the sizes of the pieces. The bytes after these pieces are one last piece. */
+/** Generates sizes for the pieces. If bytes are left after these pieces, they form one last piece. */
 export const sizes = fc.array(
   fc.oneof({ weight: 3, arbitrary: fc.integer({ min: 1, max: 16 }) }, fc.integer({ min: 17, max: 400 })),
   { maxLength: 30 },

@@ -18,7 +18,10 @@ let server: Server
 let url: string
 let handle: (request: IncomingMessage, response: ServerResponse) => void
 const begun: string[] = []
-/** Requests that started while another request of their connection ran, or after their client had disconnected. */
+/**
+ * The requests that started too early or too late: while another request of the same connection ran, or after the
+ * client had disconnected.
+ */
 const wronglyBegun: string[] = []
 
 beforeAll(async () => {
@@ -55,7 +58,7 @@ async function connect(): Promise<[RawConnection, Socket]> {
   return [connection, socket]
 }
 
-/** Resolves when the socket emits the event. Errors need no handling, because `close` follows an error. */
+/** Resolves when the socket emits the event. Ignores errors, because the socket emits `close` after each error. */
 function heard(socket: Socket, event: 'end' | 'close'): Promise<void> {
   return new Promise(resolve => socket.once(event, () => resolve()))
 }

@@ -16,7 +16,10 @@ describe('a request body', () => {
     await new Promise(resolve => server.close(resolve))
   })
 
-  /** Starts a request. The returned object is updated with the number of bytes read and the failure. */
+  /**
+   * Starts a request. Returns an object that always shows the number of bytes read so far, and the failure if there is
+   * one.
+   */
   async function receive(limits: { idleTimeoutMs: number; totalTimeoutMs?: number }, isRead = true) {
     const received = { bytes: 0, failure: undefined as Refusal | undefined }
     const begun = new Promise<void>(resolve => {

@@ -1,4 +1,5 @@
-// Tests the replacement of certificate files while they are in use: one file after the other, and invalid contents.
+// Tests that certificate files can be replaced while the gateway uses them. The tests replace one file after the other,
+// and also write invalid contents.
 import { copyFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -101,7 +102,7 @@ describe('a replaced TLS certificate', () => {
 
   it('if it cannot be read because of a system error, causes no warning, and the next certificate is used', async () => {
     rmSync(file('cert'))
-    // The link leads to a regular file that cannot be read: every read fails with EIO.
+    // This link leads to a file that exists but cannot be read: every read fails with EIO.
     symlinkSync('/proc/self/mem', file('cert'))
     await poll(5)
     expect(rejections()).toEqual([])

@@ -18,7 +18,10 @@ const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 
 interface Plain {
   body: 'none' | 'declared' | 'chunked'
-  /** The value of `Upgrade`, a protocol other than WebSocket. The gateway handles this as an ordinary request. */
+  /**
+   * The value of the header `Upgrade`. It names a protocol other than WebSocket, so the gateway handles the request as
+   * an ordinary request.
+   */
   upgrade: string | undefined
   field: string
   /** The number of turns of the event loop that the handler waits before it responds. */
@@ -124,7 +127,10 @@ describe('a request with the header `Upgrade`', () => {
     socket.resume()
   }
 
-  /** Waits until the server has emitted `close` for these requests. The client may see the end of a request earlier. */
+  /**
+   * Waits until the server has emitted `close` for the named requests. The client may notice the end of a request
+   * before the server emits this event.
+   */
   async function expectClosed(names: string[]): Promise<void> {
     const deadline = performance.now() + 5_000
     while (closed.length < names.length && performance.now() < deadline) await turns(1)
@@ -322,8 +328,8 @@ it('over TLS, an upgrade right after a complete response is not refused', async 
       response.on('close', () => responseClosed(response))
       setImmediate(() => {
         response.end('ok')
-        // Blocks this thread until the client has sent its next request. Node then reads this request before it reports
-        // that the response was written.
+        // Blocks this thread until the client has sent its next request. So Node reads the next request first, and only
+        // then reports that the response was written.
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
       })
     })

@@ -14,8 +14,8 @@ interface Frame {
   mask: Buffer | undefined
   payload: Buffer
   /**
-   * The minimum number of bytes for the extended length. Peers must use as few bytes as possible, but the tracker must
-   * parse all forms.
+   * The minimum number of bytes for the extended length. Peers must use the shortest form of the length, but the
+   * tracker must parse the longer forms too.
    */
   lengthBytes: 0 | 2 | 8
 }

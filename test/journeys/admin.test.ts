@@ -58,7 +58,7 @@ describeOverSetups('the admin listener', setup => {
     }
   })
 
-  // The requests fill one read of 64 KiB. The server therefore reads the end of the stream before it sends a
+  // All requests together fill one read of 64 KiB. Therefore, the server sees the end of the stream before it sends a
   // response.
   it('if the client ends its side right after the request, still refuses a foreign Host with 403', async () => {
     const connection = new RawConnection(at.gateway.admin)

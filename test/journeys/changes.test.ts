@@ -16,7 +16,7 @@ type Credential = { token: string } | { headers: { 'x-api-key': string } }
 const get = (gateway: TestGateway, path: string, as: Credential): Promise<Answer> =>
   call(gateway.url, 'GET', path, as)
 
-/** Waits until the replica trusts its change feed: a request of a cached user then runs no SQL statement. */
+/** Waits until the replica trusts its change feed. From then on, a request of a cached user runs no SQL statement. */
 async function remembers(gateway: TestGateway, user: TestUser): Promise<void> {
   const cost = async () => {
     const before = gateway.statements.length
@@ -26,7 +26,7 @@ async function remembers(gateway: TestGateway, user: TestUser): Promise<void> {
   await expect.poll(cost, { timeout: 5_000, interval: 10 }).toBe(0)
 }
 
-/** For this many milliseconds after a commit, a response may still show the old state. */
+/** For this number of milliseconds after a commit, responses may still be based on the old state. */
 const grace = 50
 
 describeOverSetups('changes', setup => {
@@ -36,8 +36,8 @@ describeOverSetups('changes', setup => {
   /** The connection of another program that changes the database. */
   let program: Client | undefined
   /**
-   * Listens to the same notifications as the gateways. If a notification arrives late here, the database was slow, not
-   * the gateways.
+   * A separate connection that gets the same notifications as the gateways. If a notification arrives late on this
+   * connection too, the database was slow and not the gateways.
    */
   let witness: Client | undefined
   let witnessed = Number.POSITIVE_INFINITY
@@ -74,8 +74,8 @@ describeOverSetups('changes', setup => {
     program === undefined ? first.sql(text, values) : program.query(text, values)
 
   /**
-   * Commits the changes one after the other and sends a request to every replica every 5 ms. A request that
-   * is sent later than `grace` after the commit must see the new state.
+   * Commits the changes one after the other. Meanwhile, sends a request to every replica every 5 ms. If a request is
+   * sent more than `grace` milliseconds after the commit, it must see the new state.
    */
   async function expectInTime(
     path: string,

@@ -188,7 +188,8 @@ describe('the running configuration', () => {
       expect([line > 0, column > 0, text === '']).toEqual([true, true, false])
   })
 
-  // The role of a token is `read`, and the error message contains the same word.
+  // The role of a token is the word `read`, which the error message also contains. The gateway must not mask this word
+  // in the message.
   it('does not mask the role of a token in error messages', async () => {
     const before = readFileSync(at.gateway.file, 'utf8')
     await save(text => text.replace('path: /two', 'path: "${file:/no/such/file}"'))

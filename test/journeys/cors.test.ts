@@ -24,7 +24,10 @@ routes:
   - { name: partner-read, path: /partner, upstream: echo, auth: none, methods: [GET], cors: { origins: ['*'] } }
 `
 
-/** Returns `vary` and the CORS headers. Their names do not include `access-control-`. */
+/**
+ * Returns the header `vary` and the CORS headers. Removes the prefix `access-control-` from the names of the CORS
+ * headers.
+ */
 const corsOf = ({ headers }: Answer) =>
   Object.fromEntries(
     [...headers]

@@ -63,7 +63,7 @@ webhooks: { allow_private_networks: true, timeout: 8s }
   const emit = (userId: number, data: unknown = {}) =>
     admin('POST', '/alerts', { type: 'course.done', data, user_id: userId })
 
-  /** Starts a receiver of webhooks. @param answers if false, requests get no response */
+  /** Starts a receiver of webhooks. @param answers whether the receiver responds to requests */
   async function receiver(answers = true): Promise<Receiver> {
     const made = await startReceiver(
       first,

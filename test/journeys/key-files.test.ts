@@ -1,5 +1,5 @@
-// Rotates key files in the documented order. First, all replicas get the new key as the second key. Then it becomes
-// the first key. Last, the old key is removed.
+// Rotates key files in the documented order. First, all replicas get the new key as the second key of the file. Then
+// the new key becomes the first key. Last, the old key is removed.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

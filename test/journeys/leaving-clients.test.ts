@@ -110,8 +110,8 @@ describe('a drain', () => {
   const at = journey(alone, {}, routes)
 
   /**
-   * Runs `work` with a new gateway, then stops the gateway. `asked` resolves when the first request reaches the
-   * upstream. Its value is the response object with which the upstream answers this request.
+   * Runs `work` with a new gateway, then stops the gateway. The promise `asked` resolves when the first request reaches
+   * the upstream. Its value is the object with which `work` sends the upstream's response to this request.
    */
   async function drained(
     work: (gateway: TestGateway, asked: Promise<ServerResponse>) => Promise<void>,

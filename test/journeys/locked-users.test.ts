@@ -32,8 +32,8 @@ describeWithServices('while another program locks a user', () => {
   afterEach(() => other.query('rollback'))
 
   /**
-   * Returns the connections that wait for a lock. Uses the connection of the gateway, because inside the transaction
-   * of `other` the statistics do not change.
+   * Returns the connections that wait for a lock. The query runs on a connection of the gateway, because the statistics
+   * do not change inside the transaction of `other`.
    */
   const waiting = (statement = '%') =>
     gateway.sql(
@@ -119,7 +119,8 @@ describeWithServices('while another program locks a user', () => {
     await gateway.reload()
     expect(gateway.log.join('')).toContain('configuration reloaded')
     answers.push(...ofAll())
-    // This gives the gateway time to send a second statement to the locked row. It must not send one.
+    // During this wait, the gateway could send a second statement to the locked row. The check below shows that it does
+    // not.
     await sleep(300)
     expect(await waiting()).toHaveLength(1)
     await other.query('commit')

@@ -20,7 +20,8 @@ const patiently = { timeout: 5_000 }
 type Series = readonly [name: string, labels: Record<string, string>]
 
 /**
- * Waits until the series have grown by these amounts. It must wait, because a request is counted after its response.
+ * Waits until each series has grown by the given amount. The wait is necessary, because the gateway counts a request
+ * only after its response.
  */
 async function expectGrowth(
   admin: string,
@@ -98,7 +99,7 @@ describeOverSetups('the metrics', setup => {
     await expectGrowth(at.gateway.admin, start, [
       [...requests('public', 'GET', 499), 1],
       ['http_requests_total', {}, 1],
-      // The duration of an attempt is not recorded if the client has ended the attempt.
+      // If the client ends an attempt, the duration of the attempt is not recorded.
       ['peage_upstream_duration_seconds_count', {}, 0],
     ])
   })
@@ -261,7 +262,7 @@ describe('the metrics without a request log', () => {
       ['peage_open_streams', {}, 0],
       [...requests('chat', 'GET', 101), 1],
       [...requests('chat', 'GET', 200), 1],
-      // Only the event stream adds a request duration. The WebSocket does not.
+      // The WebSocket adds no request duration, but the event stream does.
       ['http_request_duration_seconds_count', { route: 'chat' }, 1],
       ['peage_upstream_duration_seconds_count', { upstream: 'chat' }, 2],
     ])
@@ -284,7 +285,8 @@ describe('the metrics without a request log', () => {
     const many = async (count: number) => {
       for (let n = 0; n < count; n += 20) await Promise.all(Array.from({ length: 20 }, (_, i) => one(n + i)))
     }
-    // 220 requests cover all 210 combinations of `n % 5`, `n % 6` and `n % 7`.
+    // 220 requests cover all 210 combinations of `n % 5`, `n % 6` and `n % 7`. After that, no request has a new
+    // combination.
     await many(220)
     const before = await scrape(gateway.admin)
     await many(3_000)
@@ -305,8 +307,8 @@ describe('the metrics without a request log', () => {
 })
 
 it('the maximum event loop delay covers the time since the last scrape, even if the console reads it meanwhile', async () => {
-  // The gateway samples the console data when a 10 s step ends. The clock of the test always shows a time 0.6 s before
-  // this end, so the gateway takes a sample every 0.6 s.
+  // The gateway takes a sample for the console whenever a 10 s step ends. The test clock stands still 0.6 s before the
+  // end of a step, so the gateway takes a sample every 0.6 s.
   const gateway = await startGateway('', undefined, { at: Math.ceil(Date.now() / 10_000) * 10_000 - 600 })
   await scrape(gateway.admin)
   await sleep(50)

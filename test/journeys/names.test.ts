@@ -28,8 +28,8 @@ describeWithNameServer('a target whose host is a name', () => {
   /** The addresses at which the upstream fails its health check. */
   const sick = new Set<string>()
   /**
-   * Maps each connection on which the upstream received a request to the latest Host header and to the upstream’s
-   * address.
+   * Contains each connection on which the upstream received a request. `host` is the latest Host header, and `address`
+   * is the address of the upstream.
    */
   const connections = new Map<Socket, { host: string | undefined; address: string }>()
   /** Responses of the upstream that have begun but not ended. */
@@ -164,7 +164,7 @@ ${routes.join('\n')}
 
   it('uses at most resolve.most of its addresses, and is logged once if it has more', async () => {
     expect(await answering('few')).toEqual({ [first]: 6, [second]: 6 })
-    // During this time, two more lookups find the same addresses.
+    // During this wait, the gateway looks up the name two more times and finds the same addresses.
     await new Promise(resolve => setTimeout(resolve, 2_300))
     expect(logged('few', '"addresses":3,"msg":"target name has more addresses than resolve.most"')).toBe(1)
   })
@@ -224,7 +224,8 @@ ${routes.join('\n')}
     expect(await answering('health')).toEqual({ [first]: 12 })
     sick.clear()
     await expect.poll(() => answering('health'), soon).toEqual({ [first]: 6, [second]: 6 })
-    // All addresses change at once. No checked address is left, so requests use the new one before its first check.
+    // All addresses change at once, so no checked address is left. Requests therefore use the new address before its
+    // first health check.
     await names.setAddresses('health.test', [third])
     const statuses = new Set<number>()
     await expect

@@ -97,7 +97,8 @@ describe('open streams', () => {
     await giveKey(at.gateway, user, 'peage_a')
     const byKey = await open('/chat', { headers: { 'x-api-key': 'peage_a' } })
     const byToken = await open('/chat', { token: user.access })
-    // Simulates a new key, which revokes the old one. The user now has a valid key, but the stream used the old one.
+    // Simulates that the user created a new key, which revoked the old key. The user has a valid key again, but the
+    // stream was opened with the old key.
     await at.gateway.sql('update api_tokens set revoked = 1 where user_id = $1', [user.id])
     await giveKey(at.gateway, user, 'peage_b')
     const started = performance.now()
@@ -123,7 +124,7 @@ describe('open streams', () => {
     const { database } = at.gateway.backing
     const query = database.query
     const statements: string[] = []
-    // After this time, the gateway no longer checks the streams of earlier tests.
+    // After this wait, the gateway no longer checks streams that earlier tests opened.
     await new Promise(resolve => setTimeout(resolve, 600))
     const stranger = await open('/maybe', {})
     database.query = (...parts) => {
@@ -187,8 +188,8 @@ describe('open streams', () => {
     it('receives the Close frame after the end of that frame', async () => {
       const size = 40_000
       const header = Buffer.from([0x82, 126, size >> 8, size & 0xff])
-      // Each frame is sent as four equal pieces, the first with the header. Every byte of a piece looks like the start
-      // of a text frame.
+      // Each frame is sent in four pieces with equal payloads. The first piece also contains the header. Every byte of
+      // the payload looks like the start of a text frame.
       const piece = Buffer.alloc(size / 4, 0x81)
       const { bytes, took } = await received(index =>
         index % 4 === 0 ? Buffer.concat([header, piece]) : piece,

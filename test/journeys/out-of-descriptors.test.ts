@@ -14,7 +14,7 @@ import { services } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 const soon = { timeout: 20_000, interval: 50 }
-/** A limit for open files that is lower than the number of files that a gateway has open after its start. */
+/** The limit for open files. A gateway has more files open after its start, so no descriptor is free. */
 const tooFew = 10
 /**
  * Starts the program in its own process group. A past bug sent a signal to the whole group, which would end the

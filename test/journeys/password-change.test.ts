@@ -87,7 +87,7 @@ describeOverSetups('a password change', setup => {
     const won = answers.filter(({ status }) => status === 200)
     expect(won).toHaveLength(1)
     const codes = answers.map(({ headers }) => headers.get('x-peage-error')).filter(code => code !== null)
-    // The successful request ends all sessions, so a later request may get `token_invalid`.
+    // The request that succeeds ends all sessions. Therefore, the requests after it may get `token_invalid`.
     for (const code of codes) expect(['credentials_invalid', 'token_invalid']).toContain(code)
     expect(await sessionsOf(String(won[0]?.body.access_token))).toHaveLength(1)
   })

@@ -246,8 +246,8 @@ describeOverSetups('a forgotten password', setup => {
   })
 })
 
-// This setup has no Redis. On a busy machine, Redis may need more than 150 ms, and the limits would restart in
-// memory.
+// These tests run without Redis. On a busy machine, Redis may need more than 150 ms, and then the gateway would start
+// to count again in its memory.
 describe('a forgotten password under limits', () => {
   const at = journey(
     alone,

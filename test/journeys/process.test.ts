@@ -64,7 +64,7 @@ ${routes(upstream.url)}`,
     await call(program.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: `${refresh}x` } })
     await call(program.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: refresh } })
     await call(program.admin, 'GET', '/admin/v1/users', { token: adminToken })
-    // When the line of this request appears, all earlier lines have been written.
+    // When the log contains the line of this request, it also contains all earlier lines.
     await call(program.url, 'GET', '/public/last')
     await expect.poll(() => program.lines.some(line => line.includes('/public/last'))).toBe(true)
 
@@ -188,7 +188,7 @@ ${routes(upstream.url)}`,
     npx.stdout.on('data', chunk => {
       log += chunk
     })
-    // `close` is emitted only after the gateway has ended too, because the gateway uses the same pipe.
+    // The gateway writes to the same pipe as npx. Therefore, `close` is emitted only after the gateway has ended too.
     const ended = once(npx, 'close')
     await expect.poll(() => log, { timeout: 20_000 }).toContain('"ready on ')
     npx.kill('SIGTERM')

@@ -158,7 +158,8 @@ describe('the program', () => {
       await slowestWhile(wrong, 'gateway.yaml:7:'),
       await slowestWhile(good, 'the file is unchanged'),
     ]
-    // The limit is generous, because other processes may delay a response. The drill `large-files` measures exactly.
+    // The limit is generous, because other processes may delay a response. The drill `large-files` checks the exact
+    // limit.
     expect(Math.max(...slowest)).toBeLessThan(2_000)
   }, 120_000)
 
@@ -237,7 +238,7 @@ describe('a newly started program', () => {
   })
 })
 
-/** Returns an environment in which the program receives SIGHUP when it starts to load `module`. */
+/** Returns an environment that sends SIGHUP to the program when the program starts to load `module`. */
 function hungUpAt(module: string): Record<string, string> {
   const hooks = `export async function resolve(name, context, next) {
   if (name.endsWith('${module}')) process.kill(process.pid, 'SIGHUP')

@@ -1,4 +1,4 @@
-// The configuration changes while the gateway serves. A change applies completely or not at all, and
+// The configuration changes while the gateway serves requests. A change applies completely or not at all, and
 // interrupts no client.
 
 import { mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'

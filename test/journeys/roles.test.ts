@@ -63,7 +63,8 @@ describeOverSetups('roles of operators', setup => {
     expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(may).sort())
   })
 
-  // These requests have an unknown user ID and an invalid body. A wrong role must be refused before both are checked.
+  // These requests have an unknown user ID and an invalid body. If the role is wrong, the gateway must refuse a request
+  // before it checks the ID or the body.
   it.each(Object.entries(may))(
     '%s requires the role "all" or one of %j, and checks the role first',
     async (name, roles) => {

@@ -126,8 +126,8 @@ describeOverSetups('sessions', setup => {
     expect(statuses).toEqual([200, 401, 401])
     const all = await ask('DELETE', '/sessions', mine.access, { body: { all: true } })
     expect(all.body).toEqual({ message: 'Sessions fermées', closed: 1 })
-    // The new epoch also invalidates a login in progress. Replicas of version 0.1 refuse the tokens of ended sessions
-    // because of this epoch.
+    // The new epoch also invalidates a login that is still in progress. It also makes replicas of version 0.1 refuse
+    // the tokens of the ended sessions.
     const [{ session_epoch: epoch } = { session_epoch: 0 }] = await at.gateway.sql<{ session_epoch: number }>(
       'select session_epoch from users where id = $1',
       [mine.id],
@@ -192,8 +192,8 @@ describe('session_max', () => {
   }
 
   it('ends a session at this age, and no token of the session expires later', async () => {
-    // The session starts 500 ms after a full second, and the refresh below happens 200 ms after a full second. These
-    // times test the rounding.
+    // The session starts 500 ms after a full second. The refresh below happens 200 ms after a full second. With these
+    // times, the test covers the rounding to full seconds.
     gateway.clock.at = Math.floor(gateway.clock.at / 1_000) * 1_000 + 500
     const first = await newUser(gateway)
     const start = gateway.clock.at

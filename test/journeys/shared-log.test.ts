@@ -11,9 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => program?.remove())
 
-/**
- * Returns the lines that two processes write to one pipe. This function reads slowly, so the pipe is often full.
- */
+/** Lets two processes write to one pipe, and returns their lines. The pipe is read slowly, so it is often full. */
 async function linesOfTwo(count: number): Promise<string[]> {
   const script = '"$0" "$1" a "$2" "$3" & "$0" "$1" b "$2" "$3" & wait'
   // Both processes start to write at this time, so that they write simultaneously.
@@ -40,7 +38,8 @@ it('lines of two processes never mix, even if the pipe is full', async () => {
     )
     expect(own.filter(({ fill }) => !/^(a+|b+)$/.test(String(fill)) || fill?.[0] !== name)).toEqual([])
   }
-  // The lines alternate often enough to prove that both processes wrote at the same time.
+  // If the two processes had written one after the other, their lines would hardly alternate. So this check proves that
+  // they wrote at the same time.
   const turns = said.filter((line, index) => index > 0 && line.name !== said[index - 1]?.name).length
   expect(turns).toBeGreaterThan(20)
 })

@@ -196,7 +196,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         expect(answer.status).toBe(503)
       }
       const pending = 'revocations of logged-out tokens are not stored yet'
-      // Earlier tests may have logged in this minute, so the clock moves to the next minute.
+      // Earlier tests may already have caused log lines in this minute, so the clock moves to the next minute.
       gateway.clock.at += 60_000
       await postgres.kill()
       try {
@@ -238,8 +238,8 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
     })
 
     /**
-     * Expects 503 for requests with an access token or a code, and 401 for requests with an API key. Expects 503 for
-     * operators who send an alert or list deliveries.
+     * Expects that requests with an access token or a code get 503, and that requests with an API key get 401. If an
+     * operator sends an alert or lists deliveries, the operator also gets 503.
      */
     async function ownEndpointsAreUnavailable(user: TestUser, key: string): Promise<void> {
       const away = [503, 'service_unavailable', 'Service indisponible'] as const
@@ -294,7 +294,10 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       ])
     }
 
-    /** Expects that logout returns 200 without Postgres. The token is revoked later, when Postgres is back. */
+    /**
+     * Expects that logout returns 200 while Postgres is down. The gateway revokes the token later, when Postgres is
+     * back.
+     */
     async function logoutIsKept(user: TestUser): Promise<void> {
       const { answer, took } = await timed(() =>
         call(gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: user.refresh } }),

@@ -39,10 +39,7 @@ afterAll(async () => {
   await eitherSetup().drop(stores)
 })
 
-/**
- * Starts the program.
- * @param isTold whether the program gets the URL of the collector
- */
+/** Starts the program. @param isTold whether the environment of the program contains the URL of the collector */
 async function start(env: Record<string, string> = {}, isTold = true) {
   traced = await startTraced(isTold ? collector : undefined, { routes: routes(upstream.url), stores, env })
   return traced
@@ -108,8 +105,8 @@ describe('traces', () => {
       'traces are sent',
     ])
     expect(told.lines.join('\n')).not.toContain('collector-token')
-    // This program has loaded the SDK, so `sdk` must match one of its files. If it did not, the test above would prove
-    // nothing.
+    // This program has loaded the SDK, so the pattern `sdk` must match one of the loaded files. If the pattern matched
+    // nothing, the test above would prove nothing.
     told.child.kill('SIGTERM')
     await told.ended
     expect(readFileSync(join(folder, 'loaded'), 'utf8')).toMatch(sdk)

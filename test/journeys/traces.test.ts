@@ -304,7 +304,7 @@ describeOverSetups('a gateway that traces', setup => {
       await call(traced.url, 'GET', '/public/x', { headers: { traceparent } })
       expect(valuesOf('traceparent')[0]).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`))
       expect(valuesOf('traceparent')[0]).not.toBe(traceparent)
-      // If the first request had a span, it would have arrived before the span of this later request.
+      // If the first request had a span, this span would have arrived before the span of the second request.
       await traced.ask('GET', '/public/x')
       expect(collector.spans.filter(span => span.traceId === traceId)).toEqual([])
     })

@@ -251,7 +251,8 @@ routes:
         { interval: 200 },
       )
       .toBe(true)
-    // The limit is generous, because the kernel buffers of four sockets grow with the data.
+    // The upstream must stop before it has sent this much. The limit is generous, because the kernel buffers of four
+    // sockets grow with the data.
     expect(sent).toBeLessThan(64 * 1024 * 1024)
     connection.close()
   })

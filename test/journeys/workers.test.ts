@@ -162,7 +162,7 @@ describeWithServices('two workers', () => {
       going = false
       await Promise.all(clients)
     }
-    // Four clients have at most four requests in flight.
+    // Each of the four clients has at most one request in flight, so at most four requests can fail.
     expect(failures.length).toBeLessThanOrEqual(4)
     expect(crew.pids()).toHaveLength(2)
     expect(crew.pids()).not.toContain(killed)
@@ -185,7 +185,7 @@ describeWithServices('two workers', () => {
     await eventually(served).toBe(20)
     const page = await scrape(crew.admin)
     expect(page.value('peage_change_feed_trusted')).toBe(1)
-    // Two workers and the primary have a pool of four connections each.
+    // The crew has three processes, two workers and the primary. Each process has a pool of four connections.
     expect(page.value('peage_postgres_pool_max_connections')).toBe(3 * 4)
     const [killed = 0, stopped = 0] = crew.pids()
     process.kill(killed, 'SIGKILL')
@@ -295,7 +295,7 @@ describeWithServices('two workers', () => {
     const pids = crew.pids()
     crew.child.kill('SIGKILL')
     await crew.ended
-    // A worker that exits without a drain would end within this time.
+    // A worker drains before it exits. Without a drain, the worker would already have exited after this time.
     await sleep(300)
     for (const release of heldBack) release()
     expect((await Promise.all(slow)).map(({ text }) => text)).toEqual(Array(4).fill('late but whole'))

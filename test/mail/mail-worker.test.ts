@@ -165,7 +165,8 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     const { port } = await startScripted(event => (event === 'RCPT' ? '450 later' : undefined))
     await code(20_000)
     await code()
-    // This code makes the two earlier codes invalid. It expires before the next attempt, which is 30 s later.
+    // When this code is created, the two earlier codes become invalid. The next attempt is in 30 s, so this code would
+    // expire before it.
     const last = await code(25_000)
     worker(port).wake()
     await vi.waitFor(async () => {

@@ -5,7 +5,10 @@ import { fastTestFiles } from '../support/fast-files.ts'
 
 const tests = fileURLToPath(new URL('..', import.meta.url))
 
-/** Slower test files, relative to `test`. They run only against mutants that survive the room's own tests. */
+/**
+ * Slower test files for each room, as paths relative to `test`. They run only against mutants that survive the fast
+ * tests of the room.
+ */
 const further: Readonly<Record<string, readonly string[]>> = {
   refusals: ['endpoints/user.test.ts'],
   gate: [
@@ -27,7 +30,10 @@ const further: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** @param reach `own`: the fast tests of the room; `further`: also the slower tests in the list above */
+/**
+ * @param reach `own` for the fast tests of the room; `further` for the fast tests and the slower tests in the list
+ * above
+ */
 export function judges(room: string, reach: string): string[] {
   const own = fastTestFiles(tests).filter(file => file.startsWith(`${room}/`))
   const all = reach === 'own' ? own : [...own, ...(further[room] ?? [])]

@@ -16,7 +16,8 @@ for (const reach of rest.includes('--own') ? ['own'] : ['own', 'further']) {
     plugins: ['@stryker-mutator/vitest-runner'],
     vitest: { configFile: 'test/mutation/vitest.config.ts' },
     coverageAnalysis: 'perTest',
-    // No file has this name. Stryker must not read the real tsconfig.json, because TypeScript 7 has no API for that.
+    // No file has the name `none.json`, so Stryker reads no tsconfig. It cannot read the real tsconfig.json, because
+    // TypeScript 7 has no API for that.
     tsconfigFile: 'none.json',
     disableTypeChecks: false,
     incremental: true,

@@ -1,4 +1,5 @@
-// The log shows when a state goes up or down: at most one line in 10 s, and the latest state within 10 s.
+// The log shows when a state goes up or down. A state causes at most one log line in 10 s, and its latest value is
+// logged within 10 s.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStateLog, type StateLog } from '../../src/observability/state-log.ts'
 

@@ -42,7 +42,7 @@ export function createChecker(document: DocumentText) {
   ajv.addSchema({ ...document, $id: 'document' } as object)
   const seen = new Set<string>()
 
-  /** Returns the part and its JSON pointer. If the part is a `$ref`, follows the reference first. */
+  /** Returns the part and its JSON pointer. If the part is a `$ref`, returns the part to which the reference leads. */
   function found<T extends { $ref?: string }>(part: T, pointer: string): [T, string] {
     if (part.$ref === undefined) return [part, pointer]
     const steps = part.$ref.slice(2).split('/')
@@ -89,7 +89,8 @@ export function createChecker(document: DocumentText) {
     /**
      * Checks one response against the document.
      * @param path the path in the document, with `{id}` in place of an ID
-     * @param as `default` to check against the `default` response in place of the response for the status
+     * @param as `its status` to compare with the response that the document has for the status, or `default` to compare
+     * with the default response
      */
     check(method: string, path: string, answer: Answer, as: 'its status' | 'default' = 'its status'): void {
       const [{ operationId, responses }, pointer] = operation(method, path)

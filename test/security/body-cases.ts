@@ -19,7 +19,7 @@ const pair = {
   token_type: 'Bearer',
 }
 
-/** The response of each endpoint to an empty object. */
+/** The expected response of each endpoint to an empty JSON object. */
 const toNothing: Record<string, Expectation> = {
   register: emailInvalid,
   login: missing,
@@ -209,7 +209,10 @@ const more: BodyAttack[] = [
   })),
 ]
 
-/** Bodies of 100,000 brackets get a 413, because the limit is 64 KiB. The corpus expects other responses. */
+/**
+ * These bodies consist of 100,000 brackets. They exceed the limit of 64 KiB, so they get a 413 and not the response
+ * that the corpus expects.
+ */
 const overruled = new Map<string, Expectation>([
   ['body-49', tooLarge],
   ['body-107', tooLarge],

@@ -33,7 +33,7 @@ export class BodySuite {
   async run(attack: BodyAttack, { storeIsGone = false } = {}): Promise<void> {
     if (attack.body?.startsWith('@parallel') === true) return this.#inParallel(attack)
     const answer = await this.send(attack, { storeIsGone })
-    // The corpus expects a 500 in one case: someone registers with the email of an inactive user.
+    // In one case, the corpus expects a 500: if someone registers with the email of an inactive user.
     const isExpectedFault = attack.expect.status === 500
     await this.#at.holds([answer], { mayFail: isExpectedFault, method: attack.method })
     expect(this.#at.upstream.seen).toEqual([])
@@ -75,7 +75,7 @@ export class BodySuite {
     expect(statuses).toEqual([201, ...Array(count - 1).fill(409)])
   }
 
-  /** Creates new tokens for a case if it uses any, because most tokens can be used only once. */
+  /** If a case uses tokens, creates new tokens for this case, because most tokens can be used only once. */
   async #tokensFor(attack: BodyAttack): Promise<Record<string, string>> {
     const text = JSON.stringify([attack.body, attack.headers])
     const wanted = new Set([...text.matchAll(/\$([A-Z][A-Z0-9_]+)/g)].map(([, name]) => name as string))

@@ -1,4 +1,5 @@
-// CVE-2021-33197, CVE-2022-31813: an attacker lists headers in `Connection`, and the proxy removes its own headers.
+// CVE-2021-33197, CVE-2022-31813: an attacker lists headers in `Connection`, so that the proxy removes headers that it
+// has added itself.
 import { describe, expect, it } from 'vitest'
 import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'

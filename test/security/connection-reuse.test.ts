@@ -91,7 +91,8 @@ describe('connection reuse', () => {
       'while it reads the body',
       (request: IncomingMessage, answer: () => void) => request.once('data', answer),
     ],
-    // After 500 ms, all buffers between client and upstream are full, so the gateway reads nothing more.
+    // The upstream responds after 500 ms. By then, all buffers between client and upstream are full, so the gateway
+    // reads nothing more.
     ['without reading the body', (_: IncomingMessage, answer: () => void) => setTimeout(answer, 500)],
   ])(
     'if the upstream responds %s, the client gets the response and can send its next request',

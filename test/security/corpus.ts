@@ -53,7 +53,10 @@ export interface WebhookAttack {
   id: string
   url: unknown
   expect: 'accept' | 'reject'
-  /** The step that refuses the URL: when it is saved, or when something is delivered to it. */
+  /**
+   * The step at which the gateway refuses the URL. `save`: when the URL is saved. `delivery`: when something is
+   * delivered to the URL.
+   */
   stage: 'save' | 'delivery'
   why: string
 }

@@ -85,7 +85,10 @@ describeOverSetups('forged headers', setup => {
     expect(at.upstream.seen).toEqual([])
   }
 
-  /** The check for each expectation text of the corpus. `at.holds` already checks identity and framing. */
+  /**
+   * Maps each expectation text of the corpus to its check. The checks need not cover identity and framing, because
+   * `at.holds` already does.
+   */
   const judges: [string, (answer: RawAnswer, lines: string[]) => void][] = [
     ['dropped', forwardedOnce],
     ['rejected_400 or upstream Host', refusedWith('request_invalid')],

@@ -15,7 +15,7 @@ export interface Generated {
   readonly config: Config
 }
 
-/** @param urls of the two upstreams, `north` and `south` */
+/** @param urls the URLs of the upstreams `north` and `south` */
 export function configurations(urls: readonly [string, string]): fc.Arbitrary<Generated> {
   return fc
     .record({

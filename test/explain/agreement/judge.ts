@@ -7,7 +7,7 @@ export interface Happened {
   readonly sent: readonly Pair[]
   readonly answer: Answer
   readonly upstreams: readonly Echo[]
-  /** Headers of the upstreams' responses. */
+  /** The headers with which the upstreams respond. */
   readonly answered: readonly Pair[]
   /** The user that sent the request, or undefined for an anonymous request. */
   readonly user: { readonly id: number; readonly email: string } | undefined

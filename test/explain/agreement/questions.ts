@@ -18,7 +18,7 @@ const hosts = [
   'other.example.com',
 ]
 
-/** Generates requests. Most of them match the route. */
+/** Generates requests to the path of a route. Most of these requests match the route. */
 function questionsTo(route: RouteConfig): fc.Arbitrary<ExplainRequest> {
   const meant = route.methods ?? methods
   return fc

@@ -77,7 +77,7 @@ async function compare(
   upstreams: readonly Echo[],
   report: Report,
 ): Promise<void> {
-  // The clock advances by one day for each request, so the tokens of the users need a long lifetime.
+  // The clock advances by one day for each request. Therefore, the tokens of the users must stay valid for a long time.
   const auth = ', access_token_ttl: 3000d, refresh_token_ttl: 3000d'
   const gateway = await startGateway(yaml, embedded, { server, limits, auth })
   const sender = createSender(gateway.url)
@@ -113,19 +113,21 @@ interface Parts {
 
 async function pair(parts: Parts): Promise<string[]> {
   const { gateway, sender, explain, upstreams, question, user, config, report } = parts
-  // Starts a new day, on which no use is counted yet. All rate-limit windows have ended.
+  // Starts a new day. No use has been counted on this day yet, and all earlier rate-limit windows have ended.
   gateway.clock.at += 86_400_000
   await spend(gateway, user, question.usedToday)
   for (const { received } of upstreams) received.length = 0
   const explanation = await explain(question)
   const route = config.routes.find(({ name }) => name === explanation.route)
-  // If the peer is trusted, the gateway forwards its X-Forwarded headers, so the forged headers are omitted.
+  // A trusted peer may send X-Forwarded headers, and the gateway forwards them. If the peer is trusted, the test
+  // therefore sends no forged X-Forwarded headers.
   const isTrusted = config.server.trusted_proxies.length > 0
   const sent: Pair[] = [
     ['Host', question.host],
     ...(user === undefined ? [] : [['Authorization', `Bearer ${user.access}`] as Pair]),
     ...(isTrusted ? forged.filter(([name]) => !name.startsWith('X-Forwarded')) : forged),
-    // A public route forwards this credential to the upstream. On other routes, the gateway would check it.
+    // On a public route, this API key is meant for the upstream. It is sent only there, because other routes would
+    // check it as a credential of the gateway.
     ...(route?.auth === 'none' ? [['X-API-Key', 'of-the-upstream'] as Pair] : []),
   ]
   const answer = await sender.send(question.method, question.path, sent)

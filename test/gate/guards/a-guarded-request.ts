@@ -43,8 +43,8 @@ export function userIdentity(record: Partial<UserWithEpoch> = {}): Identity & { 
 }
 
 /**
- * Returns a description of a decision: the identity, or the status and code of a refusal. Returns any other error
- * unchanged.
+ * Returns a description of a decision: the identity, or the status and the code of the refusal. If the guard failed
+ * with another error, returns this error unchanged.
  */
 export function told(decision: Decision): unknown {
   if (decision.allowed) {
@@ -55,7 +55,10 @@ export function told(decision: Decision): unknown {
   return thrown instanceof Refusal ? `${thrown.status} ${thrown.code}` : thrown
 }
 
-/** Returns the value of a header if the decision is a refusal with this header. */
+/**
+ * Returns the value of the header `name` of a refusal. Returns undefined if the request was allowed, or if the header
+ * is missing.
+ */
 export function fieldOf(decision: Decision, name: string): string | undefined {
   if (decision.allowed || !(decision.thrown instanceof Refusal)) return undefined
   const { fields } = decision.thrown.response

@@ -34,7 +34,7 @@ let tokens: Tokens
 let dependencies: Parameters<typeof createAuthenticate>[0]
 let authenticate: ReturnType<typeof createAuthenticate>
 let user: UserWithEpoch
-/** An access token of `user`. `key` is an API key of `user`. */
+/** The access token of `user`. The API key of `user` is in `key`. */
 let token: string
 let key: string
 let used: number[]
@@ -186,8 +186,8 @@ describe('an API key', () => {
     const { decision } = await from('2001:db8::2', 'peage_c')
     expect([told(decision), fieldOf(decision, 'retry-after')]).toEqual(['429 rate_limited', '60'])
     expect(fieldOf(decision, 'ratelimit-policy')).toBe('"bad_keys";q=2;w=60')
-    // The gateway still accepts valid keys of this client. Other clients still get 401. In the next window, this client
-    // gets 401 again instead of 429.
+    // Valid keys of this client are still accepted, and other clients still get 401. In the next window, unknown keys
+    // of this client get 401 again instead of 429.
     expect(told((await from('2001:db8::2', key)).decision)).toBe(`api_token of ${user.id}`)
     expect(told((await from('192.0.2.2', 'peage_c')).decision)).toBe('401 token_invalid')
     clock.at += 60_000
@@ -242,7 +242,7 @@ describe('with the setting that access tokens end with their session', () => {
     expect(told((await ask(bearer(token), { guards })).decision)).toBe(`access_token of ${user.id}`)
     const withKey = await ask({ ...bearer(other), 'x-api-key': key }, { guards })
     expect(told(withKey.decision)).toBe(`api_token of ${user.id}`)
-    // Without this setting, the token stays valid after its session has ended.
+    // Without the setting that this block tests, the token stays valid after its session has ended.
     expect(told((await ask(bearer(other))).decision)).toBe(`access_token of ${user.id}`)
   })
 
@@ -262,7 +262,8 @@ it('if the store is down, a request with a token fails, and a request with an AP
   const down = expect.objectContaining({ name: 'StorageError' })
   const { decision } = await ask({ ...bearer(token), 'x-api-key': key })
   expect(decision).toEqual({ allowed: false, thrown: down })
-  // The gateway does not count these requests as unknown keys. Otherwise, the last request would get 429.
+  // While the store is down, the gateway cannot look up keys. Therefore, it counts none of these requests as a request
+  // with an unknown key. If it counted them, the last request would get 429.
   for (let i = 0; i < 3; i += 1) {
     const refused = await ask({ 'x-api-key': key })
     expect(told(refused.decision)).toBe('401 key_check_failed')

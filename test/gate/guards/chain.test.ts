@@ -1,4 +1,4 @@
-// Tests that guards run in a chain and are counted and traced, and how guards that query no store decide.
+// Tests how the chain runs, counts and traces its guards. Also tests the decisions of the guards that query no store.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { Authenticate } from '../../../src/gate/guards/authenticate.ts'
@@ -17,8 +17,8 @@ import { bodyOf, fieldOf, guardedRequest, told, userIdentity } from './a-guarded
 const free = userIdentity()
 
 /**
- * Returns functions that compile the guards of a route or an endpoint.
- * @param identify returns the result of the authentication guard
+ * Returns functions that compile the guards of a route or of an endpoint.
+ * @param identify a stub of the authentication guard, which returns the identity or the refusal
  */
 function guardsFor(identify: () => Identity | Refusal | Promise<Identity>) {
   const decisions = createCounters().guards

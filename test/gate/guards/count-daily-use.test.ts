@@ -23,11 +23,11 @@ let user: Identity & { kind: 'user' }
 let guard: ReturnType<typeof createCountDailyUse>
 let cancelled: number
 /**
- * If set, a request waits for a connection to the upstream until the returned promise resolves. If undefined, a
- * connection is free.
+ * If set, no connection to the upstream is free, and a request waits until the returned promise resolves. If undefined,
+ * a connection is free.
  */
 let wait: (() => Promise<void>) | undefined
-/** Called after the use was counted and before the guard decides. */
+/** The guard counts a use, then this function is called, and then the guard decides. */
 let afterCount: () => void
 
 beforeAll(async () => {

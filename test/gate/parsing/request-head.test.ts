@@ -43,7 +43,7 @@ describe('the head of a request', () => {
         expectsContinue: false,
       })
     }
-    // Each of these names differs from a known name only in its last letter.
+    // Each of these names differs from a known name in only one letter.
     const others = ['hose', 'x-api-kez', 'x-request-ie', 'authorizatiom', 'content-lengti', 'x-forwarded-fos']
     const head = parse([host, ...[...others, 'transfer-encodimg'].map((name): Field => [name, 'x'])])
     expect(head).toMatchObject({ host: 'gw.test', hasBody: false, hasAmbiguousCredentials: false })
@@ -156,7 +156,7 @@ describe('a request', () => {
   })
 
   it('is refused with headers_too_large if all headers together are one byte larger than 16 KiB', () => {
-    // Each header line also has a colon, a space and a line end of two bytes, so 4 bytes are added.
+    // Each header line also counts 4 bytes for the colon, the space and the line end.
     const rest = 16_384 - ('Host'.length + 'gw.test'.length + 4) - ('X'.length + 4)
     expect(verdict([host, ['X', 'a'.repeat(rest)]])).toBe('taken')
     expect(verdict([host, ['X', 'a'.repeat(rest + 1)]])).toBe('headers_too_large, closes')

@@ -9,7 +9,7 @@ it('a request keeps the ID of its client if the ID is safe, and otherwise gets a
   expect(idFor('mine-1')).toBe('mine-1')
   const made = [undefined, '', 'a b', 'a'.repeat(129), '<a>'].map(idFor)
   expect(new Set(made).size).toBe(5)
-  // New IDs contain only safe characters, so another gateway behind this gateway keeps them.
+  // New IDs contain only safe characters. So if a second gateway receives such an ID, it keeps the ID.
   expect(made.map(createRequestIdFor(bytes(2)))).toEqual(made)
 })
 

@@ -88,8 +88,8 @@ describe('allow_in_path', () => {
         const read = parseRequestTarget(path)
         if (read === undefined) return
         for (const lax of readings(read.path)) expect(lax.split('/')).not.toContain('..')
-        // `readings` returns paths without dot segments. Therefore, this loop also searches the path itself, and
-        // repeats the search after each decoding.
+        // `readings` already removes dot segments. Therefore, this loop also searches for dot segments in the path
+        // itself. It repeats the search after each decoding.
         let text = read.path
         for (let i = 0; i < 6; i++) {
           const segments = text.split(/[/\\]/).map(segment => segment.replace(/[;?#].*$/s, '').trim())

@@ -17,7 +17,10 @@ const cors = { origins: [page], credentials: false, expose_headers: [], max_age:
 
 const endpoint = {} as LocalEndpoint
 
-/** Finds three local paths: one for POST, one that a route may replace, and one with DELETE switched off. */
+/**
+ * A stub that knows three local paths. The first accepts only POST, a route may replace the second, and the third has
+ * DELETE switched off.
+ */
 const findLocalPath: FindLocalPath = segments => {
   if (segments[0] !== 'own') return undefined
   const path = `/${segments.join('/')}`
@@ -32,7 +35,7 @@ const findLocalPath: FindLocalPath = segments => {
 }
 
 function stage(declared: Partial<RouteConfig>[], serverCors?: typeof cors) {
-  // The routes have no compiled guards, because guards run only after the decision.
+  // The test routes have no compiled guards. The decision does not need guards, because they run later.
   const compiled = declared.map(route => routeWith(route) as GuardedRoute)
   const routes = createRouteTable(compiled)
   const decide = createDecide({

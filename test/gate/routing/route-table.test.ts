@@ -108,7 +108,7 @@ function matches({ pattern }: Route, segments: readonly string[]): boolean {
   return pattern.segments.every((part, i) => part.kind === 'param' || part.value === segments[i])
 }
 
-/** Returns a negative number if `a` has precedence: first compares the kinds of the segments, and then the hosts. */
+/** Compares the kinds of the segments, then the hosts. @returns a negative number if `a` has precedence over `b` */
 function compare(a: Route, b: Route): number {
   const rank = ({ pattern }: Route, i: number) => {
     const part = pattern.segments[i]

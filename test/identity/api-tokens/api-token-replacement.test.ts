@@ -84,7 +84,8 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
 
   it('leaves exactly one active key, even after 50 simultaneous replacements that all succeed', async () => {
     const hashes = Array.from({ length: 50 }, (_, i) => hashOf(`${id} of many ${i}`))
-    // Each store behaves like the store of a replica. Only the database can serialize their replacements.
+    // Each store stands for one replica. The stores know nothing of each other, so only the database can serialize the
+    // replacements.
     const stores = Array.from({ length: 10 }, () => createApiTokenStore(database, createUserQueue()))
     const answers = await Promise.all(
       hashes.map((hash, i) => (stores[i % 10] as ApiTokenStore).replace(id, hash, now)),

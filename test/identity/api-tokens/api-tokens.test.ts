@@ -45,7 +45,8 @@ describe('a new API key', () => {
   const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   const bytesFor = (text: string) => Uint8Array.from(text, character => base62.indexOf(character))
 
-  // These checksums are from another implementation: zlib.crc32 of Python 3 over the 30 characters, in base62.
+  // The checksums come from another implementation: zlib.crc32 of Python 3. The input is the random part of 30
+  // characters, and the result is written in base62.
   it.each([
     ['0123456789ABCDEFGHIJKLMNOPQRST', '4PMbyp'],
     ['000000000000000000000000000000', '2C8GjS'],

@@ -33,7 +33,7 @@ function stage({ most: maxRecords = 100, mostAbsent: maxAbsent = 100 } = {}) {
       trusted = isTrusted
     },
     /**
-     * Gets the record of a key. The store returns `value` for each read.
+     * Gets the record of a key. Every read from the store returns `value`.
      * @returns the number of reads that were necessary
      */
     async settle(key: number, value: { version: number } | undefined) {
@@ -190,12 +190,18 @@ describe('a cached record', () => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async steps => {
-        /** The current version of the record. `onTheWay` contains the versions whose notifications are pending. */
+        /**
+         * The current version of the record in the store. `onTheWay` contains the versions whose notifications have not
+         * arrived yet.
+         */
         let version = 0
         let onTheWay: number[] = []
         let heard = 0
         let isTrusted = true
-        /** For each read, the version in the store at the time of the read. The read may complete later. */
+        /**
+         * For each read, the version that the store had when it looked up the record. The result of the read may arrive
+         * later.
+         */
         const seen: (number | undefined)[] = []
         const isAnswered: boolean[] = []
         const { remembered, reads, trust } = stage()
@@ -229,11 +235,11 @@ describe('a cached record', () => {
             trust(true)
             remembered.forgetAll()
           }
-          // Waits until pending promises have completed. There is no wait after an answer, so that the next step
-          // happens before them.
+          // Waits until pending promises have completed. After the step `answer`, there is no wait, so the next step
+          // happens before these promises complete.
           if (each.do !== 'answer') await setImmediate()
         }
-        // The loop is needed, because a read that ends may start another read.
+        // The loop repeats, because the end of one read may start another read.
         do {
           for (const index of open()) answer(index)
           await setImmediate()

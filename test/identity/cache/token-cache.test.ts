@@ -18,7 +18,7 @@ describe('cached tokens', () => {
   let tokens: Tokens
   let known: TokenCache
   let verified: number
-  /** Called at the end of every verification, which waits for the returned promise. */
+  /** Called at the end of every verification. The verification completes only when the returned promise resolves. */
   let atEnd: () => Promise<void>
 
   beforeAll(async () => {

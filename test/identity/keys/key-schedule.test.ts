@@ -1,4 +1,4 @@
-// Tests which key signs at a time, and from when a key can be retired.
+// Tests which key signs at a given time, and at which time a key can be retired.
 import { expect, it } from 'vitest'
 import {
   assertionSignerAt,

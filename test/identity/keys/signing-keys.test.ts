@@ -271,7 +271,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     let kid = ''
     meanwhile = async () => {
       kid = await rotate(propagationDelayMs)
-      // A read takes at most 1.5 s.
+      // Simulates the slowest possible read of the keys, which takes 1.5 s.
       clock.advance(1_500)
     }
     expect(await keys.find('made up')).toBeUndefined()
@@ -297,8 +297,8 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     const kid = await rotate()
     await keys.reload()
     expect(keys.current().kid).toBe(kid)
-    // A replica may load the new key up to 5 s after it was stored. Until then, the JWKS of this replica lacks the key,
-    // and a client may use this copy for 300 s.
+    // A replica may load the new key up to 5 s after it was stored. Until then, the JWKS of the replica does not
+    // contain the new key. A client may use a copy of this older JWKS for 300 s.
     clock.advance((5 + 300) * 1000)
     expect(keys.forAssertions().kid).toBe(old)
     clock.advance(5_000)
@@ -361,8 +361,8 @@ describeWithServices('two replicas that create the first key', () => {
   it('store only one key, even if the transaction that began later commits first', async () => {
     const database = await postgresDatabase()
     const store = createKeyStore(database)
-    // The transaction of this store begins first and commits last. In Postgres, `now()` is the time at which a
-    // transaction began.
+    // The transaction of the store `early` begins first and commits last. In Postgres, `now()` returns the time at
+    // which the transaction began, so this store sees the earlier time.
     const early = createKeyStore({
       ...database,
       transaction: work =>

@@ -69,7 +69,7 @@ const goodClaims = () => ({
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
-/** Signs a token with any header and claims, also those that jose would refuse to sign. */
+/** Signs a token with any header and any claims. The library jose would refuse to sign some of these tokens. */
 function forge(header: unknown, claims: unknown, privateKey = key.privateKey): string {
   const signed = `${part(header)}.${part(claims)}`
   const signature = sign('sha256', Buffer.from(signed), {
@@ -414,7 +414,7 @@ function signed(header: JWTHeaderParameters, claims: JWTPayload): Promise<string
   return new SignJWT(claims).setProtectedHeader(header).sign(key.privateKey)
 }
 
-/** Returns a token in base64 instead of base64url. Tries again until the two forms differ. */
+/** Returns a token in base64 instead of base64url. Creates new tokens until the two encodings of a token differ. */
 function plainBase64(): string {
   const token = forge(ours, goodClaims())
   return /[-_]/.test(token) ? token.replaceAll('-', '+').replaceAll('_', '/') : plainBase64()

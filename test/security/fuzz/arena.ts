@@ -28,7 +28,7 @@ export const guardedPrefixes: readonly (readonly [prefix: string, plan?: string]
   ['/api/v1/pro', 'pro'],
 ]
 
-/** The path prefix for which the upstream, or nginx in front of it, sends the secret response. */
+/** The path prefix of the secret response. The upstream, or nginx in front of it, sends this response. */
 export const secretPrefix = '/api/v1/private'
 
 const routes = (upstream: string) => `upstreams:
@@ -45,8 +45,8 @@ routes:
 
 /**
  * Starts the setup.
- * @param reading how the upstream parses requests: `plain` like Node, `lax` with all lenient rules
- * @param before starts a server between the gateway and the upstream
+ * @param reading how the upstream parses requests: `plain` means like Node, and `lax` means with all lenient rules
+ * @param before a function that starts a server between the gateway and the upstream
  */
 export async function openArena(
   stores: Stores,

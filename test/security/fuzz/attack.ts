@@ -28,7 +28,10 @@ const methods = [
   'TRACE',
   'PROPFIND',
 ]
-/** WebSocket handshakes. The upstream responds without a 101, and then no tunnel may stay open. */
+/**
+ * The header lines of WebSocket handshakes. The upstream never responds with 101, so no tunnel may stay open after its
+ * response.
+ */
 const handshakes = [
   [],
   [],
@@ -66,7 +69,10 @@ const followers = [
   'x',
 ]
 
-/** The parts of a request to mutate, as bits: mostly one part, sometimes several. */
+/**
+ * The parts of a request that are mutated. Each bit stands for one part. Usually one part is mutated, sometimes
+ * several.
+ */
 const parts = fc.constantFrom(1, 1, 1, 2, 2, 2, 4, 4, 4, 8, 3, 5, 6, 7, 10, 12, 15)
 const [inPath, inFields, inFraming, inBytes] = [1, 2, 4, 8]
 

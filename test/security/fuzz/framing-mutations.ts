@@ -4,7 +4,7 @@ import { corpus } from '../corpus.ts'
 import { type Operation, operations, pickFrom } from './operations.ts'
 
 export interface Framing {
-  /** The header lines that frame the body, without line ends. */
+  /** The header lines that define where the body ends, for example `Content-Length`. They contain no line ends. */
   readonly lines: readonly string[]
   readonly body: string
 }
@@ -152,7 +152,7 @@ export const framing: fc.Arbitrary<Framing> = fc
 
 export const noBody: Framing = { lines: [], body: '' }
 
-/** Generates the raw requests of the corpus, except the huge ones, which other tests send. */
+/** Generates the raw requests of the corpus. Leaves out the huge requests, which other tests send. */
 export const corpusBytes: fc.Arbitrary<string> = fc.constantFrom(
   ...corpus.raw_requests.map(attack => attack.raw).filter(raw => !/@x|…/.test(raw)),
 )

@@ -7,7 +7,7 @@ export interface Coverage {
 }
 
 export interface Ran {
-  /** Returns whether code ran that has not been learned before. */
+  /** Returns true if any code ran that was not learned before. */
   isNew(): boolean
   learn(): void
 }
@@ -33,7 +33,8 @@ export function openCoverage(covers: RegExp): Coverage & { close(): void } {
   session.post('Profiler.enable')
   session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
   /**
-   * The learned code by script URL. Each element stands for one character of the script, and is 1 if this code has run.
+   * The learned code of each script, by script URL. Each array has one element for each character of the script. An
+   * element is 1 if the code at this character has run.
    */
   const known = new Map<string, Uint8Array>()
 

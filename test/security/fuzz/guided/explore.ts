@@ -20,7 +20,7 @@ export interface Report {
   cases: number
   /** Every input that reached new code or a new outcome, including seeds. */
   readonly corpus: string[]
-  /** How often each outcome occurred. */
+  /** The number of times that each outcome occurred. */
   readonly outcomes: Map<string, number>
   finding: Finding | undefined
 }
@@ -53,7 +53,7 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
     return times === 0
   }
   /**
-   * Finds the inputs that reach new code by bisection, because reading the coverage is slower than running inputs.
+   * Finds the inputs that reach new code. Uses bisection, because reading the coverage is slower than running inputs.
    */
   const learnFrom = async (inputs: readonly string[]): Promise<void> => {
     if (inputs.length === 0) return
@@ -93,7 +93,8 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
       if (hasNewOutcome) report.corpus.push(input)
       else batch.push(input)
     }
-    // Reading the coverage takes milliseconds. The batch size is chosen so that this is at most a fifth of the time.
+    // Reading the coverage takes milliseconds. Therefore, the batches are so large that reading takes at most a fifth
+    // of the time.
     const ranAt = performance.now()
     const ran = coverage.take()
     if (ran.isNew()) {

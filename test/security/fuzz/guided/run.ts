@@ -9,7 +9,7 @@ interface Plan {
   /** The time limit in milliseconds. */
   readonly within: number
   readonly cases: number
-  /** Whether new inputs are added to the kept inputs in the repository. */
+  /** Whether the run adds new inputs to the kept inputs in the repository. */
   readonly keeps: boolean
 }
 

@@ -13,8 +13,9 @@ export interface Target {
   readonly covers: RegExp
   /**
    * Runs one input.
-   * @returns the outcome in a few words; an input with a new outcome is kept, just as an input that reaches new code
-   * @throws Violation if a promise is broken; any other error counts as a violation too
+   * @returns the outcome in a few words. If the outcome is new, the input is kept, just like an input that reaches new
+   * code.
+   * @throws Violation if a promise is broken. Any other error also counts as a violation.
    */
   run(input: string): string | Promise<string>
   /** Clears the caches of the target. Without this, the next input might not run the code behind a cache. */

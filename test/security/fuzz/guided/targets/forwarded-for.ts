@@ -9,7 +9,7 @@ const proxies = createTrustedProxies(trusted)
 const peer = '10.0.0.1'
 const stranger = '203.0.113.9'
 
-/** The trusted networks as a list of node:net, with which the decisions of the gateway are compared. */
+/** The trusted networks as a BlockList of node:net. The target compares the decisions of the gateway with this list. */
 const networks = new BlockList()
 networks.addSubnet('10.0.0.0', 8, 'ipv4')
 networks.addSubnet('2001:db8:1::', 48, 'ipv6')

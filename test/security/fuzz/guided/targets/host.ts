@@ -73,7 +73,8 @@ export const host: Target = {
       input,
       url.href,
     )
-    // URL parsers convert escapes, numbers and international names. They must leave all other names unchanged.
+    // URL parsers convert names with escapes, numeric names and international names. All other names must stay
+    // unchanged.
     const isPlain = !/%|xn--/i.test(name) && !/(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$/.test(name)
     if (isPlain && !name.startsWith('[')) {
       promise(

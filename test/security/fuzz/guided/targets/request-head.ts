@@ -112,7 +112,7 @@ export function openRequestHead(): Target {
   }
 }
 
-/** A request that Node has parsed, and its head that the gateway has parsed from it. */
+/** A request after Node has parsed it, and the head that the gateway has parsed from this request. */
 interface Heard {
   readonly request: IncomingMessage
   readonly head: ReturnType<typeof parseRequestHead>
