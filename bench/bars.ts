@@ -20,7 +20,7 @@ export interface Bar {
 
 export interface Judged extends Bar {
   readonly ratio?: Spread
-  /** `met`: the lower quartile is at most the bar. `absent`: no round has both rows. */
+  /** The verdict is `met` if the lower quartile is at most the bar, and `absent` if no round has both rows. */
   readonly verdict: 'met' | 'missed' | 'absent' | 'failed'
 }
 
@@ -44,8 +44,8 @@ export function barsOf(builds: readonly string[]): Bar[] {
   ]
   return [
     ...cpu.map((bar): Bar => ({ cost: 'CPU per request', ...bar })),
-    // At the fixed rate, each process gets the same load. Under more load, a process handles several requests per turn
-    // of its event loop, and each request is cheaper.
+    // Two workers are compared at the fixed rate, because each process then gets the same load. At full load, a process
+    // handles several requests per turn of its event loop, so each request is cheaper.
     { cost: 'CPU per request, fixed rate', row: mine('twoWorkers'), against: bearer, atMost: 1.15 },
     { cost: 'p99, fixed rate', row: bearer, against: base, atMost: 1 },
     ...builds.map(

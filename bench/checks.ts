@@ -1,4 +1,5 @@
-// Checks the responses of a row before the benchmark times it. A proxy that admits every request would be too fast.
+// Checks the responses of a row before the benchmark times it, because a proxy that wrongly admits every request would
+// seem too fast.
 import { type IncomingHttpHeaders, request } from 'node:http'
 import {
   bearer,
@@ -66,7 +67,7 @@ export function wantsToken(prefix: string, token: string): Check[] {
   ]
 }
 
-/** Checks that the upstream receives the identity of `user`, whatever identity the client claims. */
+/** Checks that the upstream receives the identity of `user`, even if the client claims another identity. */
 export function tellsWhoCalls(
   prefix: string,
   credential: Readonly<Record<string, string>>,

@@ -6,7 +6,7 @@ import type { Callers } from './contenders/callers.ts'
 export interface Stage {
   readonly upstream: Running
   readonly services: Services | undefined
-  /** A running gateway. The peers accept its access tokens. */
+  /** A running gateway, whose access tokens the peers accept. */
   readonly gateway: Gateway
 }
 
@@ -36,15 +36,18 @@ export interface Row {
   readonly running: Running
   /** The request for the checks and for the load. */
   readonly question: Question
-  /** The same request of other users. The connections send all of these requests in turn. */
+  /** The same request from other users. Each connection repeats one request, either `question` or one of `others`. */
   readonly others?: readonly Question[]
   /** The expected status code. */
   readonly status: number
   /** The number of processes that share the load; 1 by default. Each process gets the full fixed rate. */
   readonly workers?: number
-  /** The number of connections. If absent, the setting of the run applies. A row that sets it has no fixed rate. */
+  /**
+   * The number of connections. If it is absent, the connections of the whole run apply. If it is set, the row is not
+   * measured at the fixed rate.
+   */
   readonly connections?: number
-  /** Whether this row should keep a core busy. If it does not in a round, the round does not count. */
+  /** Whether this row should keep a core busy. If the row should and does not, the round does not count. */
   readonly fillsItsCore: boolean
   readonly checks: readonly Check[]
   readonly version?: string
@@ -58,7 +61,7 @@ export interface Check {
 /** The host name of every request. A proxy may route requests by host name. */
 export const host = 'service.example'
 
-/** The length of the upstream's body in bytes. */
+/** The length of the upstream's response body in bytes. */
 export const bodyLength = 1024
 
 export function coursePath(prefix: string): string {

@@ -5,12 +5,15 @@ import { parseArgs } from 'node:util'
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '7' },
-    /** The milliseconds of each measurement, at full load and at the fixed rate. */
+    /** The duration of each measurement in milliseconds, both at full load and at the fixed rate. */
     time: { type: 'string', default: '2000' },
     connections: { type: 'string', default: '48' },
     /** The fixed rate in requests per second for each process of a row. */
     rate: { type: 'string', default: '3000' },
-    /** The minimum share of a core for rows that can fill a core. If such a row uses less, the round does not count. */
+    /**
+     * The minimum share of a core for rows that should keep a core busy. If such a row uses less, the round does not
+     * count.
+     */
     busy: { type: 'string', default: '0.7' },
     json: { type: 'boolean', default: false },
     /** Writes docs/dev/benchmark.json and the files that are generated from it. */

@@ -9,16 +9,19 @@ export interface Slice {
   readonly port: number
   /** The processes whose CPU time is measured. */
   readonly pids: readonly number[]
-  /** The requests. The connections send them in turn. */
+  /** The requests to send. Each connection repeats one of these requests. */
   readonly questions: readonly Question[]
   /** The expected status code. */
   readonly status: number
   readonly connections: number
-  /** Requests per second. If absent, the load is full: each connection sends a request as soon as it has a response. */
+  /**
+   * The number of requests per second. If it is absent, the load is full: each connection sends its next request as
+   * soon as it has received a response.
+   */
   readonly perSecond?: number
-  /** Milliseconds of load before the measurement. */
+  /** The duration of the load before the measurement, in milliseconds. */
   readonly warmUp: number
-  /** Milliseconds of the measurement. */
+  /** The duration of the measurement in milliseconds. */
   readonly time: number
 }
 
@@ -49,7 +52,7 @@ process.once('disconnect', () => process.exit())
 // Ctrl-C in a terminal reaches this process too. It must continue until its parent disconnects.
 process.on('SIGINT', () => {})
 
-/** Milliseconds for which requests in flight may still end after the measurement. */
+/** The number of milliseconds for which requests in flight may continue after the measurement. */
 const patience = 1_000
 
 async function run(slice: Slice): Promise<Measured> {
@@ -61,8 +64,8 @@ async function run(slice: Slice): Promise<Measured> {
   )
   const stop = perSecond === undefined ? askOnAnswer(clients) : askAtRate(clients, perSecond)
   await sleep(warmUp)
-  // The count starts in the same turn of the event loop in which the CPU time is read, so no response arrives in
-  // between.
+  // The count of responses starts in the same turn of the event loop in which the CPU time is read. Therefore no
+  // response can arrive between the two.
   tally.latencies = []
   const cpuBefore = cpuSeconds(pids)
   const begun = performance.now()
@@ -72,8 +75,8 @@ async function run(slice: Slice): Promise<Measured> {
   const seconds = (performance.now() - begun) / 1000
   tally.latencies = []
   stop()
-  // Requests in flight must end first. If they were cut off, they would cause work during the next slice, and would
-  // count towards the limits of their users.
+  // Requests in flight must end first. If they were cut off, they would cause work during the next slice, and their
+  // uses would still count for the daily limits of their users.
   for (let waited = 0; waited < patience && clients.some(client => client.isBusy()); waited += 5)
     await sleep(5)
   for (const client of clients) client.close()
@@ -93,7 +96,10 @@ function written({ path, headers }: Question): Buffer {
   )
 }
 
-/** Makes each client send a request as soon as it has a response. Returns a function that stops the load. */
+/**
+ * Makes each client send its next request as soon as it has received a response. Returns a function that stops the
+ * load.
+ */
 function askOnAnswer(clients: readonly Client[]): () => void {
   for (const client of clients) {
     client.onAnswer = () => client.ask(performance.now())
@@ -177,7 +183,8 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
       return
     }
     received = undefined
-    // A proxy that does not know the host may respond with an empty 200.
+    // A proxy that does not know the host may respond with 200 and an empty body, so the length of a 200 is checked
+    // too.
     const isWhole = response.length === head + announced && (status !== '200' || announced === bodyLength)
     if (!isWhole || response.toString('latin1', 9, 12) !== status) {
       tally.failure ||= `wrong response: ${response.toString('latin1', 0, 200)}`
@@ -189,14 +196,17 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
   socket.on('error', error => {
     tally.failure ||= error.message
   })
-  // A closed connection is a failure, because fewer connections would reduce the load.
+  // A closed connection counts as a failure of the row, because the load is lower with fewer connections.
   socket.on('close', () => {
     tally.failure ||= 'the server closed a connection'
   })
   return client
 }
 
-/** Returns the Content-Length. Every contender relays it. Without it, this client would never see a response end. */
+/**
+ * Returns the Content-Length, which every contender passes on. Without this header, the client would never know when a
+ * response ends.
+ */
 function announcedBy(head: string): number {
   return Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)
 }

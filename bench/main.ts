@@ -61,8 +61,8 @@ async function measure(): Promise<number> {
   process.stdout.write(flags.isJson ? recordingText(recording) : `${tables(report)}\n`)
   tell(`table, chart and JSON were written to ${folder}`)
   if (flags.isRecorded) {
-    // `publish` runs first, because it fails if the recording lacks a row of the charts. The previous recording then
-    // stays.
+    // `publish` runs before `keepRecording`, because it fails if the recording lacks a row of the charts. In this case,
+    // the previous recording is kept.
     publish(recording)
     keepRecording(recording)
   }
@@ -90,9 +90,9 @@ async function record({ rows, absent, failed }: Assembled, stores: string | unde
 
 interface Assembled {
   readonly rows: readonly Row[]
-  /** The names of the rows that cannot run, with the reason. */
+  /** The reasons why rows cannot run, by row name. */
   readonly absent: ReadonlyMap<string, string>
-  /** The names of the rows with wrong responses, with the failed check. */
+  /** The failed checks of the rows with wrong responses, by row name. */
   readonly failed: ReadonlyMap<string, string>
 }
 

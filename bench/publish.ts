@@ -6,7 +6,7 @@ import { type Report, reportOf } from './report.ts'
 import { base, kinds, ours, peers, rememberSeconds, rowName } from './row-names.ts'
 import { barTable, resultTables } from './tables.ts'
 
-/** The rows of the charts, which all serve the same request, and their names in the README. */
+/** The names of the rows in the charts, with their names in the README. All of these rows serve the same request. */
 const shown = new Map<string, string>([
   [rowName(ours, kinds.bearer), 'Péage, access token'],
   [base, `${base}, no auth`],

@@ -10,7 +10,7 @@ export interface Recording {
   /** The date of the start, for example `2026-11-25`. */
   readonly date: string
   readonly machine: Machine
-  /** Where Postgres and Redis came from; null if the gateway ran on its embedded database. */
+  /** The origin of Postgres and Redis; null if the gateway ran on its embedded database. */
   readonly stores: string | null
   /** The versions of the peers. */
   readonly versions: readonly string[]
@@ -26,9 +26,9 @@ export interface Recording {
   /** The rows in the order of the tables. `rate`: requests per second, or null if the row has no fixed rate. */
   readonly rows: readonly { readonly name: string; readonly rate: number | null }[]
   readonly rounds: readonly { readonly counts: boolean; readonly rows: Round }[]
-  /** The names of the rows that could not run, with the reason. */
+  /** The reasons why rows could not run, by row name. */
   readonly absent: Readonly<Record<string, string>>
-  /** The names of the rows with wrong responses, with the failed check. */
+  /** The failed checks of the rows with wrong responses, by row name. */
   readonly failed: Readonly<Record<string, string>>
 }
 
@@ -41,7 +41,10 @@ export interface Machine {
   readonly commit: string
 }
 
-/** The root of the checkout. The benchmark runs as a compiled copy, in which package.json links to the original. */
+/**
+ * The root of the checkout. The benchmark runs as a compiled copy in another folder. In the copy, package.json is a
+ * link to the package.json of the checkout.
+ */
 const root = dirname(realpathSync(fileURLToPath(new URL('../package.json', import.meta.url))))
 
 export function inCheckout(path: string): string {

@@ -27,7 +27,7 @@ export interface Reported {
     /** The highest memory usage in all rounds, in MiB. */
     readonly memory: number
   }
-  /** The figures at the fixed rate. A row without a fixed rate has the figures of its full load. */
+  /** The figures at the fixed rate. If a row has no fixed rate, these are its figures at full load. */
   readonly paced: {
     readonly requestsPerSecond: number
     readonly cpuPerThousand: number

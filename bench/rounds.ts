@@ -17,15 +17,19 @@ export interface Slices {
 export type Round = Readonly<Record<string, Slices>>
 
 /**
- * Milliseconds of load before the measured part of a slice. A process is idle for about 45 s between its slices. A
- * request then costs three times as much as usual, and after 2 s of load still 1.5 times as much.
+ * The duration of the load before the measured part of a slice, in milliseconds. Before each slice, the process has
+ * been idle for about 45 s. After such a pause, a request costs three times as much as usual, and after 2 s of load
+ * still 1.5 times as much.
  */
 const warmUp = 2_500
-/** Milliseconds of load at the fixed rate before the measurement. The process is already warm from the full load. */
+/**
+ * The duration of the load at the fixed rate before the measurement, in milliseconds. A short load is enough, because
+ * the process is already warm from the full load.
+ */
 const settling = 500
 /**
- * The warm-up before the first round: milliseconds per slice, the maximum number of slices, and the number of requests
- * after which a row is warm.
+ * The warm-up before the first round. `time` is the duration of a slice in milliseconds, `slices` is the maximum number
+ * of slices, and `requests` is the number of requests after which a row is warm.
  */
 const heating = { time: 1_500, slices: 6, requests: 8_000 }
 
@@ -34,7 +38,7 @@ export interface RoundOptions {
   readonly base: string
   /** The number of rounds that must count. */
   readonly rounds: number
-  /** Milliseconds of the measured part of each slice. */
+  /** The duration of the measured part of each slice, in milliseconds. */
   readonly time: number
   readonly connections: number
   /** The fixed rate for each process, in requests per second. */
@@ -53,7 +57,7 @@ export interface Outcome {
   readonly failures: ReadonlyMap<string, string>
 }
 
-/** The maximum number of extra rounds in place of rounds that do not count. */
+/** The maximum number of extra rounds. An extra round replaces a round that does not count. */
 const repeats = 2
 
 export async function runRounds(rows: readonly Row[], options: RoundOptions): Promise<Outcome> {
@@ -116,7 +120,7 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
     onProgress(`${minutes((performance.now() - begun) / 1000)}: ${which}: ${costsIn(round)}`)
   }
   for (const load of loads.values()) await load.stop()
-  // If too few rounds count, the result uses all rounds.
+  // If too few rounds count, the result uses all rounds, including those that do not count.
   const enough = counted() >= rounds
   return { rounds: all.map(({ counts, rows }) => ({ counts: counts || !enough, rows })), failures }
 }
@@ -129,7 +133,7 @@ export function rateOf({ workers = 1, connections }: Row, rate: number): number 
 function secondsOf(rows: readonly Row[], { rounds, time }: RoundOptions): number {
   const slices = rows.map(row => warmUp + time + (row.connections === undefined ? settling + time : 0))
   const round = slices.reduce((sum, slice) => sum + slice, 0)
-  // The estimate assumes two warm-up slices, after which most rows are warm.
+  // The estimate assumes that each row has two warm-up slices, because most rows are warm after two.
   return (rounds * round + rows.length * 2 * heating.time) / 1000
 }
 

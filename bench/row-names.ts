@@ -27,7 +27,7 @@ export function rowName(build: string, kind: string): string {
   return `${build}, ${kind}`
 }
 
-/** Seconds for which the auth service of two rows caches a user. */
+/** The number of seconds for which the auth service of two rows caches a user. */
 export const rememberSeconds = 60
 const remembering = `auth service remembers ${rememberSeconds} s`
 

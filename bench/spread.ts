@@ -10,7 +10,7 @@ export interface Spread {
   readonly pairs: number
 }
 
-/** Returns whether a row reached the rate. If not, its queue only grows, and its latency has no meaning. */
+/** Returns whether a row reached the rate. If it did not, its queue only grew, so its latency has no meaning. */
 export function keepsUp(measured: Measured, rate: number): boolean {
   return requestsPerSecond(measured) >= rate * 0.95
 }

@@ -67,8 +67,9 @@ function spreadText({ median, lowerQuartile, upperQuartile }: Spread): string {
 }
 
 /**
+ * Returns the lines as a Markdown table.
  * @param lines the rows of the table; the first one is the header
- * @param words the number of text columns, from the left; all other columns are numbers
+ * @param words the number of columns with text, which come first; all columns after them have numbers
  */
 function aligned(lines: readonly (readonly string[])[], words: number): string {
   const [head = []] = lines

@@ -28,7 +28,10 @@ const signedIn = 'peage-signed-in'
 interface Page {
   readonly id: Key
   isFor(role: Role): boolean
-  /** A pattern for the part of the address after the page's ID. Without a pattern, only the ID is allowed. */
+  /**
+   * A pattern for the text that may follow the page's ID in the address. If there is no pattern, nothing may follow the
+   * ID.
+   */
   readonly takes?: RegExp
   show(role: Role, rest: string): JSX.Element
 }
@@ -62,7 +65,8 @@ export function App() {
     })
   const refresh = () =>
     call<Session>('GET', sessionPath).then(setSession, (error: unknown) => {
-      // The gateway may be restarting. Only a response proves that there is no session.
+      // If the call got no response, the gateway may be restarting. Only a response from the server proves that there
+      // is no session.
       const isAnswer = error instanceof ApiError && error.status !== 0
       if (isAnswer) {
         forget(signedIn)
@@ -101,7 +105,7 @@ export function App() {
     try {
       await call('DELETE', sessionPath)
     } catch {
-      // The session may still be open, so the sign-in page must not appear.
+      // The sign-out failed, so the session may still be open. Therefore the sign-in page must not appear.
       setStayed(true)
       return
     }
@@ -113,7 +117,7 @@ export function App() {
 
 interface FrameProps {
   readonly session: Session
-  /** Whether a sign-out failed. */
+  /** Whether a sign-out failed, so that the user is still signed in. */
   readonly hasStayed: boolean
   onSignOut(): void
 }

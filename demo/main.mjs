@@ -1,4 +1,5 @@
-// `npm run demo` starts a service and a gateway, and shows the features of the gateway. `--exit` ends the demo then.
+// `npm run demo` starts a service and a gateway, and shows the features of the gateway. With `--exit`, the demo ends
+// after the last feature. Otherwise it runs until Ctrl-C.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
@@ -15,7 +16,8 @@ import { startDemoUpstream } from './upstream.mjs'
 
 const peage = fileURLToPath(new URL('../dist/cli.js', import.meta.url))
 
-// These listeners must exist before the first step. If a signal arrives during the steps, the folder is still deleted.
+// The listeners are added before the first step. If a signal arrives during a step, the temporary folder is then still
+// deleted.
 const ended = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))
 const printer = createPrinter(process.stdout)
 const folder = await mkdtemp(join(tmpdir(), 'peage-demo-'))
@@ -56,9 +58,10 @@ try {
 /** Starts the program and resolves when it has printed its ready line. @param {string} file */
 async function startGateway(file) {
   const program = spawn(process.execPath, [peage, 'start', '-c', file], {
-    // With a process group of its own, the gateway does not receive Ctrl-C. The demo receives it and ends the gateway.
+    // The gateway runs in its own process group, so it does not receive Ctrl-C. Only the demo receives Ctrl-C, and then
+    // ends the gateway.
     detached: true,
-    // In production, the gateway refuses `smtp: log`.
+    // The gateway refuses `smtp: log` in production, so the demo selects development.
     env: { ...process.env, NODE_ENV: 'development' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -20,13 +20,19 @@ const external = [
   'pg-native',
 ]
 
-/** Defines `require`, which ES modules lack. CommonJS modules of packages use it to load Node's modules. */
+/**
+ * Code at the start of each bundle that defines `require`. CommonJS modules in the bundle load Node's modules with
+ * `require`, which ES modules do not have.
+ */
 const banner = `import { createRequire as createBundleRequire } from 'node:module'
 const require = createBundleRequire(import.meta.url)`
 
 const programs = ['cli.ts', 'worker.ts', 'config/load-worker.ts']
 
-/** Modules that find files relative to their own path. Bundling changes this path. @type {Set<string>} */
+/**
+ * The modules that find files relative to their own path. They need a correction, because bundling changes this path.
+ * @type {Set<string>}
+ */
 const placed = new Set()
 
 /** @type {import('esbuild').Plugin} */

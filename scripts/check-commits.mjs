@@ -11,7 +11,7 @@ const log = (...options) =>
     .trim()
     .split('\n')
 
-// In a shallow clone, git reports its oldest commit as the commit that added the page.
+// A shallow clone lacks the commit that added the page. There, git reports the oldest commit of the clone instead.
 const first = log('--diff-filter=A', '--format=%H', '--', 'docs/dev/style.md').at(-1)
 if (!first) throw new Error('the history does not contain docs/dev/style.md')
 const commits = log('--no-merges', '--format=%h %s', `${first}..HEAD`).filter(line => line !== '')

@@ -127,8 +127,8 @@ export const exitCodes = {
 }
 
 /**
- * Introductions and notes in Markdown, by the name of a command. In the file, a comment with this name precedes each
- * text.
+ * The introductions and notes of the commands in Markdown, by the name of the command. In cli-notes.md, each text
+ * follows a comment with the name of its command.
  * @type {ReadonlyMap<string, string>}
  */
 export const notes = new Map(
@@ -223,7 +223,7 @@ function optionsOf(command) {
 }
 
 /**
- * Moves a default out of the description, if the description contains it.
+ * If the description contains a default value, the value is moved out of the description.
  * @param {string} description @param {readonly string[] | undefined} choices @param {unknown} value
  * @returns {[meaning: string, values: string, value: string]}
  */

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 const dist = new URL('../dist/', import.meta.url)
 const cache = fileURLToPath(new URL('compile-cache', dist))
 
-// The cache of an earlier build does not fit this build.
+// The cache of an earlier build is deleted, because it does not fit this build.
 rmSync(cache, { recursive: true, force: true })
-// Node 20 and its types lack this function.
+// The function `enableCompileCache` may be absent, because Node 20 and its types do not have it.
 const { enableCompileCache } = /** @type {{ enableCompileCache?: (folder: string) => unknown }} */ (
   /** @type {unknown} */ (module)
 )

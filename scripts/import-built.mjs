@@ -1,4 +1,5 @@
-// Imports a module of `build` in a way that the compiler does not follow. The module does not exist before a build.
+// Imports a module of `build` by a path that the compiler does not see. The compiler would fail, because the module
+// does not exist before a build.
 
 /** @param {string} name a path in `build` @returns {Promise<unknown>} */
 export function importBuilt(name) {

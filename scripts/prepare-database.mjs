@@ -37,7 +37,7 @@ const made = {
   migrations: migrationFiles(),
 }
 if (!isUpToDate()) {
-  // If the old file stayed, `openFolder` would unpack it and not create a new database.
+  // The old file is removed first. If it stayed, `openFolder` would unpack it instead of creating a new database.
   rmSync(prepared, { force: true })
   const dir = mkdtempSync(join(tmpdir(), 'peage-prepare-'))
   try {
@@ -64,7 +64,7 @@ function isUpToDate() {
 /**
  * Creates a migrated database in a new folder.
  * @param {string} dir
- * @returns {Promise<string>} the name of the last file of the write-ahead log that a start may read
+ * @returns {Promise<string>} the name of the last file of the write-ahead log that Postgres may need at its next start
  */
 async function makeDatabase(dir) {
   const { openFolder } = /** @type {typeof import('../src/composition/open-folder.ts')} */ (
@@ -72,11 +72,12 @@ async function makeDatabase(dir) {
   )
   const database = await openFolder(dir)
   await database.migrate()
-  // The template databases are two thirds of the folder, and nothing uses them.
+  // The template databases are dropped, because they are two thirds of the folder and nothing uses them.
   await database.query("update pg_database set datistemplate = false where datname like 'template_'")
   await database.query('drop database template0')
   await database.query('drop database template1')
-  // Returns the name of the file after the current one, because the shutdown may still write to the next file.
+  // This query returns the name of the next log file, not of the current one, because the shutdown may still write to
+  // the next file.
   const [row] = /** @type {{ name: string }[]} */ (
     await database.query(
       "select pg_walfile_name(pg_current_wal_lsn() + setting::bigint) as name from pg_settings where name = 'wal_segment_size'",
@@ -100,7 +101,8 @@ function pack(root, lastWal) {
   }
   const content = Buffer.concat(files.map(path => readFileSync(join(root, path))))
   const params = {
-    // The highest quality is 11. It takes fifteen times as long, and the result is only an eighth smaller.
+    // The quality 9 is below the maximum of 11. With 11, the compression would take fifteen times as long, and the
+    // result would be only an eighth smaller.
     [constants.BROTLI_PARAM_QUALITY]: 9,
     [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
   }

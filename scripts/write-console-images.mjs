@@ -182,7 +182,7 @@ async function photograph([, , refused]) {
     await page.setViewportSize({ width: file.endsWith('-phone') ? 360 : 1280, height })
     await page.goto(`http://127.0.0.1:18081/console#${name === 'user' ? `users/${refused?.id}` : name}`)
     await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
-    // The page shows rates only after it has loaded the figures twice.
+    // The page needs two readings of the metrics to calculate rates, so the image must wait for the rates.
     if (name === 'routes') await page.getByText('Requests per second').first().waitFor()
     if (name === 'user') {
       await page.getByLabel('Path').fill('/api/v1/courses/1')

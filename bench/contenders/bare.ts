@@ -24,7 +24,10 @@ function siblingProgram(name: string): string {
   return fileURLToPath(new URL(name, import.meta.url))
 }
 
-/** @param fillsItsCore false for the upstream without a proxy, which is faster than the load generator */
+/**
+ * @param fillsItsCore whether the row should keep a core busy; false for the upstream without a proxy, because it is
+ *   faster than the load generator
+ */
 function bare(
   name: string,
   start: (upstream: Running) => Promise<Running>,

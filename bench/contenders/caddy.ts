@@ -27,9 +27,10 @@ function contender(name: string, remember: number) {
 }
 
 function configuration({ port, upstream, decisions }: Places): string {
-  // By default, Caddy keeps only 32 idle connections to the upstream. The load uses more.
+  // By default, Caddy keeps only 32 idle connections to the upstream, but the load uses more connections.
   const transport = 'transport http { \n keepalive_idle_conns_per_host 128 \n }'
-  // A `route` keeps the written order, so that identity headers are removed before the auth service sets them.
+  // In a `route`, Caddy keeps the written order of the directives. The identity headers of the client are therefore
+  // removed before the auth service sets its own.
   return `{
   admin off
   auto_https off

@@ -16,7 +16,7 @@ export interface Callers {
   readonly pro: Caller & { readonly key: string }
   /** A user who was deactivated after the login. */
   readonly inactive: Caller
-  /** The additional free users. */
+  /** The additional users on plan `free`. */
   readonly crowd: readonly Caller[]
 }
 
@@ -27,7 +27,7 @@ export interface Admin {
   readonly adminToken: string
 }
 
-/** @param crowded the number of additional free users */
+/** @param crowded the number of additional users on plan `free` */
 export async function createCallers(admin: Admin, crowded: number): Promise<Callers> {
   const free = await createCaller(admin, 'free')
   const premium = await createCaller(admin, 'premium')

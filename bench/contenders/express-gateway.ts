@@ -34,7 +34,8 @@ export function expressGateway(mayInstall: boolean): Contender {
           NODE_ENV: 'production',
           LOG_LEVEL: 'error',
           EG_DISABLE_CONFIG_WATCH: 'true',
-          // With these variables, Express Gateway would send its upstream requests through the proxy that they name.
+          // These variables are removed. With them, Express Gateway would send its requests to the upstream through the
+          // proxy that the variables name.
           http_proxy: undefined,
           HTTP_PROXY: undefined,
         },

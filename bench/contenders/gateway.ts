@@ -34,8 +34,9 @@ export const startGateway: Start = async ({ upstream, services }, options = {}) 
   const database = (await services?.createDatabase()) ?? ''
   const redis = (await services?.createRedis()) ?? ''
   const file = join(folder.path, 'gateway.yaml')
-  // The limits for one client are raised, because all load comes from one address over 48 connections. The pool is
-  // small, because all contenders together may use the 100 connections of a Postgres with default settings.
+  // The rate limits for one client are raised, because all requests come from one address, over 48 connections. The
+  // connection pool is small, because a Postgres with default settings allows only 100 connections, and all contenders
+  // together use them.
   writeFileSync(
     file,
     `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`} }
@@ -57,7 +58,7 @@ routes:
   - { path: /daily/*, upstream: service, free_daily: true }
 `,
   )
-  // The image and the systemd unit set this variable too, so the benchmark measures what operators run.
+  // The image and the systemd unit also set this variable, so the benchmark measures the gateway as operators run it.
   const environment = { MALLOC_MMAP_THRESHOLD_: '1048576' }
   const running = await startProgram(options.cli ?? cli, ['start', '-c', file], environment, before)
   const [port = 0, admin = 0] = running.ports
@@ -66,7 +67,7 @@ routes:
 
 /**
  * Returns the rows of one build in order.
- * @param build the name of the build, the first part of each row name
+ * @param build the name of the build, which each row name begins with
  * @param program the absolute path of the program of this build
  */
 export function gateway(build: string, start: Start, program: string = cli): Contender {
@@ -75,7 +76,8 @@ export function gateway(build: string, start: Start, program: string = cli): Con
     rows: [open, token, apiKey, plan, counted, oneClient, spent].map(kind => rowName(build, kind)),
     async start(stage) {
       const usual = await start(stage, { cli: program })
-      // The daily limit applies to all routes together, so rows for admitted and refused uses need separate gateways.
+      // The daily limit applies to all routes together. A gateway that admits every use therefore cannot also refuse
+      // uses, so the two kinds of rows need separate gateways.
       const generous = await startGateway(stage, { cli: program, freeDaily: 1_000_000_000, crowded: 23 })
       const rows = [
         ...rowsOf(usual),
@@ -88,7 +90,7 @@ export function gateway(build: string, start: Start, program: string = cli): Con
   }
 }
 
-/** The gateway with `auth.logout_ends_access`, which checks the session of each request. */
+/** The gateway with `auth.logout_ends_access`. With this setting, it checks the session of each request. */
 export const sessionsEndAccess: Contender = {
   rows: [rowName(ours, kinds.inSession)],
   async start(stage) {
@@ -169,10 +171,11 @@ function admitted({ running, callers: { admin, free, crowd } }: Gateway): Row {
     name: kinds.admitted,
     running,
     question: { path, headers: bearer(free.token) },
-    // Many users send the requests, because uses of one user wait for each other: they update the same database row.
+    // Many users send the requests. If one user sent them all, the uses would wait for each other, because they update
+    // the same database row.
     others: crowd.map(({ token }) => ({ path, headers: bearer(token) })),
     status: 200,
-    // The gateway does not fill a core, because it waits for Redis and Postgres, which need CPU time too.
+    // The gateway does not keep a core busy, because it waits for Redis and Postgres, which need CPU time too.
     fillsItsCore: false,
     checks: [
       answersTheUpstreams,
@@ -198,7 +201,7 @@ function refused({ running, callers: { free } }: Gateway): Row {
     running,
     question,
     status: 429,
-    // The gateway does not fill a core, because the load generator needs more CPU time than the gateway.
+    // The gateway does not keep a core busy, because the load generator needs more CPU time than the gateway.
     fillsItsCore: false,
     checks: [
       refuses('the first use passes', question, 200),

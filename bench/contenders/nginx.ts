@@ -14,7 +14,10 @@ export const nginxCache = contender(peers.nginxCache, {
       proxy_cache_valid 200 15s;`,
 })
 
-/** @param options `caching`: cache directives for nginx; `remember`: seconds for which the auth service caches users */
+/**
+ * @param options the options: `caching` has the cache directives for nginx, and `remember` is the number of seconds for
+ *   which the auth service caches users
+ */
 function contender(name: string, { caching = '', remember = 0 }) {
   return authServicePeer({
     name,
@@ -25,7 +28,8 @@ function contender(name: string, { caching = '', remember = 0 }) {
       writeFileSync(file, configuration(places, caching))
       return {
         flags: ['-c', file, '-p', places.folder],
-        // The cache loader is not counted. It reads the cache once and ends after a minute.
+        // The CPU time of nginx's cache loader does not count, because this process reads the cache once and ends after
+        // a minute.
         counts: pid => !commandLine(pid).includes('cache loader'),
       }
     },

@@ -1,5 +1,5 @@
-// The common parts of the peers, the proxies of other projects. They accept the gateway's access tokens. Some call an
-// auth service for each request.
+// The common parts of the peers. A peer is a proxy of another project. All peers accept the gateway's access tokens,
+// and some peers call an auth service for each request.
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import {
@@ -14,12 +14,14 @@ import { answersTheUpstreams, refuses, tellsWhoCalls, wantsToken } from '../chec
 import { bearer, type Contender, coursePath, type Row, type Stage } from '../contender.ts'
 
 /**
- * The auth services by cache time. Peers with the same cache time share one, because Postgres may not have connections
- * for more.
+ * The running auth services, by cache time. Peers with the same cache time share an auth service, because Postgres may
+ * not have enough connections for one auth service per peer.
  */
 const authServices = new Map<number, Promise<Running>>()
 
-/** @param remember seconds for which the auth service caches a verified token and its user; 0 for no cache */
+/**
+ * @param remember the number of seconds for which the auth service caches a verified token and its user; 0 for no cache
+ */
 function startAuthService({ gateway: { running, database } }: Stage, remember: number): Promise<Running> {
   const program = fileURLToPath(new URL('./serve-auth.js', import.meta.url))
   const flags = ['--remember', String(remember), `http://127.0.0.1:${running.port}`, database]
@@ -37,7 +39,7 @@ interface ProxyPlan {
   readonly flags: readonly string[]
   readonly folder: TemporaryFolder
   readonly port: number
-  /** Added to the environment of this process; `undefined` removes a variable. */
+  /** The environment variables to add to those of this process. The value `undefined` removes a variable. */
   readonly env?: NodeJS.ProcessEnv
   /** Selects the processes whose CPU time counts. */
   counts?(pid: number): boolean
@@ -76,7 +78,7 @@ export function peerRow(stage: Stage, { name, version, proxy, authService }: Pee
     running: { ...proxy, pids: [...proxy.pids, ...(authService?.pids ?? [])] },
     question: { path, headers: bearer(premium.token) },
     status: 200,
-    // The proxy does not fill a core: it waits for its auth service, or is faster than the load generator.
+    // The proxy does not keep a core busy, because it waits for its auth service or is faster than the load generator.
     fillsItsCore: false,
     checks: [
       answersTheUpstreams,
@@ -91,7 +93,7 @@ interface AuthServicePeer {
   readonly name: string
   /** The name of the program, which must be in PATH. */
   readonly program: string
-  /** Seconds for which the auth service caches a token and its user. */
+  /** The number of seconds for which the auth service caches a token and its user. */
   readonly remember: number
   /** Writes the configuration of the peer, and returns how to start the peer with it. */
   configure(places: Places): Pick<ProxyPlan, 'flags' | 'env' | 'counts'>

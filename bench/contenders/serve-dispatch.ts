@@ -23,7 +23,7 @@ const server = createServer((request, response) => {
         response.on('drain', resume)
         return true
       },
-      // Without the check of `destroyed`, undici would wait forever for a client that has left.
+      // If the client has left, `onData` must return true. Otherwise undici would wait for this client forever.
       onData: chunk => response.destroyed || response.write(chunk),
       onComplete: () => {
         response.end()

@@ -14,7 +14,7 @@ const server = createServer((request, response) => {
   response.end(body)
 })
 server.keepAliveTimeout = 60_000
-// It listens at all addresses, because the target of one contender has 32 addresses.
+// The upstream listens at all addresses, because the target of one contender has 32 addresses.
 server.listen(0, '0.0.0.0', () => {
   const { port } = server.address() as AddressInfo
   process.stdout.write(`http://127.0.0.1:${port}\n`)

@@ -1,5 +1,5 @@
-// Defines what each role sees and may do. The server makes the decisions, and the console hides what the server would
-// refuse.
+// Defines what each role sees and may do. The server decides whether a role may do something. The console only hides
+// what the server would refuse.
 import type { Role } from './types.ts'
 
 export type Ability =

@@ -1,9 +1,9 @@
 // Calls the admin listener, with the cookie of the console's session.
 
-/** The server refused a call, or could not be reached (status 0). */
+/** The error of a call that the server refused, or of a call that could not reach the server (status 0). */
 export class ApiError extends Error {
   readonly status: number
-  /** The value of `X-Peage-Error`. Empty without a response. */
+  /** The value of the header `X-Peage-Error`. Empty if there was no response. */
   readonly code: string
   /** The name of the invalid member of the request body. */
   readonly field: string | undefined
@@ -46,12 +46,12 @@ export function api<Body = undefined>(method: Method, path: string, body?: objec
   return call<Body>(method, `/admin/v1${path}`, body)
 }
 
-/** Returns a path with its query, without empty values. */
+/** Returns a path with the values as its query. Empty values are left out. */
 export function withQuery(path: string, values: Readonly<Record<string, string | undefined>>): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(values))
     if (value !== undefined && value !== '') query.set(name, value)
-  // The gateway does not read `+` as a space.
+  // A space is encoded as `%20`, because the gateway does not read `+` as a space.
   const text = query.toString().replaceAll('+', '%20')
   return text === '' ? path : `${path}?${text}`
 }

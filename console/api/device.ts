@@ -2,7 +2,7 @@
 // wins.
 export interface Device {
   readonly browser: string
-  /** Undefined if the header contains no known system. */
+  /** The operating system. Undefined if the header contains no known system. */
   readonly system: string | undefined
 }
 
@@ -27,8 +27,8 @@ const systems: readonly (readonly [pattern: RegExp, name: string])[] = [
 ]
 
 /**
- * Returns the browser and system of a `User-Agent`. Without a known browser, returns the program name at the start of
- * the header, for example `curl`.
+ * Returns the browser and the operating system that a `User-Agent` names. If the browser is unknown, the result has the
+ * program name at the start of the header instead, for example `curl`.
  * @returns undefined if the header contains nothing readable
  */
 export function deviceOf(userAgent: string | null): Device | undefined {

@@ -21,12 +21,12 @@ export function keep(name: string, value: string): void {
 }
 
 /**
- * Calls `listener` when another tab has removed the value, and also removes it here. @returns a function that
- * removes the listener
+ * Calls `listener` when another tab has removed the value, and removes the value in this tab too.
+ * @returns a function that removes the listener
  */
 export function onForgottenElsewhere(name: string, listener: () => void): () => void {
   const listen = ({ key, newValue }: StorageEvent) => {
-    // If `key` is null, the whole storage was cleared.
+    // If `key` is null, another tab has cleared the whole storage.
     if (key !== null && (key !== name || newValue !== null)) return
     untilLeft.delete(name)
     listener()
@@ -40,6 +40,6 @@ export function forget(name: string): void {
   try {
     localStorage.removeItem(name)
   } catch {
-    // Storage is forbidden, so nothing was stored.
+    // The browser forbids storage, so there is no stored value to remove.
   }
 }

@@ -38,8 +38,8 @@ export function parseTraffic(text: string): Map<string, Counts> {
 }
 
 /**
- * Returns the requests per second and the share of failures. Undefined if the readings cannot be compared, for example
- * after a restart of the gateway.
+ * Returns the requests per second and the share of failed requests between two readings. Undefined if the two readings
+ * cannot be compared, for example because the gateway restarted between them.
  */
 export function ratesBetween(before: Reading, after: Reading, route: string) {
   const seconds = (after.atMs - before.atMs) / 1_000

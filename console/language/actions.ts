@@ -26,7 +26,7 @@ type Changes = Pick<Audit['entries'][number], 'action' | 'changes' | 'previous'>
 
 /** Returns one text for each changed field, for example "Plan: free → pro". */
 export function changesInWords({ action, changes, previous }: Changes, { t }: Pick<Speech, 't'>): string[] {
-  // Every new user has an email, so it is not shown.
+  // The email of a new user is not shown, because every new user has one.
   const { email: _email, ...ofNewUser } = changes ?? {}
   const shown = action === 'createUser' ? ofNewUser : (changes ?? {})
   return Object.entries(shown).map(([field, value]) => {
@@ -54,7 +54,7 @@ const fieldNames: Readonly<Record<string, Key>> = {
 function valueInWords(field: string, value: unknown, t: Speech['t']): string {
   if (field === 'is_active') return t(value === 0 || value === false ? 'inactive' : 'active')
   if (field === 'email_verified') return t(value === true ? 'yes' : 'no')
-  // The audit contains no emails and no passwords.
+  // The audit does not contain the values of emails and passwords.
   if (field === 'email' || field === 'password') return t('notRecorded')
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

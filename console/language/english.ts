@@ -156,7 +156,8 @@ export const english = {
   dangerous: 'Dangerous actions',
   typeToConfirm: 'Type {text} to confirm',
   value: 'Value',
-  // Actions: the label, the effect (`…Will`, shown before the action), and the result (`…Did`, shown after it)
+  // Each action has three texts: its label, its effect (`…Will`, shown before the action), and its result (`…Did`,
+  // shown after the action).
   changePlan: 'Change plan',
   changePlanWill: '{email} is on plan {value} from the next request on.',
   changePlanDid: 'The plan is {value}.',

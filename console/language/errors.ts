@@ -1,4 +1,5 @@
-// Contains a sentence for each error code, in each language, because responses have only French texts for clients.
+// Contains a sentence in each language for each error code. The console needs its own sentences, because the texts in
+// responses are only in French and meant for clients.
 import type { RefusalCode } from '../../src/refusals/catalog.ts'
 import type { Bilingual } from './language.tsx'
 

@@ -14,13 +14,16 @@ export type Bilingual = Readonly<Record<Language, string>>
 
 const texts = { en: english, fr: french } as const
 
-/** Created once, because creating a format takes longer than rendering a row of a table. */
+/**
+ * The formats of each language. They are created only once, because creating one takes longer than rendering a row of a
+ * table.
+ */
 const formats = { en: formatsOf('en'), fr: formatsOf('fr') } as const
 
 export interface Speech {
   readonly language: Language
   choose(language: Language): void
-  /** @param values the replacements for `{name}` */
+  /** @param values the texts and numbers that replace the placeholders, for example `{name}` */
   t(key: Key, values?: Readonly<Record<string, string | number>>): string
   say(text: Bilingual): string
   number(value: number, digits?: number): string

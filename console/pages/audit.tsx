@@ -97,7 +97,7 @@ export function AuditPage() {
   )
 }
 
-/** @param isOfOneUser whether to omit the user, because the table is on the user's page */
+/** @param isOfOneUser whether the table is on the page of one user, and therefore shows no user in its rows */
 export function AuditTable({ entries, isOfOneUser }: { entries: readonly Entry[]; isOfOneUser?: boolean }) {
   const { t } = useSpeech()
   const user: Column<Entry> = { title: t('user'), cell: entry => <Concerned entry={entry} /> }

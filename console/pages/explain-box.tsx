@@ -11,7 +11,7 @@ import { Value, visible } from '../parts/value.tsx'
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 const callers = ['anonymous', 'free', 'premium', 'pro']
 
-/** @param userId the user to simulate; undefined to simulate a plan */
+/** @param userId the id of the user to simulate; undefined to simulate a plan */
 export function ExplainBox({ title, userId }: { title: string; userId?: number }) {
   const { t } = useSpeech()
   const id = useId()

@@ -62,7 +62,7 @@ export function FrequentActions({ user, role, onDone }: Props) {
   )
 }
 
-/** Shows nothing for a role without any of these actions. */
+/** Shows nothing if the role may do none of these actions. */
 export function DangerousActions({
   user,
   role,

@@ -5,7 +5,10 @@ import type { Configuration, Role, User } from '../api/types.ts'
 import type { Speech } from '../language/language.tsx'
 import { useLoaded } from '../parts/load.ts'
 
-/** Returns `limits.free_daily`; undefined until it is loaded, and for roles that do not see the configuration. */
+/**
+ * Returns the value of `limits.free_daily`. Undefined until the value is loaded, and always undefined for roles that do
+ * not see the configuration.
+ */
 export function useDailyLimit(role: Role): number | undefined {
   const { data } = useLoaded('daily limit', async () =>
     can(role, 'see-gateway') ? api<Configuration>('GET', '/configuration') : undefined,

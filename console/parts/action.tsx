@@ -33,7 +33,7 @@ export type Input = Readonly<Record<string, string>>
 export function Action(props: ActionProps) {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
-  // The action may remove its own button. The keyboard focus then moves to the main content, without scrolling.
+  // If the action removes its own button, the keyboard focus moves to the main content, without scrolling.
   useLayoutEffect(() => {
     const main = button.current?.closest('main')
     const goOn = () => {
@@ -175,7 +175,8 @@ function FieldInput({
 }
 
 /**
- * Whether the operator typed the required text. Invisible characters may also be typed in the form that the page shows.
+ * Whether the operator typed the required text. Where the text has an invisible character, the operator may also type
+ * this character as the page shows it, for example `\u200b`.
  */
 function isSameText(typed: string, wanted: string): boolean {
   const text = typed.trim().normalize('NFC')

@@ -1,7 +1,8 @@
-// Calculates the labels of a chart's axis, and the points that no line connects.
+// Calculates the labels of a chart's axis, and finds the values that have no neighbor and therefore need a point.
 
 /**
- * Returns the labels of an axis from 0 to the highest value or above. The steps are 1, 2 or 5 times a power of ten.
+ * Returns the labels of an axis, from 0 to at least the highest value. The distance between two labels is 1, 2 or 5
+ * times a power of ten.
  */
 export function axisOf(high: number | null): number[] {
   const top = Math.max(high ?? 0, 1)
@@ -12,7 +13,9 @@ export function axisOf(high: number | null): number[] {
   return Array.from({ length: count + 1 }, (_, index) => Number((index * step).toPrecision(12)))
 }
 
-/** Returns the indexes of isolated values, which have no neighbor. The chart draws them as points. */
+/**
+ * Returns the indexes of values without a neighbor. No line can connect such a value, so the chart draws it as a point.
+ */
 export function pointsAlone(values: ArrayLike<number | null | undefined>): number[] {
   const isKnown = (index: number) => values[index] != null
   return Array.from(values, (_, index) => index).filter(

@@ -9,7 +9,8 @@ export interface Loaded<Of> {
 }
 
 /**
- * @param load called again when `key` changes; the previous data is then dropped
+ * @param load the function that loads the data; when `key` changes, the previous data is dropped and `load` is called
+ *   again
  * @param everyMs the interval in milliseconds; undefined to load once
  */
 export function useLoaded<Of>(key: string, load: () => Promise<Of>, everyMs?: number): Loaded<Of> {

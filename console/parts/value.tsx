@@ -1,5 +1,5 @@
-// Shows external values as text. They are isolated from the surrounding text, and invisible characters are written
-// out.
+// Shows text that comes from outside the console. The text is isolated, so that its direction does not affect the
+// surrounding text. Its invisible characters are written out, for example as `\u200b`.
 
 /** Control characters, characters that change the text direction, and invisible characters. */
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
@@ -11,7 +11,10 @@ export function visible(text: string): string {
   })
 }
 
-/** Allows line breaks after a slash, or after a dot before a letter, instead of inside a word. */
+/**
+ * Shows a text in which a line break is allowed after a slash, and after a dot before a letter. Without these places, a
+ * line could break inside a word.
+ */
 export function Value({ text, mono }: { text: string | number; mono?: boolean }) {
   const parts = visible(String(text)).split(/(?<=\/|\.(?=\p{L}))/u)
   return (

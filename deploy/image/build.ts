@@ -5,10 +5,13 @@ import { basename, join, resolve } from 'node:path'
 import { execForm, type Stage } from './dockerfile.ts'
 import { enter, type Image, makeRoot } from './root.ts'
 
-/** The user that builds and owns the files, because the replay must not build as root. */
+/** The user that runs the build and owns its files, because the replay must not build as root. */
 const builder = 65_533
 
-/** Creates the same build context as `docker build .`. Reads .dockerignore, which has `*` and then exceptions. */
+/**
+ * Creates the same build context as `docker build .`. In .dockerignore, the first pattern is `*`, and all other
+ * patterns are exceptions.
+ */
 export function makeContext(repository: string, work: string): string {
   const [all, ...exceptions] = readFileSync(join(repository, '.dockerignore'), 'utf8')
     .split('\n')
@@ -55,7 +58,8 @@ export function build(stage: Stage, { context, stages, work, node }: Place): Ima
       if (source === undefined) throw new Error(`Dockerfile:${line}: no stage ${flags.from}`)
       for (const path of sources)
         copy(join(source, path), join(root, resolve(image.folder, target)), sources, path)
-      // Docker copies files as root. In the build stages, the files go to the builder, which must write to the folder.
+      // Docker copies files as root. In the build stages of the replay, the copied files must belong to the builder
+      // instead, because the builder writes to the folder.
       if (!isLast) giveTo(join(root, image.folder), builder)
     }
     if (name === 'RUN') {
@@ -72,7 +76,7 @@ export function build(stage: Stage, { context, stages, work, node }: Place): Ima
   return image
 }
 
-/** Copies like COPY: the content of a folder, or a file into a folder. */
+/** Copies as the instruction COPY does. Of a folder, only the content is copied, without the folder itself. */
 function copy(source: string, target: string, sources: readonly string[], path: string): void {
   const isFolder = existsSync(join(source, '.')) && readdirOf(source) !== undefined
   const into = isFolder

@@ -6,16 +6,16 @@ const known = new Set(
 
 export interface Instruction {
   readonly name: string
-  /** The text after the name and the flags. */
+  /** The text of the instruction after its name and flags. */
   readonly words: string
   readonly flags: Readonly<Record<string, string>>
   readonly line: number
 }
 
 export interface Stage {
-  /** The name by which later stages refer to this stage; the number of the stage if it has no name. */
+  /** The name by which later stages refer to this stage. If the stage has no name, this is its number. */
   readonly name: string
-  /** The base image or the name of the stage after FROM. */
+  /** The text after FROM: a base image or the name of a previous stage. */
   readonly from: string
   readonly instructions: Instruction[]
 }

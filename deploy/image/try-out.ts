@@ -1,5 +1,5 @@
-// Runs the image as a strict orchestrator does: the root is read-only, the user ID is arbitrary, and the process cannot
-// gain rights. Only the embedded database gets a writable volume.
+// Runs the image under the conditions of a strict orchestrator: the root file system is read-only, the user ID is
+// arbitrary, and the process cannot gain rights. A writable volume exists only for the embedded database.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -175,7 +175,7 @@ async function becomesReady(url: string, child: ChildProcess): Promise<boolean> 
       const { status } = (await (await fetch(url)).json()) as { status: string }
       if (status === 'ok') return true
     } catch {
-      // The program does not listen yet.
+      // The program does not listen yet, so the loop tries again.
     }
     await sleep(100)
   }

@@ -1,5 +1,5 @@
-// Runs before `npm pack`. Writes the pinned dependencies and the SBOM. Then `prepare` builds, and in the end `postpack`
-// deletes the written files.
+// Writes the pinned dependencies and the SBOM. npm runs this program before it packs the package. After it, npm runs
+// `prepare`, which builds, and at the end `postpack`, which deletes the written files.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { pinned, tooNew } from './pinned.mjs'

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Runs npm in a temporary folder. In the repository, npm would omit packages that are also development dependencies.
+ * Returns the software bill of materials. It runs npm in a temporary folder. In the repository, npm would omit packages
+ * that are also development dependencies.
  * @param {object} own the content of package.json
  * @param {object} lock the pinned dependencies
  * @returns {string} JSON

@@ -1,7 +1,7 @@
 // Tests the npm package: packs it, installs it in an empty folder, and runs its commands there.
 //
-// npm ignores the shrinkwrap of a tarball and installs the newest dependencies that match. This test therefore also
-// finds new versions of dependencies that do not work.
+// When npm installs a tarball, it ignores the shrinkwrap of the package and installs the newest dependencies that
+// match. Therefore this test also fails if a new version of a dependency does not work.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'

@@ -44,12 +44,12 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
     if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
     const created = await users.create(email, await passwords.hash(password))
     if (created.outcome === 'created') return created.id
-    // Either another replica registered the email first, or an inactive account has it. A second query shows which case
-    // it is.
+    // The email is taken for one of two reasons: another replica registered it first, or an inactive account has it. A
+    // second query finds the reason.
     throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
   }
 
-  /** Searches for `typed` first, because version 0.1 stored emails without Unicode normalization. */
+  /** Searches for the email as typed first, because version 0.1 stored emails without Unicode normalization. */
   async function findPasswordRecord(typed: string, email: string) {
     const found =
       typed !== email && isFindableEmail(typed) ? await users.findPasswordRecord(typed) : undefined
@@ -90,7 +90,8 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
   }
 }
 
-// If the store fails, registration responds with 500. Every other endpoint responds with 503.
+// Turns a failure of the store into the error `internal`, because registration then responds with 500. Every other
+// endpoint responds with 503.
 function rethrowAsInternal(error: unknown): never {
   throw error instanceof StorageError ? new Refusal('internal', { cause: error }) : error
 }

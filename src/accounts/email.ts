@@ -6,7 +6,8 @@
  */
 export function normalizeEmail(raw: string): string {
   const email = unnormalizedEmail(raw)
-  // A longer text is too long even after it is composed, and composing it could take quadratic time.
+  // A text of this length is too long for an email even after it is composed. It is not composed, because this could
+  // take quadratic time.
   return email.length > maxComposedUnits ? email : email.normalize('NFC')
 }
 
@@ -24,8 +25,8 @@ export function isStorableEmail(email: string): boolean {
 }
 
 /**
- * Whether the database can contain an email. Version 0.1 also stored emails with format characters. Postgres rejects
- * some other texts, for example NUL with SQLSTATE 22021.
+ * Whether the database can contain an email. Format characters are allowed, because version 0.1 also stored emails with
+ * them. Some other texts are not allowed, because Postgres rejects them, for example NUL with SQLSTATE 22021.
  */
 export function isFindableEmail(email: string): boolean {
   // The number of UTF-16 units is checked first, because splitting a long body into code points is expensive.
@@ -36,7 +37,8 @@ export function isFindableEmail(email: string): boolean {
 const maxCodePoints = 254
 
 /**
- * A longer text still has more than `maxCodePoints` code points after composing. Up to four code points compose to one,
- * and each has at most two UTF-16 units.
+ * The maximum number of UTF-16 units before an email is composed. A longer text has more than `maxCodePoints` code
+ * points even after it is composed, because at most four code points compose to one, and each of the four has at most
+ * two UTF-16 units.
  */
 const maxComposedUnits = 8 * maxCodePoints

@@ -15,16 +15,20 @@ export interface OwnAccount {
   /** Checks the current password. @returns the hash that was checked, and the session epoch read with it */
   checkPassword(owner: Owner, current: string): Promise<{ hash: string; sessionEpoch: number }>
   /**
-   * Sets the password, ends every session and opens a new one. If concurrent changes use the same current password,
-   * only one succeeds. The others fail, because the current password is then wrong.
-   * @param change the input of the client; `next` is already validated, and the user sees `userAgent` with the session
+   * Sets the password, ends every session and opens a new one. If several concurrent changes use the same current
+   * password, only one succeeds. The others fail, because their current password is then wrong.
+   * @param change the input of the client; `next` is already validated, and `userAgent` is the text that the user sees
+   *   with the new session
    * @throws Refusal `password_unchanged`
    */
   changePassword(
     owner: Owner,
     change: { current: string; next: string; userAgent: string | undefined },
   ): Promise<SignedIn>
-  /** Only one of several concurrent deletions succeeds. The others fail, because the current password is then wrong. */
+  /**
+   * Deletes the account. Of several concurrent deletions, only one succeeds. The others fail as if the current password
+   * were wrong.
+   */
   delete(owner: Owner, current: string): Promise<void>
 }
 

@@ -6,7 +6,10 @@ import type { RefusalCode } from '../refusals/catalog.ts'
 import { serviceUnavailable } from '../refusals/refusal.ts'
 
 export interface Passwords {
-  /** Hashes the unchanged password. Returns a PHC string. @throws Refusal `service_unavailable` if the queue is full */
+  /**
+   * Returns the hash of the password as a PHC string. The password is hashed exactly as given.
+   * @throws Refusal `service_unavailable` if the queue is full
+   */
   hash(password: string): Promise<string>
   /**
    * Whether the password matches the hash. Returns false if there is no hash, or if no account can have the password.
@@ -28,7 +31,8 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
       try {
         return await argon2.verify(hash, password)
       } catch {
-        // The library refuses the hash, for example because of a short salt. No password matches it.
+        // The library refused the hash, for example because of a short salt. The result is the same as for a wrong
+        // password.
       }
     }
     await argon2.verify(dummyHash, '')
@@ -58,8 +62,9 @@ function unpaddedBase64(bytes: Buffer): string {
 }
 
 /**
- * Returns the reason why an account cannot have this password, or undefined. The allowed length is 8 to 1,024 code
- * points. A password with a lone surrogate counts as too short, because other passwords encode to the same bytes.
+ * Returns the reason why an account cannot have this password, or undefined if an account can have it. The allowed
+ * length is 8 to 1,024 code points. A password with a lone surrogate counts as too short, because its bytes are the
+ * same as those of other passwords.
  */
 export function passwordRefusal(
   password: string,
@@ -70,8 +75,8 @@ export function passwordRefusal(
 }
 
 /**
- * Limits for stored hashes, because another program may have stored them. Without limits, one login could use all
- * memory.
+ * The limits for the parameters of a stored hash. They are needed because another program may have stored the hash, and
+ * without limits, one login could use all memory.
  */
 const maxMemoryKiB = 256 * 1024
 const maxLanes = 16

@@ -1,25 +1,29 @@
-// Keeps logouts in memory that the store could not record, and retries them until the store accepts them.
+// Keeps logouts in memory if the store could not record them, and retries until the store accepts them.
 import { StorageError } from '../storage/database.ts'
 
 export interface PendingRevocations {
   /** The number of revocations that are not stored yet. */
   readonly count: number
   /**
-   * Queues a token's hash until its revocation is stored. A token with an unverified signature is queued only while
-   * there is room, so that made-up tokens cannot exhaust memory.
+   * Queues the hash of a token until the token's revocation is stored. If the signature of the token is not verified,
+   * the hash is queued only while there is room, so that made-up tokens cannot exhaust memory.
    */
   add(tokenHash: string, isVerified: boolean, sessionId?: string): void
   /**
-   * Whether a verified token of this session has a revocation that is still queued, or not yet visible in this process.
+   * Whether a verified token of this session was revoked, but the revocation is still queued or not yet visible in this
+   * process.
    */
   isEnding(sessionId: string): boolean
   /**
    * Whether a refresh must wait, so that no token survives its logout on this replica. While the store is down, every
-   * refresh waits. If the store is up, some revocations may still fail, because another program has locked their user.
-   * Then only refreshes of the same sessions wait.
+   * refresh waits. If the store is up, a revocation may still fail, because another program has locked the user. Then
+   * only refreshes of the sessions with such a revocation wait.
    */
   isHolding(sessionId: string | undefined): boolean
-  /** Resolves when nothing is pending. @throws StorageError if the store refuses revocations; they stay queued */
+  /**
+   * Resolves when no revocation is pending.
+   * @throws StorageError if the store refuses revocations, which then stay queued
+   */
   flush(): Promise<void>
   /** Stops retrying. Pending revocations are lost, so call `flush` first. */
   close(): void
@@ -37,13 +41,13 @@ export function createPendingRevocations({
   changesVisible,
   onError,
 }: Dependencies): PendingRevocations {
-  /** The pending hashes, each with the session of its token if the token was verified. */
+  /** The hashes of the tokens to revoke. The value is the session of the token if the token was verified. */
   const hashes = new Map<string, string | undefined>()
   /** The sessions whose revocation is pending, or is stored but not visible in this process yet. */
   const ending = new Set<string>()
   /**
-   * Whether the store is up, but other programs hold locks that some revocations need. Revocations are then sent one by
-   * one, until none is pending.
+   * Whether the store is up, but some revocations need rows that other programs have locked. While this is true,
+   * revocations are sent one by one.
    */
   let isBlocked = false
   let runningAttempt: Promise<void> | undefined
@@ -72,7 +76,8 @@ export function createPendingRevocations({
     }
     for (const [hash] of batch) hashes.delete(hash)
     if (hashes.size === 0) isBlocked = false
-    // The code does not wait until this process sees the change, because refreshes are checked in the store.
+    // The result of `changesVisible` is not awaited, because refreshes are checked in the store, which already has the
+    // change.
     if (ending.size > 0) void changesVisible().then(() => forgetSessions(batch))
     retryDelayMs = minRetryDelayMs
   }

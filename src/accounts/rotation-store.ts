@@ -16,16 +16,19 @@ export interface NewRefreshToken {
 
 export type Rotation =
   | ({ outcome: 'rotated' } & SessionOwner)
-  /** The record is active but its user is not. Nothing was changed. */
+  /** The token's record is active, but the user is not. Nothing was changed. */
   | { outcome: 'user_inactive' }
   /**
-   * The token is not active. `rotatedAt` is the time of its rotation, or the current time if a concurrent use came
-   * first. It is null if there was no rotation, or if all sessions were ended since the token was issued. In the second
-   * case, a thief's session has ended too, so the use is not treated as theft.
+   * The token is not active. `rotatedAt` is the time at which the token was rotated. If a concurrent use of the token
+   * came first, it is the current time. It is null if the token was never rotated, or if all sessions were ended after
+   * the token was issued. In the second case, a thief's session has ended too, so the use is not treated as theft.
    */
   | { outcome: 'inactive'; rotatedAt: Date | null }
 
-/** Time for which a rotated record is kept. A second use of its token is detected during this time. */
+/**
+ * The time for which the record of a rotated token is kept. A second use of the token is detected only during this
+ * time.
+ */
 export const rotatedRecordTtlMs = 86_400_000
 
 /** @throws StorageError when the store fails */
@@ -58,10 +61,10 @@ interface RotationRow extends SessionOwner {
 }
 
 // All parts of the statement read the same snapshot. If a token is used several times at once, the first use locks the
-// record, and the other uses wait in `rotated`. After the first use commits, the others find the record revoked and
-// update nothing. The user is locked before the record, as in a deletion. Without this order, the foreign key of the
-// insert would lock the user last, and a rotation and a deletion could deadlock. KEY SHARE does not block an update of
-// the session epoch.
+// record, and the other uses wait in `rotated`. After the first use commits, the other uses find that the record is
+// revoked, and update nothing. The statement locks the user before the record, as a deletion does. Otherwise the
+// foreign key of the insert would lock the user last, and a rotation and a deletion could deadlock. The lock is KEY
+// SHARE, which does not block an update of the session epoch.
 const rotationSql = `
   with presented as (
     select t.id, case when t.session_epoch = u.session_epoch then t.rotated_at end as rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,

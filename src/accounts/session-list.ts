@@ -13,14 +13,14 @@ export interface Session {
   user_agent: string | null
 }
 
-/** Whether a text can be a session's id. The database refuses other texts. */
+/** Whether a text has the form of a session's id. The database refuses any other text. */
 export function isSessionId(text: string | undefined): text is string {
   return text !== undefined && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
 /**
- * Limits a list to the sessions with the newest login or last use. Without a limit, a user with many logins would get a
- * very long list.
+ * Limits a list to the sessions with the newest login (`login`) or the newest last use (`use`). Without a limit, the
+ * list of a user with many logins would be very long.
  */
 export interface NewestSessions {
   newest: 'login' | 'use'
@@ -57,8 +57,8 @@ export const sessionIdOf =
   "coalesce(t.session_id, overlay(overlay(md5('peage session ' || t.id) placing '8' from 13) placing '8' from 17)::uuid)"
 
 /**
- * The session id as earlier versions derived it, without UUID version and variant. Successors of a record may have
- * stored it.
+ * The session id in the form that earlier versions derived, without the version and variant of a UUID. It is still
+ * needed, because the later records of a session may have stored it.
  */
 export const earlierSessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
 

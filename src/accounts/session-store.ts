@@ -13,7 +13,7 @@ import {
   sessionIdOf,
 } from './session-list.ts'
 
-/** The values that are stored at the login of a session and copied to its later records. */
+/** The values that are stored when the session begins at login. Each later record of the session has a copy of them. */
 interface SessionOrigin {
   createdAt: Date
   userAgent: string | null
@@ -118,8 +118,8 @@ export function createSessionStore(database: Database): SessionStore {
       database.transaction(async tx => {
         await lockUsers(tx, [userId])
         const ended = await endOtherSessions(tx, userId, currentId, now)
-        // `endSessions` raises the epoch. This also ends a login or rotation in progress, and invalidates codes in
-        // mails.
+        // `endSessions` raises the user's session epoch. The new epoch also ends a login or rotation in progress, and
+        // invalidates codes in mails.
         if (currentId === undefined) await endSessions(tx, userId)
         return ended
       }),

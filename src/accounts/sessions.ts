@@ -24,12 +24,14 @@ export interface SignedIn extends TokenPair {
 
 export interface Sessions {
   /**
-   * Issues the first token pair after a correct password. `epoch` was read together with the password's hash.
+   * Issues the first token pair after the password was found correct. The epoch must be read together with the
+   * password's hash.
    * @throws StorageError
    */
   create(userId: number, epoch: number, userAgent?: string): Promise<SignedIn | 'user_inactive'>
   /**
-   * Issues the first token pair in the transaction of a change that ends all previous sessions.
+   * Makes a change that ends all previous sessions, and issues the first token pair of a new session in the same
+   * transaction.
    * @param change the function that makes the change and calls `open` in its transaction; returns the changed user, or
    *   undefined if nothing was changed
    */
@@ -59,7 +61,8 @@ interface Dependencies {
   /** `auth.refresh_reuse`. */
   reuse: 'reject' | 'revoke_all'
   /**
-   * Resolves when access tokens of ended sessions are refused. Without `auth.logout_ends_access`, it resolves at once.
+   * Resolves when access tokens of ended sessions are refused. If `auth.logout_ends_access` is off, it resolves at
+   * once.
    */
   accessEnded(): Promise<void>
   /** `auth.session_max` in milliseconds, counted from the login. 0 means no limit. */
@@ -118,8 +121,8 @@ export function createSessions(dependencies: Dependencies): Sessions {
   }
 
   /**
-   * Returns the session of the token. Reads the record of the token only if the token has no session id, or if
-   * `auth.session_max` limits sessions. Undefined if there is no record.
+   * Returns the session of the token. The record of the token is read only if the token has no session id, or if
+   * `auth.session_max` limits sessions. If this record is missing, the result is undefined.
    */
   async function sessionBehind(
     presented: { userId: number; tokenHash: string },
@@ -147,9 +150,10 @@ export function createSessions(dependencies: Dependencies): Sessions {
     await accessEnded()
   }
 
-  // A second use soon after the rotation is no theft. For example, two browser tabs use the same token, or a client did
-  // not receive the response. A later second use counts as theft. The record of a rotated token is deleted after a day.
-  // Without a record, the use of a token older than a day counts as theft if the session is still active.
+  // A second use of a token soon after its rotation does not count as theft. For example, two browser tabs use the same
+  // token, or a client did not receive the response. A later second use counts as theft. The record of a rotated token
+  // is deleted after a day. If there is no record and the token is older than a day, its use counts as theft if the
+  // session is still active.
   async function isReuse(
     { userId, sessionId, issuedAtMs }: VerifiedToken,
     rotatedAt: Date | null,

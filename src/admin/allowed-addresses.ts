@@ -5,8 +5,9 @@ import { createNetworks, createTrustedProxies } from '../http/client-address.ts'
 export type IsAllowedAddress = (request: Pick<IncomingMessage, 'socket' | 'headers'>) => boolean
 
 /**
- * The socket's address must be allowed. If it is a trusted proxy, the client's address must be allowed too. If only the
- * proxy were checked, all of its clients could call the admin listener.
+ * Creates the filter of client addresses. The address of the socket must be allowed. If this address is a trusted
+ * proxy, the address of the client must be allowed too. If only the proxy's address were checked, all clients of the
+ * proxy could call the admin listener.
  * @param allowFrom the CIDRs or single addresses; undefined allows every address
  */
 export function createAddressFilter(

@@ -24,21 +24,24 @@ export interface AuditRecord {
 
 interface AuditEntry extends Omit<AuditRecord, 'channel'> {
   id: number
-  /** Null in entries of versions that did not record the channel. */
+  /** How the operator made the call. Null in entries of versions that did not record the channel. */
   channel: AuditChannel | null
-  /** The user's current email, read together with the entry and never stored here. Null for a deleted user. */
+  /**
+   * The user's current email. It is not stored here, but read from the user's record together with the entry. Null if
+   * the user was deleted.
+   */
   email: string | null
 }
 
 interface AuditFilter {
   userId?: number | undefined
   operator?: string | undefined
-  /** Only entries from this time on. */
+  /** Selects entries from this time on. */
   from?: Date | undefined
-  /** Only entries before this time. */
+  /** Selects entries before this time. */
   until?: Date | undefined
   action?: Pick<AuditRecord, 'method' | 'route'> | undefined
-  /** Only entries older than the entry with this id. */
+  /** Selects entries that are older than the entry with this id. */
   before?: number | undefined
   limit: number
 }
@@ -86,7 +89,10 @@ export function createAuditStore(database: Database): AuditStore {
   }
 }
 
-/** @param refusedIn the start of the minute of a refusal; null for all other records */
+/**
+ * Writes a record.
+ * @param refusedIn the start of the minute in which the call was refused; null if the record is not a refusal
+ */
 async function write(
   queryable: Queryable,
   record: AuditRecord,

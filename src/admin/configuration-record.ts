@@ -5,7 +5,7 @@ import { type ListedValue, type Listing, parseListing } from '../config/listing.
 import type { Config } from '../config/sections/schema.ts'
 
 interface RunningValue extends ListedValue {
-  /** Set if the file has another value that needs a restart. */
+  /** Set if the value in the file is different and becomes active only after a restart. */
   readonly waits_for_restart?: true
 }
 
@@ -23,7 +23,7 @@ export interface ListedConfig {
 
 export interface ReloadOutcome {
   readonly problems: readonly ListedProblem[]
-  /** The configuration that is active now. Undefined if the new one is refused. */
+  /** The configuration that is active now. Undefined if the new configuration was refused. */
   readonly active?: ListedConfig & {
     /** JSON Pointers of changes that need a restart. */
     readonly restartRequired: readonly string[]
@@ -32,7 +32,7 @@ export interface ReloadOutcome {
 
 export interface ConfigurationRecord {
   reloaded(outcome: ReloadOutcome): void
-  /** Returns the active configuration. Its listing masks the secrets of this configuration. */
+  /** Returns the active configuration and its listing, in which the secrets of the configuration are masked. */
   active(): ListedConfig
   running(): RunningValue[]
   lastReload(): LastReload | null
@@ -42,7 +42,7 @@ export interface ConfigurationRecord {
 export function createConfigurationRecord(first: ListedConfig, clock: Clock): ConfigurationRecord {
   let latest = first
   const valuesOf = ({ listing }: ListedConfig) => (listing === undefined ? [] : parseListing(listing))
-  /** The keys whose new values need a restart. Their startup values are still in use. */
+  /** The keys whose new values become active only after a restart. Until then, the values from the start apply. */
   let waiting: readonly string[] = []
   let last: LastReload | null = null
   const counts = { success: 0, failure: 0 }
@@ -73,8 +73,8 @@ export function createConfigurationRecord(first: ListedConfig, clock: Clock): Co
 }
 
 /**
- * Converts a JSON Pointer, for example `/auth/key_secret` to `auth.key_secret`. It has no list index, because no list
- * item needs a restart.
+ * Converts a JSON Pointer to a key, for example `/auth/key_secret` to `auth.key_secret`. The pointer contains no list
+ * index, because no item of a list needs a restart.
  */
 function toPath(pointer: string): string {
   return pointer.slice(1).replaceAll('/', '.')

@@ -16,8 +16,8 @@ import type { CodeRedemptionStore, CurrentSession } from './code-redemption-stor
 import type { RedeemCode, SubmittedCode } from './redeem-code.ts'
 
 /**
- * `client` is the rate-limit key of a client. A request over a limit sends no mail, and the response does not show
- * this. Every method throws StorageError when a store fails.
+ * Every method throws StorageError when a store fails. The argument `client` is the rate-limit key of the client. If a
+ * request is over a limit, no mail is sent, but the client gets the same response as without the limit.
  */
 export interface AccountCodes {
   readonly passwordReset: PasswordReset
@@ -27,20 +27,21 @@ export interface AccountCodes {
 
 export interface PasswordReset {
   /**
-   * Sends a code to the email if there is an account with it. Neither the result nor the duration shows whether there
-   * is one.
+   * Sends a code to the email if an account has this email. Neither the result nor the duration of the call shows
+   * whether there is such an account.
    * @param email the normalized email
    * @throws Refusal `email_invalid`
    */
   forgot(email: string, client: string): Promise<{ message: string }>
   /**
    * Checks the form of the new password. Call it before a code is tried.
-   * @param email the submitted email, normalized; a token's account is not known at this point
+   * @param email the email that the client submitted, normalized; if the client submitted a token instead, the account
+   *   is not known yet
    * @throws Refusal `password_too_short`, `password_too_long`, `password_too_common`
    */
   validateNewPassword: ValidateNewPassword
   /**
-   * Sets the password. It is hashed only after the code was found correct.
+   * Sets the new password if the code is correct. The password is hashed only after this check.
    * @returns the user's id
    * @throws Refusal `code_invalid`; `service_unavailable` if the hashing queue is full; `password_too_common` if the
    *   password is the email of the account. After the last two errors, the code stays valid.
@@ -57,8 +58,8 @@ export interface EmailVerification {
 export interface EmailChange {
   /**
    * Sends a code to the new email and a notice to the current email. If another account has the new email, no code is
-   * sent. All cases take the same time.
-   * @param user the user whose password was correct, with the session epoch of that moment
+   * sent, but the call takes the same time.
+   * @param user the user whose password was correct, with the session epoch at the time of this check
    * @param newEmail the normalized new email, which is exactly one mailbox
    */
   request(user: EmailChangeRequest['user'], newEmail: string, client: string): Promise<void>
@@ -90,9 +91,10 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
   const now = () => new Date(clock.now())
 
   /**
-   * Counts a request before any user is looked up. The client's limit is checked first, so that a client over its limit
-   * cannot use up the limits of addresses. If one address is over its limit, no mail is sent to any address. Without
-   * this rule, an email change could be requested without a notice to the current address.
+   * Counts a request before any user is looked up. The limit of the client is checked first, so that a client over its
+   * own limit cannot use up the limits of email addresses. If a request concerns two addresses and one of them is over
+   * its limit, neither address gets a mail. Otherwise an email change could be requested without a notice to the
+   * current address.
    */
   async function mayMail(client: string, addresses: readonly string[]): Promise<boolean> {
     if (!(await limiters.perAddress.consume(client)).allowed) return false

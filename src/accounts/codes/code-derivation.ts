@@ -31,7 +31,10 @@ export function createCodeDerivation(keys: CodeKeys): CodeDerivation {
   }
 }
 
-/** Derives the code each time the gateway tries to send the mail, because no table contains the code. */
+/**
+ * Returns a function that derives the code for a mail. The gateway calls it each time it tries to send the mail,
+ * because no table contains the code.
+ */
 export function createReadMailedCode(
   database: Queryable,
   derivation: Pick<CodeDerivation, 'codeOf'>,
@@ -52,8 +55,8 @@ export function idOfToken(token: string): string | undefined {
 const idBytes = 16
 
 /**
- * The remainder of a 256-bit number has no noticeable bias. The probabilities of two codes differ by less than 1 in
- * 10^69.
+ * The code is the remainder of a 256-bit number. The remainder has no noticeable bias: the probabilities of any two
+ * codes differ by less than 1 in 10^69.
  */
 function deriveCode(key: Buffer, row: AccountCode): string {
   const number = BigInt(`0x${mac(key, 'code', row).toString('hex')}`) % 100_000_000n
@@ -65,7 +68,7 @@ function deriveToken(key: Buffer, row: AccountCode): string {
   return Buffer.concat([id, mac(key, 'token', row)]).toString('base64url')
 }
 
-/** Covers all values of the row. If someone alters the row in the database, its code changes too. */
+/** The result depends on all values of the row. If someone alters the row in the database, its code changes too. */
 function mac(key: Buffer, kind: 'code' | 'token', row: AccountCode): Buffer {
   const { purpose, id, user_id, email, session_epoch, new_email } = row
   const text = JSON.stringify([kind, purpose, id, user_id, email, session_epoch, new_email])

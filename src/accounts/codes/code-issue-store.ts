@@ -23,7 +23,7 @@ export interface NewCode {
   readonly purpose: CodeKind
   /** The user's current email. */
   readonly email: string
-  /** The user that must have this email. If omitted, any user may have it. */
+  /** The id of the user that must have this email. If the id is omitted, any user may have the email. */
   readonly userId?: number
   /** The session epoch that the user must still have. If omitted, it is not checked. */
   readonly sessionEpoch?: number
@@ -31,7 +31,7 @@ export interface NewCode {
   readonly ttlMs: number
 }
 
-/** The user as read when the request was checked. If the user has changed since then, nothing is stored. */
+/** The user as read when the request was checked. If one of its values has changed since then, nothing is stored. */
 interface Requester {
   readonly id: number
   readonly email: string
@@ -41,7 +41,10 @@ export interface EmailChangeRequest {
   readonly user: Requester & { readonly sessionEpoch: number }
   /** Normalized. */
   readonly newEmail: string
-  /** Whether the current address gets a notice. If the new address is taken, its owner also gets one. */
+  /**
+   * Whether the current address gets a notice. If an active account already has the new address, this address also gets
+   * one.
+   */
   readonly notices: boolean
   readonly ttlMs: number
 }
@@ -51,7 +54,10 @@ export interface CodeIssueStore {
   /** @param inTransaction a step to run in the same transaction if a mail was stored */
   issueReset(email: string, ttlMs: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   issueVerification(user: Requester, ttlMs: number, now: Date): Promise<boolean>
-  /** Invalidates the previous code even if the new email is taken, so that the user cannot find out taken emails. */
+  /**
+   * Invalidates the previous code in every case, even if another account has the new email. Otherwise the user could
+   * find out which emails have accounts.
+   */
   issueEmailChange(request: EmailChangeRequest, now: Date): Promise<boolean>
   /** Deletes up to `limit` expired codes. @returns the number of deleted codes */
   prune(now: Date, limit: number): Promise<number>
@@ -153,7 +159,7 @@ export async function findLiveCode(
 /** The columns of an `AccountCode`, for the table alias `c`. */
 export const codeColumns = 'c.id, c.user_id, c.purpose, c.email, c.session_epoch, c.new_email, c.expires_at'
 
-/** Matches a code `c` with its user `u`, if the code is valid for the user's current state. */
+/** The condition that a code `c` belongs to its user `u` and is valid for the user's current state. */
 export const isOfUser = `u.id = c.user_id and u.is_active = 1
   and u.email = c.email and u.session_epoch = c.session_epoch`
 

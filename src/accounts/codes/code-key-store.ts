@@ -29,7 +29,10 @@ export function createCodeKeys(database: Queryable, sealer: Sealer | undefined):
   }
 }
 
-/** Creates the key if there is none. If several replicas do so at once, the first key is kept. */
+/**
+ * Reads the key, and creates it first if there is none. If several replicas create a key at once, the first key is
+ * kept.
+ */
 async function readKey(database: Queryable): Promise<readonly Buffer[]> {
   await database.query('insert into account_code_key (key) values ($1) on conflict (only_row) do nothing', [
     randomBytes(32).toString('base64'),

@@ -1,4 +1,5 @@
-// Counts tries of codes. A code is spent in the same transaction that makes the change it allows.
+// Counts the tries of codes, and spends codes. A code allows one change, and is spent in the same transaction as this
+// change.
 import type { CodeKind } from '../../mail/mail-kind.ts'
 import type { Database, Queryable } from '../../storage/database.ts'
 import type { User } from '../../users/user.ts'
@@ -10,7 +11,7 @@ import { type AccountCode, codeColumns, findLiveCode, isOfUser } from './code-is
 
 export type CodeOwner = { readonly email: string } | { readonly userId: number }
 
-/** The session in which a change of email is confirmed. All other sessions end. */
+/** The session from which the user confirms a change of email. All other sessions of the user end. */
 export type CurrentSession = { readonly id: string } | 'none'
 
 export interface CodeRedemptionStore {
@@ -19,20 +20,21 @@ export interface CodeRedemptionStore {
    * @returns undefined if there is no valid code, or if all five tries are used
    */
   countTry(owner: CodeOwner, purpose: CodeKind, now: Date): Promise<AccountCode | undefined>
-  /** Restores a try if the code was correct, because only wrong guesses count. */
+  /** Takes back a counted try. Call it if the code was correct, because only wrong guesses count. */
   uncountTry(id: string): Promise<void>
   /** Finds the code with this id, if it is still valid. */
   findLive(id: string, now: Date): Promise<AccountCode | undefined>
   /**
    * Sets the password, ends every session, and marks the email as verified. If the email was not verified before, the
-   * API token and the webhook are deleted. Someone other than the owner of the email may have created them.
-   * @returns undefined if the code is no longer valid; nothing is changed then. The next two methods do the same.
+   * API token and the webhook are deleted, because someone other than the owner of the email may have created them.
+   * @returns the changed user; undefined if the code is no longer valid, and then nothing is changed. `verifyEmail` and
+   *   `changeEmail` also return undefined in this case.
    */
   resetPassword(code: AccountCode, passwordHash: string, now: Date): Promise<User | undefined>
   verifyEmail(code: AccountCode, now: Date): Promise<User | undefined>
   /**
-   * Changes the email, marks it as verified, and ends all sessions except `current`. If the email is the current one,
-   * it is only marked as verified.
+   * Changes the email, marks it as verified, and ends all sessions except `current`. If the new email equals the
+   * current email, the email is only marked as verified.
    */
   changeEmail(
     code: AccountCode,
@@ -58,8 +60,8 @@ export function createCodeRedemptionStore({
   recordChanges,
 }: Dependencies): CodeRedemptionStore {
   /**
-   * Spends the code, makes the change and records it.
-   * @param recorded the additional changes to record, which a comparison of the user before and after does not show
+   * Spends the code, makes the change and records the change.
+   * @param recorded the additional changes to record; they are not visible in a comparison of the user before and after
    */
   function spendFor(
     code: AccountCode,

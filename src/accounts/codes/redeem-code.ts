@@ -8,7 +8,7 @@ import { type CodeDerivation, idOfToken } from './code-derivation.ts'
 import type { AccountCode } from './code-issue-store.ts'
 import type { CodeOwner, CodeRedemptionStore } from './code-redemption-store.ts'
 
-/** A code or token without white space at its ends. */
+/** The code or token that the client sent, without white space at its ends. */
 export type SubmittedCode = { readonly token: string } | { readonly code: string; readonly owner: CodeOwner }
 
 /**
@@ -28,8 +28,8 @@ interface Dependencies {
 }
 
 export function createRedeemCode({ codes, derivation, clock }: Dependencies): RedeemCode {
-  // Concurrent uses of one code or token wait in this queue, so that they do not occupy one database connection each.
-  // After the code is spent, all waiting uses are refused at once.
+  // Concurrent uses of the same code or token wait in this queue. If they did not wait here, each of them would occupy
+  // a database connection. After the code is spent, all waiting uses are refused at once.
   const queue = createCoalescingQueue<string>(isShared)
   const now = () => new Date(clock.now())
 
@@ -57,8 +57,8 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
     try {
       return (await work(row, now())) ?? 'gone'
     } finally {
-      // A correct code is not a guess, so this try is not counted. The user may need the try again, because the code
-      // can stay valid, for example if the hashing queue was full. If the store fails here, one try is lost.
+      // A correct code is not a guess, so this try is not counted. The code may stay valid, for example if the hashing
+      // queue was full, and the user may then need the try again. If the store fails here, the try stays counted.
       await codes.uncountTry(row.id).catch(() => {})
     }
   }
@@ -79,8 +79,8 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
 }
 
 /**
- * Returns whether waiting requests fail with the same error. They do not if the error concerns only one request, for
- * example an invalid new password in that request.
+ * Returns whether all waiting requests must fail with the same error. The result is false if the error concerns only
+ * one request, for example because the new password in that request is invalid.
  */
 function isShared(error: unknown): boolean {
   return !(error instanceof Refusal) || error.code === 'service_unavailable'

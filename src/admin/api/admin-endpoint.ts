@@ -43,11 +43,17 @@ export interface AdminRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, Parameter>>
   readonly may: OperatorRole
-  /** Empty if the operation has no body. */
+  /** The body of the request. Empty if the operation has no body. */
   readonly body: JsonObject
-  /** Writes the audit record in the transaction of the change, so that no change is stored without a record. */
+  /**
+   * Returns the step that writes the audit record in the transaction of the change, so that every stored change has a
+   * record.
+   */
   audited(change: AuditedChange): TransactionStep
-  /** Writes the record of an operation that changes nothing. Call it before the response. @throws StorageError */
+  /**
+   * Writes the audit record of an operation that changes nothing. Call it before the response is sent.
+   * @throws StorageError
+   */
   written(change: AuditedChange): Promise<void>
 }
 
@@ -65,7 +71,10 @@ export interface ExplainQuestion {
   readonly as:
     | 'anonymous'
     | { readonly plan: Plan; readonly verified?: boolean; readonly used_today?: number }
-  /** A specific user. `as` is then filled from the user's record. */
+  /**
+   * The user to simulate, if the question is about a specific user. `as` then contains the plan, the verification and
+   * the uses of this user.
+   */
   readonly user?: { readonly id: number; readonly isActive: boolean }
 }
 
@@ -82,7 +91,10 @@ export interface AdminDependencies {
   deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
   mails: Pick<MailStore, 'list'>
   audit: AuditStore
-  /** Returns the PHC string. @throws Refusal `service_unavailable` while too many passwords are being hashed */
+  /**
+   * Returns the hash of the password as a PHC string.
+   * @throws Refusal `service_unavailable` if the hashing queue is full
+   */
   hashPassword(password: string): Promise<string>
   /** The lifetime of a reset code in milliseconds. Undefined if no mails can be sent. */
   resetTtlMs(): number | undefined
@@ -102,26 +114,32 @@ export interface AdminDependencies {
   clock: Clock
 }
 
-/** `peage users` sends this header with the value `cli`. The audit trusts it only with a valid token. */
+/** The header that `peage users` sends with the value `cli`. The audit uses the value only if the token is valid. */
 export const channelHeader = 'x-peage-channel'
 
-/** A request whose token `onRequest` verified. */
+/** A request of an operator. `onRequest` has verified its token. */
 export interface OperatorRequest extends FastifyRequest {
   operator?: Operator
   channel?: AuditChannel
 }
 
-/** Refusals because of the token, the role, or a cross-site request from an operator's browser. */
+/**
+ * The refusals because of a wrong token, a role that is not allowed, or a cross-site request from an operator's
+ * browser.
+ */
 export const admissionRefusals: Refusals = {
   400: ['credentials_ambiguous'],
   401: ['admin_unauthorized'],
   403: ['admin_disabled', 'admin_unauthorized', 'admin_forbidden'],
 }
 
-/** `admissionRefusals`, plus the refusal while the database is unavailable. */
+/** The refusals in `admissionRefusals`, and the refusal while the database is unavailable. */
 export const operatorRefusals: Refusals = { ...admissionRefusals, 503: ['service_unavailable'] }
 
-/** `operatorRefusals` for changes that take no body. An empty object is accepted. A body with any member is refused. */
+/**
+ * The refusals of changes that have no body. The request may contain an empty object, but not an object with any
+ * member.
+ */
 export const bodilessRefusals: Refusals = {
   ...operatorRefusals,
   400: ['credentials_ambiguous', 'request_invalid'],

@@ -6,7 +6,7 @@ import { Type } from '../../schema/type.ts'
 import { type AdminDependencies, type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { invalidField, readCount } from './input.ts'
 
-/** Maximum length of an alert type in characters. A receiver can be expected to store a text of this length. */
+/** The maximum length of an alert type in characters. Every receiver should be able to store a text of this length. */
 const maxTypeLength = 255
 
 export const emitAlert = {

@@ -40,8 +40,8 @@ export function invalidField(name: string): Refusal {
 }
 
 /**
- * Parses a query. A `+` stays a `+`, because emails may contain it. Only HTML forms encode a space as `+`. RFC 3986
- * §3.4 does not.
+ * Parses a query. A `+` stays a `+`, because emails may contain it. A `+` means a space only in HTML forms, not in RFC
+ * 3986 §3.4.
  */
 export function parseQuery(query: string): ParsedUrlQuery {
   return parse(query.replaceAll('+', '%2B'), '&', '=', { maxKeys: 0 })

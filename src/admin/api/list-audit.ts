@@ -105,7 +105,10 @@ export function createAuditLog({ audit }: AdminDependencies): AdminEndpoint {
   }
 }
 
-/** Returns the action of an entry. Null if the action is not in the list, for example for a refused read. */
+/**
+ * Returns the action that an entry records. Null if the action is not one of `operations`, for example for a refused
+ * read.
+ */
 function actionOf({ method, route }: Pick<AuditRecord, 'method' | 'route'>): AuditedAction | null {
   return operations.find(one => one.method === method && one.path === route)?.id ?? null
 }
@@ -129,7 +132,7 @@ function readTime(text: string | undefined, edge: 'start' | 'end'): Date | undef
   const [, day, time] = timePattern.exec(text) ?? []
   const start = new Date(`${day}T00:00:00Z`)
   const at = time === undefined ? start : new Date(text)
-  // `Date` accepts February 30 and reads it as March 2, so the day is compared.
+  // `Date` accepts February 30 and reads it as March 2. Therefore the result is compared with the given day.
   const isReal = !Number.isNaN(at.getTime()) && start.toISOString().startsWith(`${day}T`)
   if (!isReal) throw new Refusal('request_invalid')
   return time === undefined && edge === 'end' ? new Date(start.getTime() + dayMs) : at

@@ -37,7 +37,7 @@ export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndp
   ].flatMap(create => create(dependencies))
 }
 
-/** @param app an instance whose requests all have an operator's token */
+/** @param app an instance whose requests all come from operators with a valid token */
 export function serveApi(app: FastifyInstance, dependencies: AdminDependencies): void {
   const { audit, clock } = dependencies
   const endpoints = createAdminEndpoints(dependencies)
@@ -83,7 +83,8 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
           })
           return reply.code(status).headers(headers).send(result)
         } catch (thrown) {
-          // A failure needs no record here. If the change was committed, its audit record was committed with it.
+          // The audit needs no record of a failure. If the change was committed before the failure, its audit record
+          // was committed too.
           const { code, status: refusedStatus } = toRefusal(thrown)
           const isFailure = refusedStatus >= 500 && code !== 'mail_not_configured'
           const isAudited = (auditsRefusals || code === 'admin_forbidden') && !isFailure
@@ -107,8 +108,8 @@ type AuditedPart = Pick<AuditRecord, 'user_id' | 'changes' | 'status'> &
   Partial<Pick<AuditRecord, 'previous'>>
 
 /**
- * Reads the body. Refuses any member if the operation describes no body. If the member were ignored, the caller would
- * believe that the change was applied.
+ * Reads the body. If the operation has no body, any member in the request is refused. If the member were ignored, the
+ * caller would believe that the change was applied.
  * @throws Refusal
  */
 async function readBodyOf(
@@ -128,8 +129,8 @@ const apiPath = '/admin/v1'
 const usersPath = `${apiPath}/users/`
 
 /**
- * Refuses all methods that the served operations do not use.
- * @param served the operations already registered at each path
+ * Adds a refusal for all methods that no operation uses.
+ * @param served the operations that are already registered, each with its method and path
  */
 export function refuseOtherMethods(
   app: FastifyInstance,

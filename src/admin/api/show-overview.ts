@@ -100,7 +100,7 @@ export function createOverviewEndpoint(dependencies: AdminDependencies): AdminEn
   }
 }
 
-/** @param worker the health of a worker; undefined if this process serves requests itself, so it is running */
+/** @param worker the health of a worker; undefined if this process itself serves requests and is therefore running */
 function stateOf(worker: WorkerHealth | undefined): 'ok' | 'degraded' | 'down' {
   if (worker === undefined) return 'ok'
   if (worker.pid === undefined || worker.stores === undefined) return 'down'

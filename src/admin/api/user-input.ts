@@ -77,7 +77,7 @@ function readFlag(value: unknown): 0 | 1 {
   throw invalidField('is_active')
 }
 
-/** Returns the previous values of the changed fields, for the audit. Undefined if there is nothing to compare. */
+/** Returns the values of the changed fields before the change, for the audit. Undefined if there are no such values. */
 export function previousFields(
   patch: UserPatch,
   before: User | undefined,

@@ -54,7 +54,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
         return {
           ...user,
           subscription,
-          // Oldest first, as in the list of all sessions.
+          // The sessions are shown oldest first, as in the list of all sessions.
           sessions: (await sessions.list(id, now(), newestSessions)).reverse(),
           api_token: apiToken,
           webhook: webhook && may === 'read' ? { ...webhook, url: new URL(webhook.url).origin } : webhook,
@@ -69,7 +69,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
         const user = orNotFound(
           await users.update(userId, patch, (tx, before) => {
             const { email, ...others } = patch
-            // An email equal to the current one is not a change.
+            // If the given email equals the current email, the audit does not list it as a change.
             const isAnother = email !== undefined && email !== before?.email
             const changes = auditedFields({ ...others, ...(isAnother ? { email } : {}) })
             return audited({ userId, changes, previous: previousFields(others, before) })(tx)
