@@ -85,7 +85,7 @@ async function begin(config: Config): Promise<RunningWorker> {
 
 async function prepare(config: Config, before: Promise<unknown> | undefined): Promise<PrepareReply> {
   await before
-  // If there is still a prepared change, the primary has abandoned it.
+  // If a prepared change is left over, the primary has abandoned it.
   await prepared?.rollback()
   prepared = undefined
   if (running === undefined) return { error: 'a worker is not ready yet' }
@@ -105,15 +105,17 @@ async function finish(how: 'commit' | 'rollback'): Promise<true> {
   return true
 }
 
-/** Waits for all workers, because the client's next connection may reach another worker. */
+/**
+ * Waits until the changes are visible in all workers, because the client's next connection may reach another worker.
+ */
 async function changesVisibleEverywhere(here: () => Promise<void>): Promise<void> {
   const areVisible = await primary.call('changes_visible', 1.5 * replyTimeoutMs)
   if (!areVisible) await here()
 }
 
 /**
- * Limits the duration of each check. The limit is shorter than the primary's timeout, so that the reply arrives and
- * names the store that does not respond.
+ * Limits the duration of each check. The limit is shorter than the time that the primary waits. So the primary gets the
+ * reply, which names the store that does not respond.
  */
 function withReplyTimeout({ postgres, redis }: StoreChecks): StoreChecks {
   const late = async () => sleep(0.8 * replyTimeoutMs, false, { ref: false })

@@ -32,7 +32,7 @@ interface Dependencies {
   onFailure?: ((error: unknown) => void) | undefined
 }
 
-/** Creates the limiter with a name. `null` turns the limit off. */
+/** Creates the limiter with this name. If `limit` is `null`, the limit is off. */
 export type CreateRateLimiter = (name: string, limit: Limit | null) => RateLimiter
 
 export function createRateLimiters(
@@ -66,7 +66,7 @@ export function createRateLimiter(
   const { limit: most, windowMs } = limit
   const memory = createMemoryRateLimiter(limit, clock)
 
-  /** @returns undefined without Redis, or if Redis fails */
+  /** Runs a script on the key. @returns undefined if Redis is not configured, or if Redis fails */
   async function inRedis(script: Script, key: string, args: readonly number[]): Promise<unknown> {
     try {
       return await scriptRunner?.run(script, `peage:limit:${name}:${key}`, args)

@@ -56,7 +56,7 @@ function isUnusableResponse(error: Error): boolean {
 /** Matches llhttp's texts for a response that is not HTTP/1. undici 7 does not pass an error code on. */
 const startLineError = /Expected (HTTP|dot)|version|status/
 
-/** Returns whether the upstream accepted the connection but took too long. */
+/** Returns whether the upstream accepted the connection, but did not respond or continue in time. */
 function isTimeout(error: Error): boolean {
   return error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError
 }
@@ -71,7 +71,7 @@ function isInvalidRequest(error: Error): boolean {
 /** How an attempt ended. An `inconclusive` end does not show whether the target is healthy. */
 export type AttemptResult = 'answered' | Failure | 'inconclusive'
 
-/** How an exchange ended: complete, broken off by the upstream, or abandoned by the client. */
+/** How an exchange ended: the response was complete, the upstream broke it off, or the client left. */
 export type Outcome = 'complete' | 'broken' | 'client_gone'
 
 /** Called once, with the result of the attempt. */
@@ -94,8 +94,8 @@ export function isRetryable(
   error: Error,
 ): boolean {
   if (body === null ? hasBody && failure === 'silent' : !body.isUnread) return false
-  // Nothing was sent, so every method can be retried. The same endpoint would fail again, so another endpoint is
-  // needed.
+  // Nothing was sent, so a request of any method can be sent again. It needs another endpoint, because the same
+  // endpoint would fail again.
   if (failure === 'unreachable') return upstream.hasAlternatives()
   // A timeout is not retried, because the client has already waited long enough.
   return idempotentMethods.has(request.method ?? '') && !isTimeout(error)

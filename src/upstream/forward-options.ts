@@ -13,15 +13,15 @@ export interface ForwardOptions {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly upstream: Upstream
-  /** `connections_per_client` counts by this key. */
+  /** The key of the client, by which `connections_per_client` counts connections. */
   readonly client: ClientKey
   /** Set if the request counts as a use. `forward` takes over the reservation. */
   readonly reservation: Reservation | undefined
   /** The path and query that the upstream receives. */
   readonly path: string
   /**
-   * Alternating names and values. Host is first, then a propagated `traceparent`. Each attempt sets the values of these
-   * two headers.
+   * The request headers, as alternating names and values. Host is first, then a propagated `traceparent`. Each attempt
+   * sets the values of these two headers.
    */
   readonly fields: string[]
   /** The Host header for the upstream. If set, it replaces the target's Host. */
@@ -33,11 +33,15 @@ export interface ForwardOptions {
   readonly responseTimeoutMs: number
   /** Maximum size of the request body; `undefined` for no limit. */
   readonly maxBodyBytes: number | undefined
-  /** Maximum time for the client to send or read something, whenever the gateway waits for the client. */
+  /** Maximum time that the gateway waits for the client to send or read the next bytes. */
   readonly bodyIdleTimeoutMs: number
   readonly requestId: string
   readonly responseHeaderRules: ResponseHeaderRules | undefined
-  /** Receives a function that ends an endless response. @returns a function to call when it has ended */
+  /**
+   * Called when the response is endless.
+   * @param end a function that ends the response
+   * @returns a function to call when the response has ended
+   */
   onEventStream(end: () => void): () => void
   /** Whether the client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
@@ -51,7 +55,8 @@ export interface ForwardOptions {
 export interface ForwardObserver extends WaitingClient {
   /**
    * @param target `scheme://host:port`
-   * @param duration milliseconds to the response head; without a response head, to the end of the attempt
+   * @param duration the time in milliseconds until the response head; if there was no response head, until the end of
+   * the attempt
    */
   onAttempt(target: string, duration: number): void
   /** The exchange has ended. The relay then ends the client's side, if it is still open. */

@@ -19,8 +19,8 @@ import type { Wait } from './targets/connection-pool.ts'
 import type { Endpoint } from './targets/endpoint.ts'
 
 /**
- * Sends the request. Sends it again as often as `retries` allows, if that is safe. If no body has to be read and a
- * connection is free, the request is dispatched before this function returns.
+ * Sends the request. If the attempt fails and another attempt is safe, sends the request again, as often as `retries`
+ * allows. If no body has to be read and a connection is free, the request is dispatched before this function returns.
  */
 export async function forward(options: ForwardOptions): Promise<void> {
   const { request, response, upstream, client, observer } = options
@@ -35,7 +35,8 @@ export async function forward(options: ForwardOptions): Promise<void> {
       body = await readSmallBody(options)
     }
     for (;;) {
-      // The response emits `close` only once. A request that starts to wait afterwards would not be notified.
+      // This check is needed before each wait, because the response emits `close` only once. A request that starts to
+      // wait after this event would not be notified.
       if (response.destroyed) throw new ClientDisconnected()
       const reserved = takeReserved(reservation)
       reservation = undefined
@@ -68,7 +69,8 @@ async function readSmallBody(options: ForwardOptions): Promise<ReadAhead> {
 }
 
 /**
- * A request that is already counted may wait for a connection as long as for a response. A refusal would waste the use.
+ * If a request is already counted, a refusal would waste its use. So this request may wait for a connection as long as
+ * for a response.
  */
 function waitOfCounted({ responseTimeoutMs }: ForwardOptions): Wait {
   return { ms: responseTimeoutMs, refusal: 'upstream_timeout' }

@@ -14,11 +14,14 @@ export interface TakenConnection {
   readonly connection: Connection
 }
 
-/** A request holds a reservation while its use is counted, so that the lack of a connection cannot waste the use. */
+/**
+ * A reservation, which a request holds while its use is counted. Without it, the use would be wasted if no connection
+ * were free afterwards.
+ */
 export interface Reservation {
   readonly endpoint: Endpoint
   readonly client: ClientKey
-  /** Undefined if the reservation holds no connection and only counts one more connection for the client. */
+  /** Undefined if the reservation holds no connection and only adds one to the client's count of connections. */
   readonly connection: Connection | undefined
 }
 
@@ -32,9 +35,12 @@ interface Seeker {
 interface TakeOptions {
   /** The endpoints on which this request has failed. They are avoided. */
   readonly tried?: readonly Endpoint[]
-  /** Whether the client may exceed its share, because the use is counted or the request was already sent. */
+  /**
+   * Whether the client may exceed its share of the connections, because the use is counted or the request was already
+   * sent.
+   */
   readonly isAdmitted?: boolean
-  /** Replaces the default wait for a free connection. */
+  /** The wait for a free connection, if it differs from the default wait. */
   readonly wait?: Wait | undefined
 }
 
@@ -63,14 +69,17 @@ export function cancelReservation(reservation: Reservation | undefined): void {
   else reservation?.endpoint.pool.cancel(reservation.client)
 }
 
-/** Releases the reserved connection and keeps it counted for the client. */
+/** Releases the reserved connection, but still counts one connection for the client. */
 export function keepCounted({ endpoint, client, connection }: Reservation): Reservation {
   connection?.release()
   if (connection !== undefined) endpoint.pool.reserve(client)
   return { endpoint, client, connection: undefined }
 }
 
-/** @returns undefined if the reservation holds no connection; the reservation is then cancelled */
+/**
+ * Takes the reserved connection.
+ * @returns undefined if the reservation holds no connection; the reservation is then cancelled
+ */
 export function takeReserved(reservation: Reservation | undefined): TakenConnection | undefined {
   if (reservation?.connection !== undefined)
     return { endpoint: reservation.endpoint, connection: reservation.connection }

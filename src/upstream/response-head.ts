@@ -4,9 +4,12 @@ import { Refusal } from '../refusals/refusal.ts'
 
 /** Changes to the headers of an upstream's response, from a route or from CORS. */
 export interface ResponseHeaderRules {
-  /** Names and values alternate. */
+  /** The headers to add, as alternating names and values. */
   readonly set: readonly string[]
-  /** Names in lower case. They include the names in `set`, so that `set` replaces the upstream's headers. */
+  /**
+   * The names of the upstream's headers to remove, in lower case. The names in `set` are also here, so that `set`
+   * replaces the upstream's headers.
+   */
   readonly remove: ReadonlySet<string>
 }
 
@@ -48,7 +51,7 @@ export function relayHeaders(
     if (lower === 'x-request-id') hasRequestId = true
   }
   let relayed = connectionOptions === undefined ? fields : without(connectionOptions, fields)
-  // With this header, clients would wait for a body that does not follow (RFC 9110 §8.6).
+  // With a `Content-Length` header, clients would wait for a body that does not follow (RFC 9110 §8.6).
   if (status === 204 || status < 200) relayed = without(lengthOnly, relayed)
   if (trailerFields !== undefined && isChunked && canSendTrailers) relayed.push(...trailerFields)
   if (rules !== undefined) relayed.push(...rules.set)
@@ -82,7 +85,10 @@ function unsupportedTransferCoding(): Refusal {
   return new Refusal('upstream_unreachable', { cause })
 }
 
-/** Headers named in `Connection` are also hop-by-hop, except Content-Length, which frames the body. */
+/**
+ * Headers that are named in `Connection` are hop-by-hop too. Content-Length is an exception, because it frames the
+ * body.
+ */
 function addConnectionOptions(value: string, known: Set<string> | undefined): Set<string> | undefined {
   // This case is checked first, because `keep-alive` is the most frequent value. The `Keep-Alive` header itself is
   // always dropped.
@@ -113,8 +119,9 @@ interface HeaderName {
   readonly name: string
   readonly lower: string
   /**
-   * Whether the header is hop-by-hop (RFC 9110 §7.6.1), or reserved for the gateway. Clients recognize a refusal of the
-   * gateway by `X-Peage-Error`. `Alt-Svc` (RFC 7838) would make browsers bypass the gateway.
+   * Whether the header is hop-by-hop (RFC 9110 §7.6.1), or reserved for the gateway. `X-Peage-Error` is reserved,
+   * because clients recognize a refusal of the gateway by it. `Alt-Svc` (RFC 7838) is reserved, because it would make
+   * browsers bypass the gateway.
    */
   readonly isDropped: boolean
 }

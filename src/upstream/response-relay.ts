@@ -50,7 +50,10 @@ type RelayState =
   | 'streaming'
   | 'over'
 
-/** `unanswered` allows another attempt. `reported` means that the observer was notified, or that a tunnel is open. */
+/**
+ * How the relay ended. After `unanswered`, another attempt is possible. After `reported`, the observer was notified or
+ * a tunnel is open.
+ */
 export type RelayEnd = 'unanswered' | 'reported'
 
 interface Attempt {
@@ -121,7 +124,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     try {
       response.writeHead(status, reasonPhrase(status, statusText), fields)
     } catch (error) {
-      // Node keeps the invalid reason phrase, which would also make the refusal fail.
+      // Node keeps the invalid reason phrase of the upstream. Without this reset, sending the refusal would fail too.
       response.statusMessage = ''
       throw error
     }
@@ -194,7 +197,8 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   }
 
   onUpstreamEnd(): void {
-    // Before the response head, this event belongs to a WebSocket that used the connection earlier.
+    // If this event comes before the response head, it belongs to a WebSocket that used the connection earlier. It is
+    // then ignored.
     const resume = this.#resume
     this.#resume = undefined
     resume?.()
@@ -271,7 +275,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#endAttempt = undefined
   }
 
-  /** Reports the end of the exchange. @param error the reason, if it differs from the outcome */
+  /** Reports the end of the exchange. @param error the reason of the end, if the reason is not the outcome itself */
   #end(
     outcome: Outcome | Refusal | ClientDisconnected,
     error?: Error,

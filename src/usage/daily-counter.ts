@@ -9,13 +9,19 @@ import { utcDay } from './utc-day.ts'
 /** `used` includes this use. With `no_user`, the user does not exist and nothing was counted. */
 type UseResult =
   | { counted: true; used: number }
-  /** `day` is the UTC day whose uses were checked. */
+  /** `day` is the UTC day for which the user's uses were checked. */
   | { counted: false; used: number; reason: 'spent' | 'no_user'; day: string }
 
 export interface DailyCounter {
-  /** When the promise resolves, a counted use is stored. @throws StorageError; the request must then be refused */
+  /**
+   * Counts a use, if the user has one left. When the promise resolves, the counted use is already stored.
+   * @throws StorageError; the request must then be refused
+   */
   use(userId: number): Promise<UseResult>
-  /** Call it when a record changed. Later callers then do not share reads that began before the change. */
+  /**
+   * Call this when the record of a user has changed. A later call of `use` then does not share a read that began before
+   * the change.
+   */
   onChange(): void
 }
 
@@ -26,7 +32,7 @@ interface Dependencies {
   clock: Clock
   /** `limits.free_daily`, in uses per UTC day. */
   dailyLimit: number
-  /** Called each time Redis fails, so that only the record decides. */
+  /** Called each time Redis fails. The record alone then decides. */
   onFallback(reason: unknown): void
 }
 
@@ -42,8 +48,8 @@ type Hint = 'room' | 'full' | 'unknown'
  * Redis and one statement in Postgres.
  *
  * A use is allowed only if the conditional update succeeds, and refused only after the record was read. Redis may be
- * down, empty, outdated, or ahead after a crash. Even then, the counter allows no additional use and refuses no
- * remaining use.
+ * down, empty or outdated, and its counts may be too high after a crash. Even then, the counter allows no use above the
+ * limit and refuses no use below it.
  */
 export function createDailyCounter({
   store,
@@ -97,7 +103,7 @@ export function createDailyCounter({
   }
 
   /**
-   * Decides a use after Redis reported that the user has no use left. Redis may be wrong, so the record in Postgres
+   * Decides a use if Redis has reported that the user has no use left. Redis may be wrong, so the record in Postgres
    * decides.
    */
   async function decideFull(use: Use): Promise<UseResult> {
@@ -118,8 +124,8 @@ export function createDailyCounter({
       if (hint === 'full') await correctHint(userId, day, used)
       return { counted, used }
     }
-    // A use is also refused if the record already has a later day. That day's count is low, so the limit is reported
-    // instead.
+    // If the record already has a later day, the use is refused too. The record then contains the low count of that
+    // later day, so the limit is reported as the number of uses.
     const usedToday = Math.max(used, dailyLimit)
     if (hint !== 'unknown') await correctHint(userId, day, usedToday)
     return { counted, used: usedToday, reason: 'spent', day }
@@ -127,7 +133,8 @@ export function createDailyCounter({
 
   const batches = {
     ...batchBounds,
-    // Around midnight, the waiting uses may belong to two days. A batch contains only uses of one day.
+    // Around midnight, the waiting uses may belong to two days. So that a batch has only one day, a use of another day
+    // goes into the next batch.
     areAlike: (first: Use, later: Use) => first.day === later.day,
   }
   const decide = createBatches<Use, UseResult>({ ...batches, run: decideTogether })
@@ -150,8 +157,8 @@ function usedOn({ daily_usage, last_usage_date }: UsageRecord, day: string): num
 }
 
 /**
- * Shares one read per user. Without this, a user without remaining uses could occupy all connections of the pool by
- * trying again.
+ * Several uses of a user share one read of the record. Without this, a user without remaining uses could occupy all
+ * connections of the pool by trying again.
  */
 function createSingleFlight(store: UsageStore) {
   const inFlight = new Map<number, ReturnType<UsageStore['read']>>()

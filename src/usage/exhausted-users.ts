@@ -5,7 +5,10 @@ import type { ChangeFeed } from '../storage/change-feed.ts'
 export interface ExhaustedUsers {
   /** Returns whether the user is known to have no uses left on that day. @param day `YYYY-MM-DD` */
   has(userId: number, day: string): boolean
-  /** Call this before the record is read. The callback caches a refusal, unless a record changed during the read. */
+  /**
+   * Call this before the record is read. If the read finds no use left, call the returned function. It caches the
+   * refusal, unless a record changed during the read.
+   */
   beginRead(): (userId: number, day: string) => void
 }
 
@@ -19,12 +22,14 @@ interface Dependencies {
   maxUsers: number
 }
 
-/** Creates the cache for one daily limit. Under a higher limit, the same user may have uses left. */
+/**
+ * Creates the cache, which is valid for one daily limit only. Under a higher limit, the same users may have uses left.
+ */
 export function createExhaustedUsers({ feed, maxUsers }: Dependencies): ExhaustedCache {
   /** The day on which the user has no uses left. */
   const exhausted = new LRUCache<number, string>({ max: maxUsers })
-  // Counts the changes of all users together, because changes are rare. A refusal that is not cached costs only one
-  // more read of the record.
+  // One number counts the changes of all users, because changes are rare. If the change of another user keeps a refusal
+  // from being cached, this costs only one more read of the record.
   let changeCount = 0
   const close = feed.subscribe(
     change => {

@@ -6,7 +6,7 @@ import { dayAfterEndSeconds } from './utc-day.ts'
 export interface UsageHint {
   /**
    * Counts one use for each id whose count is below `limit`. An id may occur several times.
-   * @returns the results in the order of the ids; an Error if only that id failed
+   * @returns the results in the order of the ids; a result is an Error if only its id failed
    * @throws ScriptError within 150 ms
    */
   reserve(userIds: UserIds, day: string, limit: number): Promise<readonly ('room' | 'full' | Error)[]>
@@ -33,8 +33,8 @@ export function createUsageHint(keyValue: ScriptRunner): UsageHint {
 }
 
 /**
- * If a key has the wrong Redis type, only the reply for this key is an error. A value that is not a number counts as a
- * reached limit.
+ * If a key has the wrong Redis type, only the reply for this key is an error. If a value is not a number, the script
+ * reports that the limit is reached.
  */
 const RESERVE = defineScript(
   'reserve_uses',

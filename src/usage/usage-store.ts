@@ -8,21 +8,22 @@ export interface UsageRecord {
   last_usage_date: string | null
 }
 
-/** If a user has several uses, the user's ID occurs several times. */
+/** The IDs of users, one for each use. So a user with several uses occurs several times. */
 export type UserIds = readonly [number, ...number[]]
 
 /**
- * `used` is the number of uses of the day, including this one if it was counted. Undefined if the user does not exist.
+ * The result for one use. `used` is the user's number of uses on the day, including this use if it was counted. The
+ * result is undefined if the user does not exist.
  */
 export type Count = { readonly counted: boolean; readonly used: number } | undefined
 
 export interface UsageStore {
   /**
-   * Counts one use of each user on `day` in one statement. A use is not counted if `limit` uses are already
-   * counted, or if the record has the date of the next day. A replica whose clock is past midnight may have
-   * written that date. In any number of concurrent calls, at most `limit` are counted.
-   * @returns the results in the order of the ids; a promise if a second statement has to decide, for example
-   *   for a locked row
+   * Counts one use of each user on `day` in one statement. A use is not counted if `limit` uses are already counted, or
+   * if the record already has the date of the next day. A replica whose clock is past midnight may have written that
+   * date. In any number of concurrent calls, at most `limit` are counted.
+   * @returns the results in the order of the ids; a promise if a second statement has to decide, for example for a
+   * locked row
    * @throws StorageError
    */
   count(userIds: UserIds, day: string, limit: number): Promise<readonly (Count | Promise<Count>)[]>
@@ -32,8 +33,8 @@ export interface UsageStore {
 
 /**
  * The limits of a batch. A statement of at most 100 uses locks its rows only briefly, and its failure affects at most
- * 100 uses. Larger batches are not cheaper per use. The wait is 300 ms, so that a storage failure is noticed in under
- * 2 s, including the timeouts of Redis and Postgres.
+ * 100 uses. Larger batches are not cheaper per use. A batch waits at most 300 ms for the batch before it. So a storage
+ * failure is noticed in less than 2 s, although the timeouts of Redis and Postgres are added to this wait.
  */
 export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 
@@ -65,8 +66,9 @@ interface Use {
 }
 
 /**
- * Decides the uses that the first statement did not count, because the row is locked, has no use left, or does not
- * exist. Each user has a queue in the order of the calls, so no user waits for the row of another user.
+ * Decides the uses that the first statement did not count, because the user's row is locked or does not exist, or
+ * because the user has no use left. Each user has a separate queue, in the order of the calls. So no user waits for the
+ * row of another user.
  */
 function createWaitingUsers(database: Database) {
   const waiting = new Map<number, { uses: number; count: (use: Use) => Promise<Count> }>()
@@ -102,14 +104,15 @@ function createWaitingUsers(database: Database) {
 interface CountedRow {
   readonly id: number
   /**
-   * The uses that were counted on this day before the statement, plus the uses that `nextCount` has handed out since.
+   * The number of uses of this day: first those counted before the statement, then one more for each use that
+   * `nextCount` has returned.
    */
   used: number
   readonly used_after: number
 }
 
 /**
- * A statement counts several uses at once, and each call returns one of them.
+ * Returns one of the uses that a statement has counted together.
  * @returns the next use; `counted: false` if no counted use is left
  */
 function nextCount(row: CountedRow): Count {
@@ -118,7 +121,10 @@ function nextCount(row: CountedRow): Count {
   return { counted, used: row.used }
 }
 
-/** @returns rows by user id; a user is missing if the row is locked, and may be missing if nothing was counted */
+/**
+ * @returns the rows by user id; it has no row for a user whose row is locked, and perhaps none for a user without a
+ * counted use
+ */
 async function countUnlocked(
   database: Database,
   userIds: readonly number[],
@@ -168,8 +174,8 @@ const COUNT_UNLOCKED = countStatement('skip locked')
 const COUNT_WAITING = countStatement('')
 
 /**
- * Returns no row if it counted nothing. It takes no arrays, so for a single use it is hardly slower than a plain
- * update.
+ * If this statement counts nothing, it returns no row. It takes no arrays, so for a single use it is hardly slower than
+ * a plain update.
  */
 const COUNT_ONE_UNLOCKED = prepared(`
 update users set daily_usage = ${USED_AFTER}, last_usage_date = $2::date

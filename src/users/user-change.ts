@@ -16,7 +16,7 @@ export type UserChange =
     }
   | { readonly type: 'user.email_changed'; readonly user: User; readonly previousEmail: string }
 
-/** Stores the events and notices of changes in the transaction of the changes. */
+/** Stores the events and notices that the changes cause, in the same transaction as the changes. */
 export type RecordUserChanges = (tx: Queryable, changes: readonly UserChange[]) => Promise<void>
 
 /**

@@ -9,11 +9,11 @@ export interface UserQuery {
   readonly plan?: Plan | undefined
   readonly isActive?: 0 | 1 | undefined
   /**
-   * The beginning of an email, normalized. If it is set, users are ordered by the bytes of their emails, otherwise by
-   * id.
+   * The beginning of an email, normalized. If `prefix` is set, users are ordered by the bytes of their emails.
+   * Otherwise, they are ordered by id.
    */
   readonly prefix?: string | undefined
-  /** With `prefix`, also finds the user with this id. */
+  /** If `prefix` is set, the query also finds the user with this id. */
   readonly id?: number | undefined
 }
 
@@ -24,7 +24,7 @@ export interface UserPage {
 
 export interface UserDirectory {
   /**
-   * Includes inactive users.
+   * Returns one page of users, which includes inactive users.
    * @param after the last user of the previous page: the email if `prefix` is set, otherwise the id
    */
   page(query: UserQuery, after: string | number | undefined, limit: number): Promise<UserPage>

@@ -12,7 +12,7 @@ import type { Plan, User } from './user.ts'
 export interface UserPatch {
   plan?: Plan
   is_active?: 0 | 1
-  /** True verifies the email now, if it was not verified. False removes the verification. */
+  /** If true, the email is verified now, unless it was already verified. If false, the email is no longer verified. */
   email_verified?: boolean
   /** The normalized email. A new email is unverified, unless `email_verified` is true. */
   email?: string

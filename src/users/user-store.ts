@@ -17,13 +17,13 @@ interface PasswordRecord {
   is_active: 0 | 1
   password_hash: string
   /**
-   * Read in the same statement as the hash. If the password changes during a login, the new session has the old epoch,
-   * so it is not active.
+   * The epoch is read in the same statement as the hash. So if the password changes during a login, the new session has
+   * the old epoch and is not active.
    */
   session_epoch: number
 }
 
-/** A user with the session epoch. Active session records of the user have the same epoch. */
+/** A user with the session epoch. The records of the user's active sessions have the same epoch. */
 export interface UserWithEpoch extends User {
   readonly session_epoch: number
 }
@@ -41,7 +41,7 @@ export interface UserStore {
   activeEmailExists(email: string): Promise<boolean>
   /** Finds active and inactive users. */
   findById(id: number): Promise<User | undefined>
-  /** Finds a user like `findById`, for the cache of users. */
+  /** Finds active and inactive users like `findById`, but with the session epoch. The cache of users calls it. */
   findWithEpoch(id: number): Promise<UserWithEpoch | undefined>
   /** Finds active and inactive users, for operators. The email must be normalized. */
   findByEmail(email: string): Promise<User | undefined>
@@ -208,8 +208,8 @@ export async function endSessions(tx: Queryable, userId: number): Promise<boolea
 }
 
 /**
- * Marks the refresh tokens that the raised epoch invalidated. Records that a rotation has locked are skipped without
- * waiting. These records and their successors have the old epoch, so they are invalid even without the mark.
+ * Marks the refresh tokens that the raised epoch invalidated. Skips records that a rotation has locked, because it must
+ * not wait for them. These records and their successors have the old epoch, so they are invalid even without the mark.
  */
 async function revokeRefreshTokens(tx: Queryable, userId: number): Promise<void> {
   await tx.query(

@@ -39,8 +39,8 @@ export function generateSecret(random: (size: number) => Buffer): string {
 }
 
 /**
- * Returns one signature for `webhook-signature`. That header separates several signatures by spaces. The key is the
- * decoded bytes of the secret.
+ * Returns one signature for `webhook-signature`. That header separates several signatures by spaces. The key of the
+ * signature consists of the decoded bytes of the secret.
  * @param id the value of `webhook-id`
  * @param timestampSeconds seconds since the epoch, the value of `webhook-timestamp`; an integer
  * @param body exactly as sent

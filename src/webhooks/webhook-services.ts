@@ -26,7 +26,7 @@ interface Dependencies {
   failureLog: FailureLog
 }
 
-/** How alerts are sent, and how long their log is kept. */
+/** The settings that determine how alerts are sent and how long their log is kept. */
 interface AlertSettings extends SendSettings {
   readonly retentionMs: number
 }
@@ -87,7 +87,7 @@ export function createAlertService(
   }
 }
 
-/** Call this once for each configuration, because it opens a resolver. */
+/** Returns the settings of alerts. Call this only once for each configuration, because each call opens a resolver. */
 export function alertSettingsOf({
   allow_private_networks: allowPrivate,
   timeout: timeoutMs,

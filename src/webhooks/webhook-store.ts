@@ -30,7 +30,7 @@ export interface WebhookStore {
    * @returns whether the user exists, if `inTransaction` is given
    */
   remove(userId: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
-  /** Clears up to `limit` previous secrets that have expired at `now`. @returns how many were cleared */
+  /** Clears up to `limit` previous secrets whose time has expired at `now`. @returns how many were cleared */
   forgetExpiredSecrets(now: Date, limit: number): Promise<number>
 }
 

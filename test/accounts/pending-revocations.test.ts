@@ -225,7 +225,7 @@ describeWithServices('logouts of a user whose row is locked by another program',
     })
     expect(await refresh(other.token)).toBe('ok')
     expect(await refresh(locked.token)).toBe('service_unavailable')
-    // Queues a logout, as if the store had been down during the logout.
+    // Queues the logout directly, as it would be queued if the store were down.
     room.pendingRevocations.add(sha256Hex(third.token), true, 'of the third')
     await vi.waitFor(() => expect(room.pendingRevocations.count).toBe(1), { timeout: 4_000 })
     expect(await refresh(third.token)).toBe('refresh_token_inactive')

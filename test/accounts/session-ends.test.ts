@@ -70,7 +70,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     await database.query('update refresh_tokens set session_id = null where user_id = $1', [id])
     await room.sessions.refresh(old.refresh_token)
     // The earlier version derived the session id from the record of the exchanged token, and stored it in the new
-    // record. This statement simulates it.
+    // record. This statement stores the session id as the earlier version did.
     await database.query(
       `update refresh_tokens t set session_id = md5('peage session ' || old.id)::uuid
          from refresh_tokens old

@@ -339,7 +339,8 @@ describeWithServices('sessions changed by two connections', () => {
     strict.clock.advance(2 * day)
     const refresh = () => strict.sessions.refresh(pair.refresh_token)
     let both: Promise<PromiseSettledResult<TokenPair>[]> | undefined
-    // The lock ensures that both uses have read the token as active before one of them exchanges it.
+    // While this transaction holds the lock, both exchanges wait for it. So both have read the token as active before
+    // one of them exchanges it.
     await database.transaction(async tx => {
       await tx.query('select 1 from users where id = $1 for update', [id])
       both = Promise.allSettled([refresh(), refresh()])
@@ -376,7 +377,7 @@ describeWithServices('sessions changed by two connections', () => {
     const second = await newSession(room)
     let late: Promise<string> | undefined
     await database.transaction(async tx => {
-      // A deletion locks the user before the sessions. The rotation starts between these two locks.
+      // A deletion first locks the user and then the sessions. The rotation starts between these two locks.
       await tx.query('select 1 from users where id = $1 for update', [second.id])
       late = used(room, second.pair.refresh_token)
       await waitingForLocks(database)

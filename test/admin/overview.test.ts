@@ -45,7 +45,7 @@ it('each step of the history contains the sum of all processes, and steps before
   expect(series.p50_ms.at(-2)).toBeLessThan(2.5)
   expect(series.p99_ms.at(-2)).toBeGreaterThan(25)
 
-  // Skips a step. Then takes samples for 15 minutes, so that all older steps are dropped.
+  // Skips one step, then takes samples for 15 minutes. All older steps are then dropped.
   count(one, 200)
   clock.at += 20_000
   await history.sample()

@@ -15,7 +15,7 @@ mkdirSync(join(cwd, 'folder.jwk'))
 
 const data = join(cwd, 'data')
 
-/** Writes a configuration whose second line is `line`. This line must contain the only problem. */
+/** Writes a configuration that has `line` as its second line. The only problem must be in this line. */
 function write(line: string): string {
   const rest = `upstreams: { a: { targets: ["http://a"] } }\nroutes: [{ path: /, upstream: a }]`
   const storage = line.startsWith('storage') ? '' : `storage: { data_dir: ${JSON.stringify(data)} }\n`

@@ -1,4 +1,4 @@
-// Tests `peage keys` if the keys are in files, or if another process has the embedded database open.
+// Tests `peage keys` in two cases: the keys are in files, or another process has the embedded database open.
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

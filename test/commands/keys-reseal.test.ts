@@ -221,7 +221,8 @@ webhooks: { allow_private_networks: true }
       ]) {
         await configure(auth)
         a = await restarted(a)
-        // The restarted replica encrypts this secret. The other replica must be able to decrypt it.
+        // The restarted replica encrypts the secret of a new webhook. The other replica must be able to decrypt this
+        // secret.
         secret = await registered()
         await expectBothWork()
         b = await restarted(b)

@@ -3,19 +3,19 @@ import type { Pool } from 'pg'
 import { toStorageError } from '../driver-error.ts'
 import { type CheckedOutClient, query, withClient } from './postgres-query.ts'
 
-/** After this time, no further connection is started. */
+/** After this time, the warm-up opens no further connection. */
 const WARMUP_TIMEOUT_MS = 5_000
 
 /**
- * Returns whether the server has room for more connections. A quarter stays free for operators and for processes that
- * start later. Every role may read the two values.
+ * Returns whether the server has room for more connections. A quarter of `max_connections` stays free, for operators
+ * and for processes that start later. Every role of the database may read `numbackends` and `max_connections`.
  */
 const HAS_ROOM = `select sum(numbackends) < 0.75 * current_setting('max_connections')::int as "hasRoom"
                     from pg_stat_database`
 
 export interface WarmupResult {
   readonly open: number
-  /** Why not all connections are open; undefined if they are. */
+  /** The reason why some connections are not open; undefined if all connections are open. */
   readonly reason: string | undefined
 }
 
@@ -27,11 +27,15 @@ export interface WarmupResult {
  */
 export async function warmUp(pool: Pool, maxConnections: number): Promise<WarmupResult> {
   const deadline = performance.now() + WARMUP_TIMEOUT_MS
-  // Retries connections that timed out, but limits the attempts if the server is down.
+  // If a connection is not opened in time, opens another one. The number of attempts is limited, because the server may
+  // be down.
   let tries = 2 * maxConnections
   let lateReason = ''
 
-  /** Keeps each connection until the last is open. Without this, the pool would return the same connection again. */
+  /**
+   * Opens the next connection, and holds each connection until the last one is open. If a connection were released
+   * earlier, the pool would return the same connection again.
+   */
   async function openNext(): Promise<string | undefined> {
     if (pool.totalCount >= maxConnections) return undefined
     if (performance.now() > deadline) return `not finished within ${WARMUP_TIMEOUT_MS / 1_000} s${lateReason}`

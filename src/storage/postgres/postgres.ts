@@ -18,7 +18,7 @@ import type { PostgresState } from './postgres-state.ts'
 import { type WarmupResult, warmUp } from './postgres-warmup.ts'
 
 interface PostgresOptions {
-  /** `postgres://` or `postgresql://`, with libpq's parameters. */
+  /** The URL of the database, `postgres://` or `postgresql://`, which may have libpq's parameters. */
   url: string
   maxConnections: number
   /** Called when an idle connection is lost. The pool opens another connection when it needs one. */
@@ -32,18 +32,18 @@ export interface PostgresDatabase extends Database {
   poolState(): PoolState
   /** Opens all connections in advance, as far as the server has room. Never rejects. */
   warmUp(): Promise<WarmupResult>
-  /** Uses a dedicated connection without timeouts. @returns the names of the applied migrations */
+  /** Applies the migrations, on a separate connection without timeouts. @returns the names of the applied migrations */
   migrate(log?: MigrationLog): Promise<string[]>
 }
 
 /**
- * The time limit to get a free connection or to open a connection. With this limit and the statement's limit, a request
- * waits at most 2 s while storage is down.
+ * The time limit to get a free connection or to open a connection. This limit and the time limit of a statement
+ * together are less than 2 s, so a request waits at most 2 s while storage is down.
  */
 const CONNECT_TIMEOUT_MS = 500
 /**
- * How much earlier than the gateway the server ends a statement. The server's error proves that the server is up, and
- * shows what the statement waited for.
+ * The server ends a statement that takes too long. It does so this much earlier than the gateway, because the server's
+ * error proves that the server is up, and shows what the statement waited for.
  */
 const SERVER_LEAD_MS = 100
 /** Time limit of the setup statement on a new connection, after connecting and before the first query. */
@@ -96,8 +96,8 @@ export function openPostgres({ url, maxConnections, onError, state }: PostgresOp
 }
 
 /**
- * Refuses a standby. After a failover, the name may lead to the former primary for a while. This server is now a
- * standby, which rejects writes and returns old data.
+ * Refuses a standby. After a failover, the host name may lead to the former primary for a while. The former primary is
+ * now a standby, so it rejects writes and returns old data.
  */
 function refuseStandby(client: PoolClient, done: (error?: Error) => void): void {
   const statement = withTimeout({ text: 'select pg_is_in_recovery() as is_standby' }, VERIFY_TIMEOUT_MS)
@@ -176,7 +176,10 @@ async function refuseSettings(client: Client): Promise<void> {
 
 const { INT8, DATE } = types.builtins
 
-/** IDs are below 2^53. Dates stay text, because a `Date` has a time zone. Other types use pg's default. */
+/**
+ * Returns IDs as numbers, because they are below 2^53. Returns dates as text, because a `Date` has a time zone. Other
+ * types use pg's default.
+ */
 const typeParsers: CustomTypesConfig = {
   getTypeParser: (oid, format) => {
     if (format !== 'binary' && oid === INT8) return Number

@@ -2,7 +2,7 @@
 // itself.
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 
-/** `redis://` or `rediss://` addresses. */
+/** The address of Redis. Every URL in it begins with `redis://` or `rediss://`. */
 export type RedisAddress = string | { cluster: string[] } | { sentinels: string[]; name: string }
 
 /** After this time without a connection, the server counts as down. */
@@ -56,9 +56,9 @@ export function connectRedis(
 }
 
 /**
- * Reconnects when a server has become a replica. After a failover, the address leads to another server. The former
- * primary keeps the connection open and refuses every script. If the replica is the only server, reconnecting does not
- * help, so the gateway does not reconnect at each refusal.
+ * Reconnects when a server has become a replica. A replica refuses every script, but the former primary keeps the
+ * connection open after a failover. A new connection leads to the new primary. If the replica is the only server,
+ * reconnecting does not help, so the gateway does not reconnect at each refusal.
  */
 function leaveReplicas(onReplica: (reason: string) => void): (error: Error) => boolean {
   let leftAt = Number.NEGATIVE_INFINITY

@@ -1,4 +1,5 @@
-// Runs scripts by their SHA-1, several in one pipeline, with one write and one read for all of them.
+// Runs scripts by their SHA-1. Sends several scripts in one pipeline, so all of them together need one write and one
+// read.
 import { type Cluster, Redis } from 'ioredis'
 import type { Script } from './redis-scripts.ts'
 

@@ -22,7 +22,7 @@ export interface ScriptRunner {
    */
   run(script: Script, key: string, args: readonly (string | number)[]): Promise<unknown>
   /**
-   * Runs a script that returns one reply per key. One call for all keys costs a fraction of separate calls.
+   * Runs a script that returns one reply per key. One call for all keys costs much less than one call for each key.
    * @returns the replies in the order of the keys; an Error for a key that failed
    * @throws ScriptError within 150 ms; the script may have run for some keys
    */

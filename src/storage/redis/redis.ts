@@ -13,7 +13,10 @@ export interface RedisHooks {
 
 /** The maximum time that a guard waits for Redis, so that no request hangs. */
 const COMMAND_TIMEOUT_MS = 150
-/** How long a script waits for a slow pipeline before it is sent. This is a part of the 150 ms. */
+/**
+ * While a pipeline is slow, the next script waits at most this long before it is sent. `COMMAND_TIMEOUT_MS` includes
+ * this wait.
+ */
 const MAX_PIPELINE_WAIT_MS = 5
 /** Limits the size of one write to Redis. A longer pipeline would not make a script cheaper. */
 const MAX_SCRIPTS_IN_PIPELINE = 100
@@ -39,9 +42,9 @@ return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}
 const CHECK_KEY = 'peage:limit:check'
 
 /**
- * Connects in the background and retries forever. If a server is down at the start, it is used when it is up. If a
- * command gets no response or a check fails, only occasional checks are sent until one succeeds. Until then, requests
- * do not wait the 150 ms.
+ * Connects in the background and retries forever. If the server is down at the start, the gateway uses it as soon as it
+ * is up. If a command gets no response or a check fails, the gateway sends only occasional checks until one of them
+ * succeeds. Until then, scripts fail at once, so no request waits for the 150 ms.
  */
 export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
   /** Whether the last check of this connection succeeded, and nothing has timed out since. */
@@ -96,7 +99,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
     } catch (error) {
       if (error instanceof ScriptError) return false
       const isReply = error instanceof ReplyError
-      // The reason of a lost connection is already stored.
+      // If the connection was lost, the reason is already in `lastError`.
       markUnfit(isReply || !(client instanceof Redis) ? messageOf(error) : lastError)
       if (isReply) for (const resume of waiting) resume()
       return false

@@ -15,7 +15,7 @@ type Options = NonNullable<UpstreamConfig['circuit_breaker']>
 const windowSeconds = 10
 
 export function createCircuitBreaker(options: Options): CircuitBreaker {
-  /** Zero while the circuit is closed. After this time, the next request is a probe. */
+  /** Zero while the circuit is closed. Otherwise, the time from which the next request is a probe. */
   let openUntilMs = 0
   let isProbing = false
   const open = () => {
@@ -26,13 +26,13 @@ export function createCircuitBreaker(options: Options): CircuitBreaker {
   const endProbe: EndAttempt = result => {
     isProbing = false
     if (result === 'inconclusive') {
-      // The probe had no result, so the next request becomes the probe.
+      // This probe ended without a result, so the next request becomes the probe.
       openUntilMs = performance.now()
       return
     }
     if (result !== 'answered') return open()
     openUntilMs = 0
-    // Starts a new count. The old failures would open the circuit again at the next failure.
+    // Starts a new count. With the old failures in the count, the next failure would open the circuit again.
     beginCounted = countAttempts(options, open)
   }
   return {

@@ -13,8 +13,8 @@ export interface ConnectionPool {
   /** Returns whether the client may take one more connection (`connections_per_client`). */
   admits(client: ClientKey): boolean
   /**
-   * Counts one more connection for the client, which takes it later. Call `cancel` right before the client takes it, or
-   * when it is not needed.
+   * Adds one to the client's count of connections, for a connection that the client takes later. Call `cancel` right
+   * before the client takes this connection, or when the connection is not needed.
    */
   reserve(client: ClientKey): void
   cancel(client: ClientKey): void
@@ -39,14 +39,14 @@ export interface Waiter {
 
 /**
  * The client of a request that waits for a connection, and later for its upstream. The relay and the tunnel implement
- * `Waiter` themselves, so a request that does not queue needs no additional function. V8 would keep this function, and
- * its request, in memory until the next full collection.
+ * `Waiter` themselves, so a request that does not queue needs no separate function for this. V8 would keep such a
+ * function, together with its request, in memory until the next full collection.
  */
 export interface WaitingClient {
   waiter: Waiter | undefined
 }
 
-/** The maximum wait in milliseconds, and the refusal after it. */
+/** The maximum wait in milliseconds, and the refusal that the request gets after this time. */
 export interface Wait {
   readonly ms: number
   readonly refusal: 'upstream_unavailable' | 'upstream_timeout'
@@ -63,7 +63,7 @@ interface OpenPool extends ConnectionPool {
   close(): Promise<void>
 }
 
-/** The target no longer has the address of this endpoint. */
+/** The error for an endpoint whose address no longer belongs to the target. */
 export class EndpointRetired extends Error {
   override readonly name = 'EndpointRetired'
 }
@@ -97,7 +97,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   // All connections share one connector, because it caches TLS sessions.
   let connect = createConnector(dial, settings.timeouts.connect)
   const connections = new Set<PooledConnection>()
-  /** A stack, so that the most recently used connection is reused first. */
+  /** The free connections, as a stack, so that the most recently used connection is reused first. */
   const free: PooledConnection[] = []
   const waiting = createWaitingLine<PooledConnection>()
   /** For each client, the number of connections that the client has, waits for, or has reserved. */
@@ -152,7 +152,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   function openConnection(): PooledConnection {
     const connection = new PooledConnection({
       origin: dial.origin,
-      // The connection may be older than the current settings, but it opens its next socket with them.
+      // The settings may change after the connection was created. The next socket is opened with the current settings.
       connect: (options, callback) => connect(options, callback),
       onFree: release,
     })

@@ -46,7 +46,7 @@ export class PooledConnection implements Connection {
   hasFailed = false
   /** When the socket was opened, from `performance.now()`. */
   #openedAtMs = Number.POSITIVE_INFINITY
-  /** A factor between 0.9 and 1.1, so that connections opened together do not end together. */
+  /** A factor between 0.9 and 1.1 for the maximum age, so that connections opened together do not end together. */
   readonly #jitter = 0.9 + Math.random() * 0.2
 
   constructor(options: Options) {
@@ -66,8 +66,8 @@ export class PooledConnection implements Connection {
     try {
       client.dispatch(options, inFlight)
     } finally {
-      // undici may emit no `drain` for a request that it rejects immediately. If it does, `drain` comes before this
-      // microtask.
+      // If undici rejects a request immediately, it may emit no `drain`, so this microtask frees the connection. If
+      // undici does emit `drain`, the event comes before this microtask.
       if (inFlight.isOver)
         queueMicrotask(() => this.#inFlight === inFlight && client.stats.size === 0 && this.#free())
     }
@@ -94,13 +94,15 @@ export class PooledConnection implements Connection {
           if (socket === this.#socket) this.#inFlight?.onUpstreamEnd()
         })
       }),
-      // Sends one request at a time. With several requests, a badly framed response could reach another client.
+      // The connection carries one request at a time. With several requests, a badly framed response could reach
+      // another client.
       pipelining: 1,
     })
     client.on('drain', () => this.#free())
     client.on('connectionError', () => {
       this.hasFailed = true
-      // If the certificate has a wrong name, undici still counts the failed request as running.
+      // If the certificate has a wrong name, undici still counts the failed request as running. The client is then
+      // replaced.
       if (client.stats.running === 0) return
       this.#client = this.#makeClient()
       void client.destroy()

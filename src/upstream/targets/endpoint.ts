@@ -31,7 +31,7 @@ export interface Endpoint {
   isUnchecked(): boolean
   state(): Pick<TargetStatus, 'checks' | 'problem' | 'circuit'>
   readonly ejection: OutlierEjection
-  /** Call when a request is sent to the endpoint. */
+  /** Call this when a request is sent to the endpoint. */
   beginAttempt(): EndAttempt
 }
 

@@ -22,7 +22,7 @@ type Options = NonNullable<UpstreamConfig['health']> & {
   dial: Dial
   initialState: HealthState
   ejection: OutlierEjection
-  /** Returns a number from 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   random(): number
 }
 

@@ -7,8 +7,8 @@ import type { Target } from './target.ts'
 import { createWeightedRoundRobin } from './weighted-round-robin.ts'
 
 /**
- * Picks an endpoint. The guards check availability earlier, so that a refusal does not cost a use. If every endpoint
- * has become unavailable since then, picks an unavailable endpoint.
+ * Picks an endpoint. If every endpoint is unavailable, picks an unavailable endpoint. This is rare, because the guards
+ * check the availability before the use is counted, so that a refusal costs no use.
  * @param key the hash of the user, who keeps the same endpoint while it is available; undefined to take turns
  * @param tried the endpoints on which this request has failed; they are avoided if possible
  * @param client the client; endpoints where it may take one more connection are preferred
@@ -33,7 +33,10 @@ export function weightsByUrl({ targets }: Pick<UpstreamConfig, 'targets'>): Map<
   return weights
 }
 
-/** The conditions for an endpoint, from the strictest condition to the last resort. */
+/**
+ * The conditions that an endpoint should meet. The first condition is the strictest, and the last one is the last
+ * resort.
+ */
 const preferences: readonly ((
   endpoint: Endpoint,
   tried: readonly Endpoint[],
@@ -59,7 +62,7 @@ export function createLoadBalancer(targets: readonly WeightedTarget[]): PickEndp
   const only = used.length === 1 ? used[0]?.target : undefined
   const weights = targets.map(({ weight }) => weight)
   const firstTries = createWeightedRoundRobin(weights)
-  // Retries have a separate sequence, so that the weights of first attempts stay exact.
+  // Retries take turns in a separate sequence, so that the shares of first attempts match the weights exactly.
   const retries = createWeightedRoundRobin(weights)
   /** For each target, the index of the endpoint whose turn is next. */
   const next = targets.map(() => 0)

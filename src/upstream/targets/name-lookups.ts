@@ -22,16 +22,19 @@ export interface NameWatch {
 export interface LookupEvents {
   /** @param addresses the addresses, in numeric order; empty if the name has had no address for a long time */
   onAddresses(addresses: readonly string[]): void
-  /** Called once when lookups begin to fail. Called with `undefined` when a lookup succeeds again. */
+  /** Called once with the problem when lookups begin to fail, and with `undefined` when a lookup succeeds again. */
   onState(problem: string | undefined): void
   /**
    * Called once when a name has too many addresses; the extra addresses are not used. Called again only if the number
-   * was below the limit in between.
+   * of addresses has been within the limit in the meantime.
    */
   onTooMany(count: number): void
 }
 
-/** For how many intervals the last addresses stay in use if the name has no address any more. The limit is one hour. */
+/**
+ * If a name has no address any more, its last addresses stay in use for this number of intervals, but at most for one
+ * hour.
+ */
 const retainedIntervals = 30
 const maxRetentionMs = 3_600_000
 
@@ -42,8 +45,8 @@ const systemLookUp: LookUp = (name, family) =>
 
 export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
   /**
-   * Maps each name to the lookup at the end of its queue. If several watchers have the same name, their lookups run one
-   * after another.
+   * For each name, the last lookup in its queue. If several watchers have the same name, their lookups run one after
+   * another.
    */
   const underWay = new Map<string, Promise<unknown>>()
 
@@ -150,8 +153,8 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
 }
 
 /**
- * Returns IPv6 addresses only if there is no IPv4 address, because usually both belong to the same machine. If one of
- * the two lookups fails, the previous addresses stay in use.
+ * Returns IPv6 addresses only if there is no IPv4 address, because the addresses of both families usually belong to the
+ * same machine. If the lookup of one family fails, the previous addresses stay in use.
  */
 async function addressesOf(
   name: string,

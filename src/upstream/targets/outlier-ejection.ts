@@ -14,7 +14,7 @@ export interface OutlierEjection {
 const initialEjectionMs = 1_000
 const maxEjectionMs = 30_000
 
-/** The number of attempts in a row without a response that count like one failed connection. */
+/** One failed connection is enough to eject the endpoint. So is this number of attempts in a row without a response. */
 const maxConsecutiveSilent = 5
 
 /** @param hasHealthChecks if true, the endpoint stays ejected until a health check or a request succeeds */
@@ -38,7 +38,7 @@ export function createOutlierEjection(hasHealthChecks: () => boolean): OutlierEj
     if (result === 'inconclusive') return
     consecutiveSilent += 1
     if (result === 'silent' && consecutiveSilent < maxConsecutiveSilent) return
-    // Requests that failed together count as one failure.
+    // If several requests fail together, only the first of their failures counts.
     if (isEjected() && !isProbing) return
     isProbing = false
     ejectionMs = Math.min(ejectionMs === 0 ? initialEjectionMs : ejectionMs * 2, maxEjectionMs)

@@ -1,5 +1,5 @@
-// Implements rendezvous hashing. A user keeps the same choice while the choice exists. A new choice takes over only its
-// own share of users.
+// Implements rendezvous hashing. A user keeps the same choice as long as this choice exists. When a choice is added, it
+// takes over only its own share of users.
 
 /** Returns a 32-bit hash of the text (FNV-1a). It is the same in every process and replica. */
 export function hashText(text: string): number {

@@ -1,4 +1,5 @@
-// Logs when a target becomes unhealthy and when it is healthy again. The states of all processes are merged.
+// Logs when a target becomes unhealthy and when it is healthy again. The states that all processes report for a target
+// are merged into one.
 import type { Logger } from 'pino'
 import { createStateLog, type StateLog } from '../../observability/state-log.ts'
 import type { TargetStatus } from './target-status.ts'
@@ -10,7 +11,7 @@ interface Options {
 
 const intervalMs = 1_000
 /**
- * How long a target's last state is kept if no process reports the target. A process may be unable to reply for a
+ * If no process reports a target, its last state is kept for this time, because a process may be unable to reply for a
  * moment.
  */
 const forgetAfterMs = 60_000

@@ -17,7 +17,7 @@ export interface TargetStatus {
 
 export type CircuitState = 'closed' | 'half_open' | 'open'
 
-/** Merges the reports of several processes. Each field of a target gets the worst of its values. */
+/** Merges the reports of several processes. For each field of a target, the worst of the reported values is used. */
 export function worstOf(processes: readonly (readonly TargetStatus[])[]): TargetStatus[] {
   const worst = new Map<string, TargetStatus>()
   for (const status of processes.flat()) {

@@ -30,7 +30,7 @@ export interface TargetEvents {
   onTooMany(count: number): void
 }
 
-/** How long a starting process, or a reload, waits for the first lookup of names. */
+/** The maximum time that a starting process, or a reload, waits until the first lookups of names have ended. */
 export const resolveWaitMs = 2_000
 
 interface Options {

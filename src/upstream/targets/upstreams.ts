@@ -23,13 +23,15 @@ export interface Upstream {
   readonly splitsByUser: boolean
   /** Returns whether a request may be sent to any target. */
   isAvailable(): boolean
-  /** The limit of connections per client and endpoint, with its configuration key. */
+  /**
+   * The maximum number of connections that a client may have to an endpoint, with the configuration key of this limit.
+   */
   readonly connectionLimit: ConnectionLimit
   /** Returns an endpoint where the client may take one more connection, if there is one. */
   endpointFor(client: ClientKey): Endpoint | undefined
   /** Returns whether a request sent now gets a connection without a wait. */
   hasFreeConnection(): boolean
-  /** Durations of attempts, from dispatch to the response head or the failure. */
+  /** The durations of attempts. A duration begins with the dispatch and ends with the response head or the failure. */
   readonly durations: Histogram
   readonly pickEndpoint: PickEndpoint
 }
@@ -60,7 +62,8 @@ export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   dependencies: Dependencies,
 ): Upstreams {
-  // All files are read before a target is opened. If a file is unreadable, no target has to be closed again.
+  // All files are read before the first target is opened. So if a file is unreadable, no open target has to be closed
+  // again.
   const authorities = new Map(
     Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
   )

@@ -44,7 +44,7 @@ class OpenTunnel implements Tunnel {
   #failure: Outcome | undefined
   #isClosing = false
   #idle: NodeJS.Timeout | undefined
-  /** The timers that limit the closing; undefined while the tunnel is open. */
+  /** The timers that end the tunnel if closing takes too long; undefined while the tunnel is open. */
   #timers: NodeJS.Timeout[] | undefined
 
   constructor({ client, upstream, idleTimeoutMs, onEnd }: Options) {
@@ -62,8 +62,8 @@ class OpenTunnel implements Tunnel {
   close(code: CloseCode): void {
     if (this.#isClosing) return
     this.#isClosing = true
-    // The upstream gets a Close frame only after its last frame for the client is complete. After a Close frame, the
-    // upstream might not complete that frame.
+    // The upstream gets a Close frame only after its last frame for the client is complete. If the upstream received
+    // the Close frame earlier, it might not complete its last frame.
     this.#toClient.closeWith(closeFrame(code, false), () =>
       this.#toUpstream.closeWith(closeFrame(1001, true), () => {}),
     )
@@ -100,8 +100,8 @@ class OpenTunnel implements Tunnel {
   }
 
   /**
-   * Ends the connection to the other side when one side has closed. After an orderly end, everything that the closed
-   * side sent is still delivered. Bytes for the closed side are discarded.
+   * Called when one side has closed its connection. Ends the connection to the other side. After an orderly end,
+   * everything that the closed side sent is still delivered to the other side. Bytes for the closed side are discarded.
    */
   #onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
     if (!to.isOver) socket.destroy()
@@ -111,8 +111,8 @@ class OpenTunnel implements Tunnel {
       return
     }
     from.discard()
-    // If the connection closed at once, bytes that arrive later would cause a reset. The other side might see this
-    // reset before the orderly end.
+    // The other side may still send bytes. If its connection were closed at once, these bytes would cause a reset,
+    // which the other side might see before the orderly end.
     const destroyLater = () => this.#after(closeTimeoutMs, () => socket.destroy())
     if (socket.writableFinished) destroyLater()
     else socket.once('finish', destroyLater)

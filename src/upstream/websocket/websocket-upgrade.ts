@@ -37,8 +37,8 @@ interface Options {
 export function openWebSocket(options: Options): Tunnel {
   const { response, handshake, upstream, idleTimeoutMs } = options
   const fields = switchingProtocolsHeaders(options)
-  // The socket is detached before the 101 is sent. If it could not be detached after the 101, the client would wait
-  // forever.
+  // The socket is detached before the 101 is sent, because detaching may fail. If it failed after the 101, the client
+  // would wait forever.
   const client = detachSocket(response)
   response.writeHead(101, fields)
   response.flushHeaders()

@@ -18,8 +18,8 @@ export interface DestinationRules {
 }
 
 /**
- * Finds the addresses of the host. A single non-public address makes the host forbidden. Without this rule, the host's
- * name server could choose which address the gateway connects to.
+ * Finds the addresses of the host. If a single address is not public, the host is forbidden. Otherwise, its name server
+ * could choose which of the addresses the gateway connects to.
  * @param url as returned by `parseWebhookUrl`
  */
 export async function findDestination(
@@ -43,7 +43,7 @@ interface ResolverOptions {
   readonly servers?: readonly string[]
 }
 
-/** Timeouts for a whole lookup, and for the first of c-ares' two attempts. */
+/** The time limits of a whole lookup, and of the first of the two attempts that c-ares makes. */
 const lookupTimeoutMs = 2_000
 const firstTryTimeoutMs = 700
 
@@ -65,7 +65,8 @@ export function createResolver(options: ResolverOptions): Resolve {
   return async name => {
     // These names must not be sent to a name server (RFC 6761 §6.3).
     if (/(?:^|\.)localhost$/.test(name)) return ['127.0.0.1', '::1']
-    // The record types fail independently. Many names have only one type, and some servers support only one.
+    // The record types are looked up separately, because one may fail without the other. Many names have only one type,
+    // and some servers support only one.
     const answers = await Promise.all([
       addressesOrNone(resolver.resolve4(name)),
       addressesOrNone(resolver.resolve6(name)),

@@ -46,8 +46,8 @@ export function createAlertStore(database: Database): AlertStore {
         { timeoutMs: statementTimeoutMs },
       ),
 
-    // The oldest remaining delivery is looked up once, not for each alert. The margin of one hour is for differences
-    // between the clocks of replicas, which affect the order of IDs.
+    // The oldest remaining delivery is looked up once, not for each alert. IDs may be out of order if the clocks of
+    // replicas differ, so there is a margin of one hour.
     prune: (before, limit) =>
       countRows(
         database,

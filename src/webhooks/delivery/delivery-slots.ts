@@ -4,9 +4,9 @@ export type SlotClass = 'normal' | 'slow'
 
 interface Slot {
   /**
-   * Moves the delivery to the slow class, because the receiver has not responded for a while. The class may then exceed
-   * its limit. The excess is limited, because attempts time out, and because the normal slots limit how many deliveries
-   * can be moved in that time.
+   * Moves the delivery to the slow class. Call this when the receiver has not responded for a while. The slow class may
+   * then have more deliveries than its limit. It cannot grow without end, because every attempt times out, and because
+   * the number of normal slots limits how many deliveries can move in that time.
    * @returns whether other deliveries may be waiting for the slot that became free
    */
   moveToSlow(): boolean

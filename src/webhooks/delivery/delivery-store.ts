@@ -32,8 +32,8 @@ export type RetryOutcome = 'due' | 'over' | 'unknown'
 
 export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   /**
-   * Records the last attempt for a receiver that wants no more deliveries, and removes its webhook. A webhook that the
-   * user has registered again since then is kept.
+   * Records the last attempt for a receiver that wants no more deliveries, and removes its webhook. If the user has
+   * registered the webhook again since then, the webhook stays.
    */
   recordLast(delivery: LeasedDelivery, outcome: AttemptOutcome<'delivered'>, now: Date): Promise<void>
   /**
@@ -89,8 +89,8 @@ export function createDeliveryStore(database: Database): DeliveryStore {
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
-    // Ordered by ID, because older deliveries have lower IDs. An index on `created_at` would cost one more write per
-    // delivery.
+    // The deliveries are ordered by ID, because an older delivery has a lower ID. An index on `created_at` would cost
+    // one more write for each delivery.
     prune: (before, limit) =>
       countRows(
         database,

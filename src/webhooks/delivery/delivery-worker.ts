@@ -21,7 +21,7 @@ interface Dependencies {
   /** Returns the current settings. An attempt keeps the settings with which it was leased. */
   sendSettings(): SendSettings
   clock: Clock
-  /** Returns a number from 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   random(): number
   outcomes: DeliveryOutcomes
   onError(error: unknown): void
@@ -29,7 +29,7 @@ interface Dependencies {
 
 /**
  * The limits for concurrent deliveries. The limit for slow receivers is high, because a socket that waits for a
- * response costs little. Receivers that respond immediately never need many slots.
+ * response costs little. The normal limit is low, because receivers that respond immediately never need many slots.
  */
 const slotLimits: SlotLimits = { normal: 32, slow: 128, perReceiver: 4 }
 
@@ -95,7 +95,10 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
     await record(delivery, attemptOutcome, new Date(clock.now()))
   }
 
-  /** Polls again if a slot became free that other deliveries may need. A poll skips deliveries without a free slot. */
+  /**
+   * If a slot became free that other deliveries may need, polls again. They may still be waiting, because a poll skips
+   * deliveries for which no slot is free.
+   */
   function wakeIf(mayHaveWaiting: boolean): void {
     if (mayHaveWaiting) worker.wake()
   }
@@ -110,8 +113,8 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
         message: 'the secret is encrypted with another auth.key_secret',
       }
     }
-    // If the previous secret cannot be decrypted, only the signature with this secret is missing. Receivers should
-    // verify with the current secret.
+    // If the previous secret cannot be decrypted, the delivery is sent without the signature of this secret. The
+    // signature of the current secret is still there, and receivers should verify with the current secret.
     const previousSecret = secret_before === null ? undefined : secrets.unseal(secret_before, user_id)
     const signingSecrets = previousSecret === undefined ? [secret] : [secret, previousSecret]
     const headers = webhookHeaders(

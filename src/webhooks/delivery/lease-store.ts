@@ -12,7 +12,9 @@ export interface LeasedDelivery {
   body: string
   url: string
   receiver: string
-  /** The secret as stored. `secret_before` is the previous secret, while deliveries are also signed with it. */
+  /**
+   * The secret, as it is stored. `secret_before` is the previous secret; null if deliveries are not signed with one.
+   */
   secret: string
   secret_before: string | null
   registration: number
@@ -24,9 +26,12 @@ export interface LeaseRequest {
   /** The maximum number of leased deliveries, in total and per receiver. */
   limit: number
   perReceiver: number
-  /** Receivers with running deliveries, and how many more deliveries each receiver may have. */
+  /** For each receiver with running deliveries, how many more deliveries it may have. */
   busyReceivers: ReadonlyMap<string, number>
-  /** Slow receivers. Class `slow` leases only for these, and class `normal` for all others. */
+  /**
+   * The slow receivers. The class `slow` leases only their deliveries, and the class `normal` only the deliveries of
+   * all other receivers.
+   */
   slowReceivers: readonly string[]
   slotClass: SlotClass
   now: Date
@@ -44,8 +49,8 @@ export interface LeaseStore {
 }
 
 /**
- * The number of due deliveries that are examined, the longest due first. If these are not enough, `walkReceivers`
- * receivers are examined.
+ * The number of due deliveries that are examined first, the longest due first. If they are not enough, the deliveries
+ * of up to `walkReceivers` receivers are examined.
  */
 const headDeliveries = 64
 const walkReceivers = 500
@@ -66,7 +71,7 @@ export function createLeaseStore(database: Queryable): LeaseStore {
         perReceiver,
         [...busyReceivers.keys()],
         [...busyReceivers.values()],
-        // The normal class excludes these receivers. The slow class is limited to them.
+        // The normal class leases nothing for the receivers in this list. The slow class leases only for them.
         slotClass === 'slow'
           ? slowReceivers.filter(receiver => !fullReceivers.includes(receiver))
           : [...slowReceivers, ...fullReceivers],
@@ -92,11 +97,11 @@ const firstDueSql = prepared(`
    where status = 'pending' and due_at <= $1::timestamptz
    order by due_at, id limit 1`)
 
-// `head` and `walk` explicitly step from row to row and from receiver to receiver. A plain LIMIT reads and sorts the
-// whole backlog while the planner's statistics are outdated. The walk runs only if the head is full of deliveries that
-// must wait. Rows are locked before they are ranked, because one query cannot do both. `secret_before` counts only if
-// it belongs to this registration, because a replica of the previous release replaces a webhook without clearing
-// `secret_before`.
+// `head` and `walk` explicitly step from row to row and from receiver to receiver. While the planner's statistics are
+// outdated, a plain LIMIT would read and sort the whole backlog. The walk runs only if the head is full of deliveries
+// that must wait. Rows are locked before they are ranked, because one query cannot do both. A replica of the previous
+// release replaces a webhook without clearing `secret_before`. So `secret_before` is used only if it belongs to the
+// current registration.
 const leaseSql = `
   with recursive head as (
     (select id, due_at, receiver, 1 as step

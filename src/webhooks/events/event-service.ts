@@ -27,10 +27,10 @@ export interface EventService {
 interface Dependencies {
   database: Database
   clock: Clock
-  /** Returns a number from 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   random(): number
   outcomes: DeliveryOutcomes
-  /** @param what the action that failed */
+  /** Called when something fails. @param what a text for the log that says what failed */
   onError(what: string, error: unknown): void
   /**
    * Called when the service did not accept an event, at most once per minute.
@@ -42,10 +42,12 @@ interface Dependencies {
   ca?: string | undefined
 }
 
-/** Maximum number of running attempts. All go to one service, and each is for a different user. */
+/**
+ * Maximum number of running attempts. All attempts go to the same service, and no two of them are for the same user.
+ */
 const maxRunning = 32
 
-/** How much longer a lease is than the attempt, as for alerts. */
+/** A lease is this much longer than the attempt, for the same reason as the lease of an alert's delivery. */
 const leaseMarginMs = 15_000
 
 /** A leased event, with the settings at the time of the lease. */

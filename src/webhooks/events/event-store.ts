@@ -109,8 +109,9 @@ export function createEventStore(database: Database): EventStore {
 
 /**
  * Locks the user's row. This waits until a running change of the user is committed, and makes the next change wait.
- * Every change locks the row before it stores events. Without the lock, a new event could miss the end of the previous
- * event, and would never become due. If the user was deleted, there is no row, and no event can follow.
+ * Every change locks the row before it stores events. Without the lock, a new event could be stored as waiting for an
+ * event that has just been finished, so it would never become due. If the user was deleted, there is no row, and no
+ * event can follow.
  * @returns whether the user exists
  */
 async function lockUser(tx: Queryable, userId: number): Promise<boolean> {
@@ -118,7 +119,7 @@ async function lockUser(tx: Queryable, userId: number): Promise<boolean> {
   return rows.length > 0
 }
 
-/** After a user is deleted, only the events that are still to be sent remain. */
+/** A deleted user keeps only the events that are still to be sent. */
 const forgetEndedSql = `delete from events where user_id = $1 and status <> 'pending'`
 
 /**

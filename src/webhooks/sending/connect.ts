@@ -7,7 +7,7 @@ import { isPublic } from '../address/public-address.ts'
 interface ConnectOptions {
   readonly addresses: readonly string[]
   readonly port: number
-  /** The host name in the certificate, without brackets. */
+  /** The host name that the certificate must contain. An IPv6 address has no brackets here. */
   readonly host: string
   readonly isTls: boolean
   readonly allowPrivate: boolean
@@ -18,12 +18,15 @@ interface ConnectOptions {
   readonly ca?: string | undefined
 }
 
-/** Limits hosts with many addresses. A webhook must not make the gateway connect to a hundred addresses. */
+/**
+ * The maximum number of addresses that are tried for a host. A webhook must not make the gateway connect to a hundred
+ * addresses.
+ */
 const maxAddressesTried = 4
 
 /**
  * Connects. The caller must destroy the socket.
- * @throws SendFailure `address`, `connection` or `tls`; any error after `signal` is aborted
+ * @throws SendFailure `address`, `connection` or `tls`; after `signal` was aborted, any error
  */
 export async function connect(options: ConnectOptions): Promise<Socket> {
   const socket = await connectToOne(options)
@@ -71,7 +74,7 @@ async function startTls(socket: Socket, { host, ca, signal }: ConnectOptions): P
       // An IP address is matched against the certificate, and must not be sent as SNI (RFC 6066 §3).
       ...(isIP(host) === 0 ? { servername: host } : { host }),
       ALPNProtocols: ['http/1.1'],
-      // Without this option, NODE_TLS_REJECT_UNAUTHORIZED would decide.
+      // Without this option, the variable NODE_TLS_REJECT_UNAUTHORIZED would decide whether certificates are checked.
       rejectUnauthorized: true,
       ...(ca !== undefined && { ca }),
     }),

@@ -5,7 +5,7 @@ import { retryDelayMs } from '../../outbox/retry-delay.ts'
 import type { SendOutcome } from './send.ts'
 
 /**
- * @param attempts number of attempts so far, including this one; with `is_last`, no attempt follows
+ * @param attempts the number of attempts so far, including this one; if `is_last` is set, no attempt follows
  * @param random a random number from 0 to 1
  * @param nowMs milliseconds since the epoch
  */

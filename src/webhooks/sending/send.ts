@@ -13,7 +13,10 @@ export interface SenderOptions {
   readonly timeoutMs: number
   /** The CA in PEM format, which replaces the system's CAs. */
   readonly ca?: string | undefined
-  /** The URL is from the operator, so the rules for users' URLs do not apply. It may be `http://`. */
+  /**
+   * Whether the URL is from the operator. The rules for users' URLs then do not apply, so the URL may begin with
+   * `http://`.
+   */
   readonly isTrusted?: boolean
 }
 
@@ -26,7 +29,10 @@ interface SendRequest {
 }
 
 export type SendOutcome =
-  /** Redirects are not followed. `retryAfter` is the raw header; undefined if it was sent twice. */
+  /**
+   * The receiver responded. A redirect is a response too, because redirects are not followed. `retryAfter` is the raw
+   * header; undefined if the header is missing or was sent twice.
+   */
   | { readonly kind: 'answered'; readonly status: number; readonly retryAfter?: string | undefined }
   /** `message` is one line of at most 200 characters, for operators. */
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string }
@@ -35,8 +41,8 @@ export type SendOutcome =
 export type Send = (request: SendRequest) => Promise<SendOutcome>
 
 /**
- * Limits for the response. Only its status counts, but some receivers undo their work if the connection closes too
- * early.
+ * The maximum sizes of a response. The gateway uses only the status, but it also reads the body, because some receivers
+ * undo their work if the connection closes too early.
  */
 const maxResponseHeadBytes = 16 * 1024
 const maxResponseBodyBytes = 64 * 1024
@@ -60,7 +66,7 @@ async function attempt(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const { allowPrivate, timeoutMs, ca, isTrusted } = options
-  // The URL is checked again, because it may have been stored with less strict settings.
+  // The URL is checked again, because the settings may have been less strict when it was stored.
   const url = isTrusted ? new URL(request.url) : parseWebhookUrl(request.url, { allowPrivate })
   if (url === 'invalid') throw new SendFailure('address', 'the URL is not allowed for webhooks')
   const destination = await unlessAborted(findDestination(url, options), signal)
@@ -89,8 +95,8 @@ async function post(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const client = new Client(url.origin, {
-    // undici would resolve names itself and connect to literal addresses without a check. So it receives only this
-    // connection.
+    // undici would resolve names itself and connect to literal addresses without a check. So undici receives only this
+    // connection, whose address was checked.
     connect: (_options, callback) =>
       process.nextTick(() =>
         socket.destroyed ? callback(new Error('the connection was closed'), null) : callback(null, socket),

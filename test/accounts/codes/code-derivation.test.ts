@@ -48,7 +48,8 @@ describe('the code and the token that are derived from a row', () => {
       firstDigits.set(code.charAt(0), (firstDigits.get(code.charAt(0)) ?? 0) + 1)
     }
     expect(firstDigits.size).toBe(10)
-    // The codes are the same in every run, so this check cannot fail by chance. 85 is four standard deviations.
+    // The test derives the same codes in every run, so this check cannot fail by chance. The limit of 85 is four
+    // standard deviations.
     for (const count of firstDigits.values()) expect(Math.abs(count - 500)).toBeLessThan(85)
   })
 
