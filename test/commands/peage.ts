@@ -22,7 +22,10 @@ export interface Bench {
 /** The text of the repository's `gateway.yaml`. */
 export const committed = readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8')
 
-/** Creates a temporary folder. Call at the top level or in a `describe`, because `afterAll` removes the folder. */
+/**
+ * Creates a temporary folder, and removes it with `afterAll`. So call this function at the top level or in a
+ * `describe`.
+ */
 export function commandLine(): Bench {
   const cwd = emptyFolder()
   return {
@@ -46,7 +49,9 @@ interface Around {
   stdin?: Io['stdin']
   /** If set, receives standard output. The returned `stdout` is then empty. */
   stdout?: Writable
-  /** Called after each write to standard error, with everything written so far. */
+  /**
+   * A function that is called after each write to standard error. Its argument is everything that was written so far.
+   */
   onError?: ((soFar: string) => void) | undefined
   openFolder?: Io['openFolder']
 }

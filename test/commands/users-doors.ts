@@ -20,7 +20,9 @@ export interface Gateway {
   backing: Storage
 }
 
-/** Starts a gateway in this process. The gateway locks the data folder, so commands cannot open it. */
+/**
+ * Starts a gateway in the process of the test. The gateway locks the data folder, so commands cannot open the folder.
+ */
 export async function startOn(cwd: string, admin: string): Promise<Gateway> {
   const file = writeConfiguration(cwd, {
     name: 'running.yaml',
@@ -42,7 +44,9 @@ export async function startOn(cwd: string, admin: string): Promise<Gateway> {
   return { server, backing: backing as unknown as Storage }
 }
 
-/** Returns a place in which commands call a running gateway, because the gateway has locked the data folder. */
+/**
+ * Returns a place in which a gateway is running. The gateway has locked the data folder, so commands call the gateway.
+ */
 export function gatewayPlace(): Place & { readonly cwd: string; gateway(): Gateway } {
   const cwd = folder()
   let gateway: Gateway
@@ -75,7 +79,7 @@ export function describeOverDoors(title: string, suite: (door: Door) => void): v
 
 export const password = 'un mot de passe'
 export const passwords = createPasswords({ concurrency: 1, queue: 0, wait: 0 })
-/** All users share this hash, because hashing is slow. */
+/** The hash is computed only once and used for all users, because hashing is slow. */
 const passwordHash = await passwords.hash(password)
 
 function doorOf(place: Place): Door {

@@ -54,7 +54,7 @@ describeWithServices('peage users', () => {
         { type: 'user.deleted', data },
       ])
       expect(rows.map(({ due_at }) => due_at !== null)).toEqual([true, ...Array(5).fill(false)])
-      // The mails are still pending, although their user is deleted.
+      // The user was deleted, but the mails to this user are still pending.
       const mails = await database.query('select kind, address, status from mails order by id')
       expect(mails).toEqual([
         { kind: 'password_changed', address: email, status: 'pending' },

@@ -19,8 +19,8 @@ function terminal() {
 
 interface Asked extends Printed {
   /**
-   * The calls of `setRawMode`, in order: true if raw mode was switched on. In raw mode, the terminal does not show what
-   * is typed.
+   * The arguments of all calls of `setRawMode`, in order: true switches raw mode on. In raw mode, the terminal does not
+   * show the characters that the operator types.
    */
   modes: boolean[]
 }
@@ -113,7 +113,7 @@ describe('peage users on a terminal', () => {
       exit: 1,
       stdout: '',
       stderr: `${question}error: nothing was deleted\n`,
-      // Raw mode is not used for this answer, so the terminal shows it.
+      // The command does not use raw mode for this answer, so the terminal shows the answer.
       modes: [],
     })
     expect(await users(['show', ada])).toMatchObject({ exit: 0 })

@@ -33,8 +33,8 @@ export function folder(): string {
 }
 
 /**
- * Returns an `openFolder` that always returns the same database, which stays open for the whole suite. To open a real
- * data folder takes half a second of CPU, so only a few tests open one, for example users-calls.test.ts.
+ * Returns an `openFolder` that always returns the same database. This database stays open for the whole suite. Opening
+ * a real data folder takes half a second of CPU time, so only a few tests do this, for example users-calls.test.ts.
  */
 export function lentFolder(cwd: string): NonNullable<Io['openFolder']> {
   let database: EmbeddedDatabase
@@ -50,8 +50,8 @@ const oneRoute = `upstreams: { a: { targets: ["http://127.0.0.1:9000"] } }
 routes: [{ name: one, path: /one, upstream: a, free_daily: true }]`
 
 /**
- * @param postgres an address, or empty for the embedded database
- * @param routing upstreams and routes, which only `peage explain` uses
+ * @param postgres the URL of a Postgres server; if empty, the embedded database is used
+ * @param routing the upstreams and routes, which only `peage explain` uses
  */
 export function writeConfiguration(
   cwd: string,
@@ -73,8 +73,8 @@ export interface Place {
   /** The operator that the audit log shows for the commands. */
   operator: string
   /**
-   * Calls `work` with the database that the commands change. No command runs at the same time. If the commands call a
-   * gateway, this is the database of the gateway.
+   * Calls `work` with the database that the commands change. If the commands call a gateway, this is the database of
+   * the gateway. While `work` runs, no command runs.
    */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }

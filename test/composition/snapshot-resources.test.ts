@@ -10,10 +10,10 @@ import {
 import type { SigningKeys } from '../../src/identity/keys/signing-keys.ts'
 
 const seed = 20_261_122
-/** The names of the resources: two of one kind, and one of another kind. */
+/** The names of the resources: two resources are of one kind, and the third resource is of another kind. */
 const names = ['keys a', 'keys b', 'passwords a'] as const
 type Name = (typeof names)[number]
-/** The resource that closes immediately. The other resources stay in `close` until the test calls `endClosing`. */
+/** Closing this resource takes no time. Closing another resource ends only when the test calls `endClosing`. */
 const immediate: Name = 'passwords a'
 
 /** A created resource, and how often `quiesce` and `close` were called. */

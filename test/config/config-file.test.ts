@@ -27,7 +27,7 @@ auth: { hashing: { ${written} } }
       )
     const source = { file: 'gateway.yaml', folder, env: {}, cores: 4 }
     const file = createConfigFile(source, {
-      // Loads the file in this process, because the worker thread needs the compiled program.
+      // The test loads the file in its own process, because a worker thread would need the compiled program.
       loadInWorker: async running => {
         const { read, digest } = loadSource(running)
         return { ...read, digest }
@@ -64,7 +64,7 @@ it('if a file becomes unreadable and then has its old content again, it is repor
   })
   save('server: { }\n')
   await expect.poll(() => changes).toBe(1)
-  // Waits for several polls, which must not report the same change again.
+  // This pause lasts for several polls. The polls must not report the same change again.
   await new Promise(resolve => setTimeout(resolve, 200))
   expect(changes).toBe(1)
   save('server: {}\n')

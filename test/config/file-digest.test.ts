@@ -11,7 +11,8 @@ import { emptyFolder } from '../commands/peage.ts'
 const folder = emptyFolder()
 const digest = (text: string) => digestOf([Buffer.from(text)])
 
-// The first polls after a change always read the file. Later, only every fiftieth poll reads an unchanged file.
+// After a change, the first polls always read the file. Later, if the file looks unchanged, only every fiftieth poll
+// reads it.
 describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls without a change', polls => {
   const path = join(folder, `file-${polls}`)
 
@@ -49,7 +50,7 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls 
   })
 })
 
-/** A regular file that cannot be read: every read fails with EIO. */
+/** This is a regular file, but every attempt to read it fails with EIO. */
 const failingFile = '/proc/self/mem'
 
 describe('a file that cannot be read because of a system error', () => {

@@ -73,7 +73,7 @@ describe('loading a configuration', () => {
       fc.property(document, value => expectSound(stringify(value))),
       {
         numRuns: runs(500),
-        // Longer runs of this test found these documents.
+        // Longer runs of this test once failed for these documents.
         examples: [
           [{ upstreams: [null] }],
           [{ upstreams: [{ targets: [[]] }] }],

@@ -1,4 +1,4 @@
-// Tests which values a valid file results in, section by section.
+// Tests the values that the configuration gets from a valid file, section by section.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -54,7 +54,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(complaints.splice(0).flat()).toEqual([])
   })
 
-  /** @param statuses the error status codes of responses that the test expects */
+  /** @param statuses the error status codes that the test expects in responses */
   async function openConsole(options: BrowserContextOptions = {}, statuses: number[] = []): Promise<Page> {
     const opened = await openPage(browser, options, statuses)
     complaints.push(opened.complaints)
@@ -82,7 +82,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
   }
 
-  /** Confirms a dialog with the button that has the name of the action. */
+  /** Confirms a dialog: clicks the button whose name is the name of the action. */
   async function confirm(page: Page, action: string): Promise<void> {
     await page.locator('dialog').getByRole('button', { name: action, exact: true }).click()
   }
@@ -146,10 +146,10 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await keyboard.type(gateway.adminToken)
       await keyboard.press('Enter')
       await page.locator('.verdict').waitFor()
-      // Overview: the skip link moves the focus past the menu.
+      // On the overview, the skip link moves the focus past the menu.
       await press('.skip', 'Enter')
       expect(await hasFocus(page, 'main')).toBe(true)
-      // Routes: tests a request with another method.
+      // On the page of routes, the test sends a request with another method.
       await press('nav a[href="#routes"]', 'Enter')
       await page.locator('article').first().waitFor()
       await press('main form select', 'ArrowDown')
@@ -291,7 +291,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
         await page.locator('nav a').evaluateAll(links => links.map(link => link.getAttribute('href'))),
       ).toEqual(seen.map(id => `#${id}`))
       for (const id of seen) await open(page, id)
-      // If the role may not see the page at an address, the console shows another page.
+      // If the role may not see the page in the URL, the console shows another page instead.
       if (seen.length === 1) {
         await page.goto(`${gateway.admin}/console#configuration`)
         await page.locator('nav a[aria-current=page][href="#users"]').waitFor()

@@ -191,8 +191,8 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
   it('are deleted after they expire, in batches that are not larger than the limit', async () => {
     await database.query('delete from account_codes')
     await made()
-    // If the table statistics show only one row, Postgres may run a subquery once per row. The limit must still apply
-    // to the whole statement.
+    // After this `analyze`, the statistics of the table show only one row. Postgres may then run a subquery once per
+    // row. Even then, the limit must apply to the whole statement.
     await database.query('analyze account_codes')
     await made({ purpose: 'verify' })
     const kept = await made({ purpose: 'email', newEmail: 'next@example.com', ttlMs: 60 * minute })

@@ -36,7 +36,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
   let database: Database
   let changes: CodeRedemptionStore
   let user: { id: number; email: string }
-  /** All recorded changes, including changes in transactions that failed. */
+  /** All changes that were recorded, even if their transaction failed later. */
   let recorded: UserChange[]
   let forgotten: number[]
   let failure: Error | undefined

@@ -50,7 +50,7 @@ describeOnBothSetups('uses counted in a batch', ({ openDatabase: open }) => {
           const answers = async (isTogether: boolean) => {
             const ids = await Promise.all(records.map(record => addUser(database, record)))
             const use = counterOf(database, limit)
-            // Only four users exist. A fifth user in `turns` gets an unknown id.
+            // Only four users exist. If a number in `turns` refers to a fifth user, the test uses an unknown ID.
             const calls = turns.map(turn => () => use(ids[turn] ?? 999_999_999))
             const counted: (number | undefined)[] = []
             if (isTogether) counted.push(...(await Promise.all(calls.map(call => call()))))
@@ -113,7 +113,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
       await database.query('analyze users')
       const store = createUsageStore(replica)
       const ids = [await addUser(database), await addUser(database)] as const
-      // Postgres makes a new plan for each of the first five executions, and may then use a generic plan.
+      // For each of the first five executions, Postgres makes a new plan. After that, Postgres may use a generic plan.
       for (let batch = 0; batch < 20; batch += 1) await store.count(ids, TODAY, 1_000)
       const planned = await replica.query(
         `select custom_plans::int, generic_plans::int from pg_prepared_statements where statement like '%unnest%'`,

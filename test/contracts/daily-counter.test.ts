@@ -27,7 +27,7 @@ interface World {
   record(userId: number): Promise<UsageRecord | undefined>
 }
 
-/** Matches the reason of a fallback for which no command was sent to Redis. */
+/** Matches the reason of a fallback if the gateway sent no command to Redis. */
 const notAsked = expect.objectContaining({ message: expect.stringMatching(/^redis is down/) })
 
 function createWorld(database: Database, keyValue: ScriptRunner | undefined): World {
@@ -51,7 +51,7 @@ function createWorld(database: Database, keyValue: ScriptRunner | undefined): Wo
   }
 }
 
-/** Adds the tests that are the same with and without Redis. */
+/** Adds the tests whose results must be the same with Redis and without Redis. */
 function countsRight(world: () => World): void {
   it('with a limit of one, counts and stores the first use of the day, and refuses the second use', async () => {
     const { counter, user, record } = world()
@@ -326,10 +326,10 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       server.resume()
       expect(first).toBeLessThan(400)
       expect(fallbacksOfFirst).not.toContainEqual(notAsked)
-      // The gateway now considers Redis to be down, so these uses did not query Redis.
+      // After the first use, the gateway considers Redis to be down. So the later uses sent no command to Redis.
       expect(world.fallbacks).toEqual([notAsked, notAsked])
       await vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 10_000)
-      // Redis may apply commands that were sent while it was paused. They must not change the result.
+      // Redis may now apply the commands that it received during the pause. These commands must not change the result.
       expect((await world.counter().use(fresh)).counted).toBe(false)
       expect((await world.counter().use(spent)).counted).toBe(false)
     })

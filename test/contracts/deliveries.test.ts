@@ -144,7 +144,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     it('gives each of 200 deliveries to only one of four concurrent stores', async () => {
       for (let i = 0; i < 200; i += 1) await stored.receiving(`https://r${i}.test/`)
       await stored.alert()
-      // Each store behaves like the store of a replica.
+      // Each of the four stores represents the store of a different replica.
       const stores = Array.from({ length: 4 }, () => createDeliveryStore(database))
       const taken: LeasedDelivery[] = []
       await Promise.all(
@@ -446,7 +446,9 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     const url = 'https://a.test/hook'
     const day = 86_400_000
 
-    /** Returns the two secrets that sign a new delivery: the current secret, and the replaced secret or null. */
+    /**
+     * Returns the two secrets that sign a new delivery: the current secret, and the secret that it replaced (or null).
+     */
     async function signing(id: number): Promise<(string | null)[]> {
       await stored.alert(id)
       const one = only(await claim())
@@ -523,7 +525,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
       time += 1
-      // This is the statement with which the previous release registers a webhook.
+      // The previous release registers a webhook with this statement.
       await database.query(
         `insert into webhooks (user_id, url, receiver, secret, created_at)
          select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1
@@ -657,7 +659,7 @@ describeWithServices('a backlog of 100,000 deliveries', () => {
           took.push(performance.now() - begun)
           expect(some).toHaveLength(5)
         }
-        // A lease takes about 10 ms. To read the whole backlog would take over 300 ms.
+        // A lease takes about 10 ms. If a lease read the whole backlog, it would take over 300 ms.
         expect(Math.min(...took)).toBeLessThan(100)
       }
     } finally {

@@ -200,7 +200,8 @@ describeWithServices('the limiter in Redis', () => {
     expect(keys.length).toBeGreaterThan(5)
     for (const key of keys) {
       expect(key).toMatch(/^peage:limit:.{1,100}$/)
-      // -1 means that the key has no expiry. -2 means that the key has expired since the list was read.
+      // The result -1 means that the key has no expiry. The result -2 means that the key has expired since the test
+      // read the list of keys.
       expect(await raw.pttl(key)).not.toBe(-1)
     }
   })
@@ -252,7 +253,8 @@ describeWithRedisBinary('the limiter while Redis is down', () => {
     for (let turn = 0; turn < 20; turn += 1) answers.push(await limiter.consume('key'))
     const rest = performance.now() - started - first
     server.resume()
-    // While Redis hangs, the process starts a new count and allows three uses. Redis would have allowed only two more.
+    // While Redis hangs, the process starts its own count at zero, and allows three uses. Redis would have allowed only
+    // two more uses.
     expect(answers.filter(({ allowed }) => allowed)).toHaveLength(3)
     expect(first).toBeLessThan(300)
     expect(rest).toBeLessThan(100)

@@ -1,4 +1,4 @@
-// Tests deploy/prometheus and deploy/grafana: alerts fire for their problems, and a gateway has data for all queries.
+// Tests deploy/prometheus and deploy/grafana: each alert fires for its problem, and each query finds data of a gateway.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'

@@ -46,7 +46,7 @@ export function configOf(path: string, secrets: Readonly<Record<string, string>>
   return loaded.config
 }
 
-/** Maps the path of each secret in the folder to a value that is valid for this secret. */
+/** Returns a valid value for each secret in the folder. The keys of the result are the paths of the secrets. */
 export function secretsIn(folder: string, names: readonly string[]): Record<string, string> {
   const values: Record<string, string> = {
     database_url: 'postgres://peage:x@postgres:5432/peage',

@@ -61,7 +61,7 @@ describe('deploy/systemd', () => {
 
   it.skipIf(analyze === undefined)('passes systemd-analyze verify and systemd-analyze security', () => {
     const verified = spawnSync(String(analyze), ['verify', pathOf(unit)], { encoding: 'utf8' })
-    // Only lines about this unit count. Other lines may be about other units of this machine.
+    // The test checks only lines about this unit, because other lines may be about other units of the machine.
     expect(verified.stderr.split('\n').filter(line => /peage\.service/.test(line))).toEqual([])
     const secure = spawnSync(String(analyze), ['security', '--offline=yes', '--threshold=20', pathOf(unit)])
     expect(secure.status).toBe(0)

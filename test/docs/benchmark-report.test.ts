@@ -13,8 +13,8 @@ function measured(requests: number, cpu: number, p99 = 1): Measured {
 }
 
 /**
- * @param pacedRequests how many of 3,000 requests the bearer row completed
- * @param counts one value per round: true if the round counts
+ * @param pacedRequests the number of requests that the bearer row completed, out of 3,000
+ * @param counts for each round, whether the round counts
  */
 function recording(
   bearerCpu: readonly number[],

@@ -5,7 +5,8 @@ import { codeRows, plain } from './read-tables.ts'
 
 describe('docs/errors.md', () => {
   it('contains all error codes of the catalog and no other code, each once with its status and text', () => {
-    // Some codes also have a second status, in the admin API. The cell then contains both, for example `401, 404`.
+    // Some codes have a different status in the admin API. For these codes, the cell contains both statuses, for
+    // example `401, 404`.
     const rows = codeRows('errors.md').filter(([, status]) => /^\d{3}(, \d{3})?$/.test(status ?? ''))
     const written = rows.map(([code, status, text]) => [
       plain(code),

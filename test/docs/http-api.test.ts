@@ -35,7 +35,7 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
     })),
 )
 
-/** Codes that every endpoint may respond with. Only the section on responses lists them. */
+/** Every endpoint may respond with these codes. So the page lists them only once, in the section on responses. */
 const general = [
   'credentials_ambiguous',
   'body_too_large',

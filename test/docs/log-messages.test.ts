@@ -30,8 +30,8 @@ describe(`docs/${page}`, () => {
   it('contains every log message of the source code', () => {
     const logged = [...source.matchAll(calls)].map(([, , message = '']) => message)
     expect(logged.length).toBeGreaterThan(25)
-    // The tables need not list these two messages. Another section describes `admin`. The other message is a problem
-    // that `check` finds.
+    // The tables need not list these two messages. The message `admin` is described in another section. The other
+    // message is a problem that `check` finds.
     const elsewhere = ['admin', '$' + '{path}: $' + '{message}']
     const patterns = documented.map(message => {
       const parts = message.split('…').map(part => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))

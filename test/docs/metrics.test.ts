@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { createMetrics } from '../../src/observability/metrics/metrics.ts'
 import { codeRows, plain } from './read-tables.ts'
 
-/** Returns `[name, type, labels]` of every metric. Labels appear only after a count, so each metric is counted once. */
+/**
+ * Returns `[name, type, labels]` of every metric. A metric shows its labels only after a count, so this function counts
+ * each metric once.
+ */
 async function exposed(): Promise<string[][]> {
   const metrics = createMetrics({
     version: '1',

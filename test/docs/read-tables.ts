@@ -8,7 +8,7 @@ export function codeRows(page: string): string[][] {
     .map(cellsOf)
 }
 
-/** @param first a pattern @returns the cells of each row whose first cell matches the pattern, in page order */
+/** @param first the pattern of the first cell @returns the cells of each row whose first cell matches, in page order */
 export function rowsStarting(first: RegExp, page: string): string[][] {
   return linesOf(page)
     .filter(line => line.startsWith('|'))

@@ -17,7 +17,7 @@ const operations = [authOperations, userOperations, upgradeOperations].flatMap(e
 interface Row {
   method: string
   path: string
-  /** The text of the cell: a literal body, or a key of `words`. */
+  /** The text in the cell: either a literal body, or a description that is a key of `words`. */
   input: string
   status: number
   code: RefusalCode | undefined
@@ -30,7 +30,7 @@ interface Sent {
 
 const page = 'errors.md'
 
-/** The names that the page defines, each with the requests or inputs that the name stands for. */
+/** The page defines names for groups of requests or inputs. This map contains the members of each group by name. */
 const names = new Map(
   linesOf(page).flatMap(line => {
     const [, name = '', meaning = ''] = /^- \*\*(.+)\*\*: (.*)$/.exec(line) ?? []
@@ -91,7 +91,10 @@ describe('the table of wrong inputs', () => {
   const account = (email: string, password: string): Sent => ({ body: JSON.stringify({ email, password }) })
   const password = 'correct horse battery'
 
-  /** Builds requests for inputs that the table describes in words. If `isAuth` is true, tokens are in the body. */
+  /**
+   * The functions that build a request, by the description of its input in the table. If `isAuth` is true, the request
+   * has its token in the body.
+   */
   const words: Record<string, (isAuth: boolean) => Sent | Promise<Sent>> = {
     'no body': () => ({}),
     'bytes that are not UTF-8': () => ({ body: Buffer.from('{"email":"\xff@example.com"}', 'latin1') }),
@@ -172,7 +175,8 @@ describe('the table of wrong inputs', () => {
   })
 
   it('contains every refusal that the input of an endpoint can cause', () => {
-    // These refusals also depend on the request rate, the stores or the settings, so the table need not contain them.
+    // The table need not contain these refusals, because they depend not only on the input, but also on the request
+    // rate, the stores or the settings.
     const others = [
       'rate_limited',
       'key_check_failed',

@@ -1,5 +1,5 @@
-// Users change passwords, end sessions and delete accounts on three replicas at the same time. Exactly one of several
-// rival requests succeeds. A deleted user leaves no rows behind.
+// Several requests of one user run at the same time on three replicas. They change the password, end sessions or delete
+// the account. Of several rival requests, exactly one succeeds. A deleted user leaves no rows behind.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'
@@ -168,7 +168,10 @@ async function race<Round>(
   return rounds
 }
 
-/** Logs in. Retries if the gateway is overloaded, which does no harm because the race starts after the login. */
+/**
+ * Logs in. If the gateway is overloaded, tries again. A late login does no harm, because the race starts after the
+ * login.
+ */
 async function signIn(port: number, email: string): Promise<TokenPair> {
   for (let left = 20; ; left -= 1) {
     try {
@@ -182,7 +185,7 @@ async function signIn(port: number, email: string): Promise<TokenPair> {
 
 function call(port: number, method: string, path: string, { access }: User, body: object): Promise<Answer> {
   const text = JSON.stringify(body)
-  // Node sets no Content-Length for the body of a DELETE.
+  // For a DELETE with a body, Node sets no Content-Length by itself.
   const headers = { ...bearer(access), 'content-length': Buffer.byteLength(text) }
   return send(port, method, `/api/v1/auth${path}`, headers, text)
 }

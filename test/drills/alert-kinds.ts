@@ -20,7 +20,10 @@ export function kindOf(index: number): Kind {
 export interface Emitted {
   /** The index of the receiver of this alert. */
   readonly index: number
-  /** The status codes of failed requests to send this alert; 0 for no response. */
+  /**
+   * The status codes of earlier requests that tried to send this alert and failed. A request without a response has the
+   * status code 0.
+   */
   readonly before: readonly number[]
   readonly status: number
   /** The milliseconds until the response. */

@@ -6,7 +6,7 @@ import type { Receipt } from './serve-receivers.ts'
 import type { Watch } from './watch.ts'
 
 interface Seen {
-  /** The alerts by number. */
+  /** The alerts that the drill sent. The index of each entry is the number of the alert. */
   readonly emitted: readonly Emitted[]
   readonly receipts: readonly Receipt[]
   /** The IDs of the messages that the killed replica had leased at the time of the kill. */
@@ -27,7 +27,7 @@ export function judgeReceipts({ say, expect }: Watch, { emitted, receipts, lease
   )
   expect('no alert reaches another receiver', strays.length === 0, `${strays.length} alerts did`)
 
-  /** The first receipt of each alert, and the number of receipts of each message. */
+  /** `firsts` contains the first receipt of each alert. `times` contains the number of receipts of each message. */
   const firsts = new Map<number | undefined, Receipt>()
   const times = new Map<string, number>()
   for (const receipt of receipts.filter(({ receiver }) => kindOf(receiver) === 'up')) {
@@ -98,7 +98,8 @@ export async function judgeDeliveries(
   const refused = emitted.filter(({ status }) => status !== 202).length
   expect('every alert gets a 202', refused === 0, `${emitted.length - refused} of ${emitted.length}`)
   const values = medians.map(({ median }) => median)
-  // If the request waited for a receiver, it would take a second. Smaller differences are noise of a busy machine.
+  // If the request waited for a receiver, the request would take a second. On a busy machine, smaller differences are
+  // normal.
   expect(
     'sending an alert takes the same time for every kind of receiver',
     Math.max(...values) < 1.5 * Math.min(...values),

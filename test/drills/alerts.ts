@@ -9,7 +9,7 @@ const agent = new Agent({ keepAlive: true })
 export interface Alert {
   readonly type: string
   readonly data: unknown
-  /** The ID of the user who receives the alert; by default, every user with a webhook receives it. */
+  /** The ID of the user who receives the alert. Without an ID, every user with a webhook receives the alert. */
   readonly user_id?: number | undefined
 }
 
@@ -81,7 +81,7 @@ export async function createUsers(database: Pool, webhooks: readonly Webhook[]):
   return rows.map(({ id }) => Number(id))
 }
 
-/** @returns a function that returns the quantile of a share, for example of 0.5 for the median */
+/** @returns a function that returns a quantile of the values; for example, the share 0.5 gives the median */
 export function quantiles(values: readonly number[]): (share: number) => number {
   const sorted = values.toSorted((a, b) => a - b)
   return share => sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN

@@ -11,9 +11,12 @@ import { createUsers } from './users.ts'
 import type { Watch } from './watch.ts'
 
 const requests = 100_000
-/** The number of users in each group: with uses left, without uses left, deactivated, with an API key. */
+/**
+ * The number of users in each of the four groups: users with uses left, users without uses left, deactivated users, and
+ * users with an API key.
+ */
 const each = 1_000
-/** The daily limit. The drill never uses it up. */
+/** The daily limit of uses. The limit is so high that the requests of the drill never reach it. */
 const daily = 1_000_000
 
 export async function cardinality({ say, expect }: Watch): Promise<void> {
@@ -56,7 +59,7 @@ export async function cardinality({ say, expect }: Watch): Promise<void> {
   }
 }
 
-/** Turns new users into the four groups. @returns the API keys of the last group */
+/** Divides new users into the four groups. @returns the API keys of the last group */
 async function changeUsers(database: Pool): Promise<string[]> {
   const keys = Array.from({ length: each }, () => `peage_${randomUUID()}`)
   await database.query(

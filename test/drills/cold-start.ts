@@ -14,7 +14,9 @@ const users = 100_000
 /** The number of requests of one user at the same time. */
 const together = 3
 const few = 1_000
-/** The heap limit in MiB. It is enough for small caches, and too little for the default caches. */
+/**
+ * The heap limit in MiB. With small caches, this heap is large enough. With the default caches, it would be too small.
+ */
 const heap = 96
 
 interface Playing extends Users {
@@ -34,8 +36,8 @@ export async function coldStart(watch: Watch): Promise<void> {
     say(`${users} users, each with a token of ${tokens[0]?.length} bytes`)
     const playing = { watch, stage, upstream: upstream.port, tokens, keys }
     const usual = await askForAll(playing, 'default caches')
-    // Node collects garbage late if there is space. With a small heap limit, the drill shows how little memory is
-    // enough.
+    // As long as the heap has space, Node does not hurry to collect garbage. So this run has a small heap limit, which
+    // shows how little memory is enough.
     const small = await askForAll(
       playing,
       `caches of ${few} users`,
@@ -62,7 +64,10 @@ export async function coldStart(watch: Watch): Promise<void> {
 
 interface Outcome {
   readonly lookUps: number
-  /** The number of lookups that further requests of cached users cause, and the number of these requests. */
+  /**
+   * `asked` is the number of further requests of cached users. `again` is the number of lookups that these requests
+   * cause.
+   */
   readonly again: number
   readonly asked: number
   /** The peak memory in MiB. */
@@ -96,7 +101,7 @@ routes:
     say(
       `${title}: ${answered} responses in ${seconds.toFixed(1)} s, ${together} concurrent requests per user`,
     )
-    // These figures help to judge delays, which other processes may have caused on a busy machine.
+    // On a busy machine, other processes may cause delays. These figures help to recognize such delays.
     say(
       `${title}: the drill process was blocked for at most ${ownStall.toFixed(0)} ms; the drill's own lookups took at most ${longest.toFixed(0)} ms`,
     )
@@ -120,8 +125,8 @@ routes:
 }
 
 /**
- * Looks up users directly in Postgres, 50 per second.
- * @returns an object whose `stop` resolves with the milliseconds of the slowest lookup
+ * Looks up 50 users per second directly in Postgres.
+ * @returns an object; its function `stop` resolves with the duration of the slowest lookup in milliseconds
  */
 function watchServer(database: Pool): { stop(): Promise<number> } {
   let longest = 0

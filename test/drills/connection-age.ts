@@ -11,7 +11,7 @@ import type { Watch } from './watch.ts'
 const perSecond = 500
 const seconds = setting('AGE_SECONDS', 60, 10)
 const ageSeconds = 5
-/** The maximum age of a connection: `connection_age` plus a tenth, which is its maximum random variation. */
+/** The maximum age of a connection in seconds. The gateway varies `connection_age` at random, by at most a tenth. */
 const mostSeconds = ageSeconds * 1.1
 
 export async function connectionAge({ say, expect }: Watch): Promise<void> {

@@ -1,4 +1,4 @@
-// Compares the CPU time per request of a loaded gateway with an open console and without.
+// Compares the CPU time per request of a loaded gateway with and without an open console.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../../bench/rounds.ts'
 import { cpuSeconds } from '../support/process-stat.ts'
@@ -9,9 +9,9 @@ import { serviceAt } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const pairs = setting('CONSOLE_PAIRS', 20, 3)
-/** The milliseconds of one measurement. The page loads its figures twice in this time. */
+/** The duration of one measurement in milliseconds. During a measurement, the page loads its figures twice. */
 const time = 20_000
-/** The maximum increase of the CPU time per request (median). */
+/** The maximum increase of the CPU time per request, as the median of all pairs. */
 const mostMore = 0.01
 
 /** @param upstream the port of the upstream */
@@ -31,8 +31,8 @@ export async function costOfOpenConsole(upstream: number, { say, expect }: Watch
     const questions = [{ path: '/public/small', headers: {} }]
     const ask = (slice: { warmUp: number; time: number }) =>
       load.run({ port, pids: [...pids], questions, status: 200, connections: 16, ...slice })
-    // A browser takes CPU time and cache from other processes. So one console is open in each measurement, either at
-    // this gateway or at the other one.
+    // The browser slows down other processes. So that both measurements have this effect, one console is always open:
+    // either at this gateway or at the other gateway.
     const open = async (own: boolean) => {
       await (own ? otherTab : ownTab).leave()
       await (own ? ownTab : otherTab).comeBack()
@@ -46,7 +46,7 @@ export async function costOfOpenConsole(upstream: number, { say, expect }: Watch
     const more: number[] = []
     const rates: number[] = []
     for (let pair = 0; pair < pairs; pair += 1) {
-      // The order alternates, so that other work on the machine affects both measurements equally.
+      // The order of the two measurements alternates, so that other work on the machine affects both in the same way.
       const first = await measure(pair % 2 === 1)
       const second = await measure(pair % 2 === 0)
       const [without, within] = pair % 2 === 0 ? [first, second] : [second, first]

@@ -2,7 +2,7 @@
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { codeOf } from './error-code.ts'
 
-/** The kinds of ten requests, in their order. The order repeats. */
+/** The kinds of ten successive requests. After every ten requests, the same order begins again. */
 const turns = [
   'passes',
   'passes',
@@ -41,7 +41,7 @@ export interface Counted {
 }
 
 export interface CountedLoad {
-  /** A line for each request with an unexpected outcome. */
+  /** Contains a line for each request that had an unexpected outcome. */
   readonly wrong: string[]
   /** Resolves when every request has ended. */
   stop(): Promise<Counted>
@@ -62,7 +62,8 @@ export function startCountedLoad(port: number, { bearer, spent }: Callers, perSe
   const begun = performance.now()
   let sent = 0
   const timer = setInterval(() => {
-    // The number of due requests depends on the clock, so a late timer does not lower the rate.
+    // The number of requests that are due depends on the clock. So if the timer fires late, the rate does not become
+    // lower.
     while (sent < ((performance.now() - begun) / 1_000) * perSecond) {
       const one = send(turns[sent % turns.length] ?? 'public')
       sent += 1

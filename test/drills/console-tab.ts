@@ -26,7 +26,7 @@ export interface ConsoleTab {
    * memory while a debugger is attached.
    */
   looking<T>(work: (page: Page) => Promise<T>): Promise<T>
-  /** Returns the IDs of the renderer processes. The first process belongs to the tab. */
+  /** Returns the IDs of the renderer processes. The first ID is the process of the tab. */
   pids(): Promise<number[]>
   /** Waits for the next overview that the page receives. @returns the overview, and the text above the first chart */
   given(): Promise<{ overview: OverviewSeries & { step: number }; shown: string | null }>

@@ -8,7 +8,10 @@ import type { Watch } from './watch.ts'
 const users = 100_000
 const searches = ['user1', 'user99', 'user12345', 'nobody', '777', 'user']
 const pages = 20
-/** Limits in milliseconds. `answer`: median response time of a page of users. `shown`: CPU time of the tab per page. */
+/**
+ * The limits in milliseconds. `answer` limits the median response time of a page of users. `shown` limits the CPU time
+ * that the tab takes to show a page.
+ */
 const most = { answer: 100, shown: 100 }
 
 export async function manyUsers(watch: Watch): Promise<void> {

@@ -18,10 +18,16 @@ import { startUpstream } from './stage.ts'
 import type { Watch } from './watch.ts'
 
 const duration = setting('CONSOLE_SECONDS', 3_600, 60) * 1_000
-/** The milliseconds until code is compiled and caches are full. The charts fill during the first 15 minutes. */
+/**
+ * The duration of the warm-up in milliseconds. After it, code is compiled and caches are full, but the charts continue
+ * to fill until 15 minutes have passed.
+ */
 const warmUp = Math.min(120_000, duration / 3)
 const perSecond = setting('CONSOLE_PER_SECOND', 100, 100)
-/** The milliseconds for which figures are compared. They must fit into the 15 minutes of the overview. */
+/**
+ * The duration in milliseconds of the load whose figures are compared. It must be shorter than the 15 minutes that the
+ * overview shows.
+ */
 const counted = setting('CONSOLE_COUNTED_SECONDS', 300, 30) * 1_000
 const step = 10_000
 const bars = {
@@ -89,7 +95,7 @@ interface Playing {
 /** Compares three counts of the same requests: by the page, by `/metrics` and by the load. */
 async function compare(title: string, playing: Playing, { expect }: Watch): Promise<void> {
   const { gateway, callers, tab } = playing
-  // The count starts after the end of a step, when the page has received the figures of that step.
+  // Figures are grouped into steps. The count starts when a step has ended and the page has received its figures.
   await endOfStep()
   const from = Math.floor(Date.now() / step) * (step / 1_000)
   const before = await countsOf(gateway.admin)

@@ -55,7 +55,8 @@ routes:
     await killGateways(play)
   } finally {
     raw.disconnect()
-    // This error is only printed, so that it does not hide an earlier error, for example that Postgres has ended.
+    // If this error were thrown, it would hide an earlier error, for example that Postgres has ended. So the drill only
+    // prints it.
     await stage.stop().catch(error => watch.say(String(error)))
     service.close()
   }
@@ -162,13 +163,13 @@ function judge({ expect }: Watch, name: string, compared: readonly Use[], failed
 
 /** Gives every user this number of uses, and resets the counts of the service. */
 async function giveBack({ database }: ReplicaStage, service: CountingService, uses: number): Promise<void> {
-  // Requests to a killed gateway may still be in flight. They must end first.
+  // Requests to a killed gateway may still be in flight. This pause waits until they have ended.
   await sleep(100)
   await database.query(
     "update users set daily_usage = $1, last_usage_date = (now() at time zone 'utc')::date",
     [limit - uses],
   )
-  // A replica caches that a user has no uses left. Before the next round, every replica must receive the reset.
+  // A replica caches which users have no uses left. This pause waits until every replica has received the reset.
   await sleep(250)
   service.seen.clear()
 }

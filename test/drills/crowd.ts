@@ -16,7 +16,10 @@ import type { Watch } from './watch.ts'
 
 const idle = 10_000
 const dribblers = 500
-/** `server.timeouts.headers` in seconds, and the seconds that Node's check and the close of the connection add. */
+/**
+ * `headers` is `server.timeouts.headers` in seconds. `slack` is the additional time in seconds that Node needs to
+ * notice the timeout and to close the connection.
+ */
 const headers = 10
 const slack = 2.5
 
@@ -67,7 +70,10 @@ interface LightLoad extends Latencies {
   readonly load: Load
 }
 
-/** Sends requests until slow heads have been cut twice. Repeats this, at most twice, if this process was blocked. */
+/**
+ * Sends requests until slow heads have been cut twice. If this process was blocked meanwhile, repeats the load, at most
+ * twice.
+ */
 async function lightLoad(
   port: number,
   guarded: { path: string; headers: { authorization: string } },
@@ -88,7 +94,7 @@ async function stateOf(child: ChildProcess): Promise<CrowdState> {
   return (await once(child, 'message'))[0]
 }
 
-/** Returns the limit of open files. Node has raised the soft limit to the hard limit at its start. */
+/** Returns the maximum number of open files. When Node started, it raised the soft limit to the hard limit. */
 function openFilesAllowed(): number {
   const [, limit] = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
   return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)

@@ -12,7 +12,10 @@ import type { Watch } from './watch.ts'
 
 const rounds = setting('DRAIN_ROUNDS', 10, 2)
 const drainSeconds = 10
-/** The milliseconds for which the load balancer still sends new connections to a replica that is ending. */
+/**
+ * The milliseconds for which the load balancer reacts late: a replica is already ending, but still gets new
+ * connections.
+ */
 const lateMs = 2_000
 const uploadBytes = 1 << 20
 
@@ -160,7 +163,8 @@ function send(port: number, options: RequestOptions, body = Readable.from([])): 
 }
 
 /**
- * Starts a load balancer that passes connections to the replicas in turn. If a replica refuses, the next one is used.
+ * Starts a load balancer that passes connections to the replicas in turn. If a replica refuses a connection, the load
+ * balancer passes it to the next replica.
  */
 async function startBalancer(portsOf: () => readonly number[]): Promise<{ port: number; close(): void }> {
   let turn = 0

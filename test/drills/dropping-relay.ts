@@ -56,9 +56,9 @@ export async function startDroppingRelay(target: string): Promise<StallableRelay
   url.port = String(await relay(`${there}:0`, socket, inside))
   return {
     url: url.href,
-    // Acknowledgments are dropped too.
+    // This route also drops the acknowledgments of received bytes.
     stall: () => ipInside(`route add blackhole ${here}/32`),
-    // After this, TCP sends the lost bytes again.
+    // When the route is removed, TCP sends the lost bytes again.
     flow: () => ipInside(`route del blackhole ${here}/32`),
     stop,
   }

@@ -1,5 +1,5 @@
 // Clients send 500 logins at once, 200 uploads, and request heads that are too large or never end. The gateway refuses
-// what is too much, and continues to serve other requests.
+// the requests that it cannot handle, and continues to serve other requests.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type OutgoingHttpHeaders, request } from 'node:http'
@@ -23,18 +23,20 @@ const seconds = setting('FLOODS_SECONDS', 20, 5)
 const perSecond = 200
 const logins = 500
 const uploads = 200
-/** The number of connections to the upstream that receives the uploads. It is lower than the number of uploads. */
+/**
+ * The maximum number of connections to the upstream that receives the uploads. It is lower than the number of uploads.
+ */
 const connections = 128
 const heads = 100
 const uploadBytes = 1 << 20
-/** Added to a status code if the response has the gateway's JSON error message. */
+/** If the response has the JSON error message of the gateway, the outcome is the status code followed by this text. */
 const explained = 'with an error message'
 
 interface Flood {
   readonly name: string
   /** @returns the outcome of each request: its status code, and whether the response has an error message */
   run(): Promise<string[]>
-  /** The allowed outcomes. Each of them must occur. */
+  /** The outcomes that are allowed. Each allowed outcome must also occur at least once. */
   readonly outcomes: readonly string[]
 }
 

@@ -3,14 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Watch } from './watch.ts'
 
 export interface Look<Figure extends string> {
-  /** The time of the sample as a share of the whole time, from 0 to 1. */
+  /** The time when the sample was taken, as a share of the whole duration: 0 is the start, and 1 is the end. */
   readonly at: number
   readonly figures: Readonly<Record<Figure, number>>
 }
 
 export interface Bar {
   readonly name: string
-  /** The maximum growth of the figure over the whole time, by its regression line. */
+  /**
+   * The maximum growth of the figure over the whole duration. The growth is computed from the regression line of the
+   * samples.
+   */
   readonly most: number
 }
 

@@ -12,7 +12,7 @@ export interface Heap {
 }
 
 export interface Heaps {
-  /** The environment variables for the gateway. */
+  /** The environment variables that a gateway needs so that its heap can be measured. */
   readonly env: Record<string, string>
   /** Collects garbage in each process and returns the heaps in the order of `pids`. */
   of(pids: readonly number[]): Promise<Heap[]>

@@ -23,9 +23,9 @@ interface User {
   /** The tokens of the user's session. */
   refresh?: string | undefined
   access?: string | undefined
-  /** Whether the last refresh got no response, so the new tokens are unknown. */
+  /** True if the last refresh got no response. The client then does not know its new tokens. */
   isUnsure?: boolean
-  /** The new password of a change whose result is not known yet. */
+  /** The new password of a change. The client does not know yet whether the gateway stored it. */
   next?: string | undefined
 }
 
@@ -38,7 +38,10 @@ interface DrillRecord {
   exchanges: number
   changes: number
   asked: number
-  /** For each refresh that was cut off, the status code of the refresh after it. */
+  /**
+   * If a kill cut off a refresh, the client refreshes again. This list contains the status codes of these second
+   * refreshes.
+   */
   readonly ends: number[]
 }
 
@@ -87,7 +90,10 @@ events: { url: 'http://127.0.0.1:1/events', secret: whsec_ZHJpbGxkcmlsbGRyaWxsZH
   }
 }
 
-/** If the last kill made the tokens of a user unknown, deletes the sessions and logs the user in again. */
+/**
+ * The last kill may have made the tokens of a user unknown. In this case, deletes the sessions of the user and logs the
+ * user in again.
+ */
 async function prepare({ gateway, database }: Play, user: User): Promise<void> {
   if (user.refresh !== undefined) return
   await database.query('delete from refresh_tokens where user_id = (select id from users where email = $1)', [
@@ -182,9 +188,9 @@ async function checkExchange({ gateway, record, database }: Play, user: User): P
   )
   const good = rows[0]?.good
   record.ends.push(status)
-  // If this refresh gets a 200, the refresh that was cut off was not stored, and this one replaced the old token. If it
-  // gets a 401, the first refresh was stored, and only the token in the lost response is valid. In both cases, one
-  // token is valid.
+  // A 200 means that the gateway had not stored the refresh that was cut off, and that the second refresh replaced the
+  // old token. A 401 means that the gateway had stored the first refresh. Then only the token in the lost response is
+  // valid. So in both cases, exactly one token must be valid.
   if ((status !== 200 && status !== 401) || good !== 1)
     record.wrong.push(`refresh after a cut-off refresh: ${status}, ${good} valid tokens`)
 }

@@ -16,13 +16,14 @@ import type { Watch } from './watch.ts'
 
 const perSecond = 200
 /**
- * The seconds of one measured window. For each file, the drill measures pairs of windows: without and with a reload.
+ * The length in seconds of one measurement. For each file, the drill makes pairs of measurements: one without a reload,
+ * and one with a reload.
  */
 const seconds = setting('LARGE_SECONDS', 20, 5)
 const pairs = setting('LARGE_PAIRS', 5, 1)
 /** Tests only the files in the list below whose name starts with this text. By default, tests all files. */
 const only = process.env.LARGE_ONLY ?? ''
-/** The maximum growth of the gateway's memory in MiB after it refused a file. */
+/** The maximum number of MiB by which the memory of the gateway may grow when the gateway refuses a file. */
 const mostMemory = 32
 
 const routes = (count: number, end: string) =>
@@ -33,10 +34,10 @@ const wrong = '  - { path: /public/*, upstreem: service, auth: nun }\n'
 
 interface LargeFile {
   readonly name: string
-  /** The milliseconds by which a reload may delay the slowest request (median of the pairs). */
+  /** The maximum delay of the slowest request by a reload, in milliseconds. It applies to the median of the pairs. */
   readonly most: number
   readonly isGood?: boolean
-  /** @param good the small valid file at the start @param turn a number that makes each text different */
+  /** @param good the small valid file at the start of the drill @param turn a number that makes each text different */
   text(good: string, turn: number): string
 }
 
@@ -110,7 +111,7 @@ const usage = `data:text/javascript,${encodeURIComponent(`process.once('exit', (
 async function check(file: string): Promise<Usage & { message: string; wall: number }> {
   const begun = performance.now()
   const words = ['--import', usage, cli, 'check', '-c', file]
-  // The exit status does not matter, because `check` refuses a file with too many routes.
+  // The drill ignores the exit status, because `check` exits with an error for a file with too many routes.
   const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>(resolve =>
     execFile(process.execPath, words, (_, stdout, stderr) => resolve({ stdout, stderr })),
   )

@@ -9,8 +9,8 @@ export interface Latencies {
   readonly p99: number
   readonly worst: number
   /**
-   * The longest time in milliseconds for which the process of the load was blocked. The gateway did not cause this
-   * delay.
+   * The longest time in milliseconds for which the process that sends the load was blocked. The gateway may not
+   * be the cause of a delay of up to this length.
    */
   readonly ownStall: number
 }

@@ -1,4 +1,5 @@
-// After a logout, the other replica refuses the access token within 50 ms, or within 5 s without the change feed.
+// After a logout at one replica, the other replica refuses the access token within 50 ms. Without the change feed, the
+// other replica refuses the token within 5 s.
 import { get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '../support/processes.ts'
@@ -15,7 +16,7 @@ import type { Watch } from './watch.ts'
 const logouts = setting('LOGOUTS', 1_000, 200)
 /** The number of logouts at the same time, each by a different user. */
 const lanes = 8
-/** Every tenth user has an open event stream at the logout. */
+/** One in ten users has an open event stream at the time of the logout. */
 const streamsEvery = 10
 const roundsWithoutFeed = 3
 
@@ -127,16 +128,22 @@ async function withoutFeed(
 }
 
 interface Ended {
-  /** Milliseconds from the logout's response to the last request that the second replica accepted; 0 for none. */
+  /**
+   * The milliseconds between the response to the logout and the last request that the second replica accepted. The
+   * value is 0 if the second replica accepted no request.
+   */
   readonly lastAccepted: number
-  /** The times of the logout's response and of the last accepted request, in nanoseconds of the shared clock. */
+  /**
+   * The time of the response to the logout, and the time of the last accepted request. Both are nanoseconds of the
+   * clock that all processes share.
+   */
   readonly answered: bigint
   readonly acceptedAt: bigint
-  /** Whether the second replica refused the last request. */
+  /** Whether the second replica refused the last of the requests that the drill sent. */
   readonly refused: boolean
-  /** Whether the first replica accepted the token after the logout's response. */
+  /** Whether the first replica still accepted the token after it had responded to the logout. */
   readonly acceptedHere: boolean
-  /** Milliseconds from the logout's response to the end of the stream. */
+  /** The milliseconds between the response to the logout and the end of the stream. */
   readonly streamEnded: number | undefined
 }
 
@@ -174,8 +181,8 @@ async function endOne(
       lastAccepted = sent - answered
       acceptedAt = process.hrtime.bigint()
     }
-    // A replica without the feed responds with 503 if it cannot look up the session. A 503 counts as neither accepted
-    // nor refused.
+    // If a replica without the feed cannot look up the session, it responds with 503. The drill counts a 503 neither as
+    // accepted nor as refused.
     refused = status === 401
     await sleep(refused ? 10 : 1)
   }

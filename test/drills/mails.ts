@@ -19,8 +19,8 @@ import type { Watch } from './watch.ts'
 const asked = 200
 const queued = setting('MAILS', 100_000, 2_000)
 /**
- * The seconds until the next attempt has ended: the delay, its random variation of up to a tenth, and the duration of
- * an attempt.
+ * For each retry, the seconds after which the retry has ended. They include the delay, a random variation of up to a
+ * tenth, and the duration of the attempt.
  */
 const retries = [40, 140, 670]
 const hour = 3_600
@@ -78,7 +78,7 @@ async function downForAnHour(
   }
   pass(hour - movedMs / 1_000)
   await others.be('well')
-  // The next attempt for each mail is due an hour after the previous one.
+  // The gateway now waits an hour between two attempts. So after this hour, the next attempt of every mail is due.
   pass(hour)
   let { mails: received } = await others.received()
   for (let waited = 0; waited < 60_000 && received.size < asked; waited += 200) {
@@ -95,8 +95,9 @@ async function downForAnHour(
 }
 
 /**
- * Waits up to a minute until the gateway has tried all mails `times` times, and returns the number of such mails.
- * `attempts` grows when an attempt starts. The query also requires an error, which is stored when the attempt ends.
+ * Waits until the gateway has tried every mail `times` times, at most for a minute. Returns the number of mails with
+ * exactly `times` attempts. `attempts` grows when an attempt starts. The query also requires an error, because the
+ * gateway stores the error when the attempt ends.
  */
 async function triedTimes(database: Pool, times: number): Promise<number> {
   for (let waited = 0; ; waited += 200) {
@@ -167,7 +168,10 @@ async function untilReceived(others: SmtpAndWebhooks, count: number): Promise<vo
   throw new Error('the mails did not arrive within 30 minutes')
 }
 
-/** Sends the same number of mails with nodemailer over as many connections. @returns mails per second */
+/**
+ * Sends with nodemailer as many mails as the gateway has sent, over the same number of connections.
+ * @returns the number of mails per second
+ */
 async function nodemailerAlone(smtp: string): Promise<number> {
   const program = fileURLToPath(new URL('./send-by-nodemailer.js', import.meta.url))
   const child = fork(program, [smtp, String(queued)])

@@ -40,9 +40,12 @@ import { webhooks } from './webhooks.ts'
 
 interface Entry {
   run: Drill
-  /** Whether the drill runs with `--short` if the command line names no drill. */
+  /** If the command line has `--short` and names no drill, only the drills with `inShort` run. */
   inShort?: boolean
-  /** A required environment variable. If it is not set, the drill runs only if the command line names the drill. */
+  /**
+   * The environment variable that the drill needs. Without this variable, the drill runs only if the command line names
+   * the drill.
+   */
   needs?: string
 }
 
@@ -96,7 +99,7 @@ if (settings.isList) {
   process.exit(0)
 }
 
-// After an interrupt, this function also stops all processes that the drills have started.
+// If the run is interrupted, `runAndCleanUp` also stops all processes that the drills have started.
 await runAndCleanUp(async () => {
   const results: { name: string; bar: string; isMet: boolean; measured: string }[] = []
   for (const [name, { run, inShort = false, needs }] of Object.entries(drills)) {

@@ -1,5 +1,5 @@
-// Under load, users get exactly one use per UTC day. The clocks of the replicas differ, or are set a day back and
-// forth.
+// Under load, every user gets exactly one use per UTC day. Meanwhile, the clocks of the replicas differ, or the drill
+// sets them a day back and forth.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startOwnPostgres, startOwnRedis } from '../support/stores.ts'
 import { type CountingService, startCountingService } from './counting-service.ts'
@@ -15,9 +15,9 @@ const users = 100
 const clients = 24
 const noon = 43_200_000
 const midnight = 86_400_000
-/** The milliseconds of load after each clock change. */
+/** After each change of the clocks, the load continues for this number of milliseconds. */
 const lookMs = 2_000
-/** The maximum difference of the replicas' clocks in milliseconds. */
+/** The clocks of two replicas differ by at most this number of milliseconds. */
 const apart = 1_500
 
 export async function midnightAndClocks({ say, expect }: Watch): Promise<void> {
@@ -37,7 +37,7 @@ export async function midnightAndClocks({ say, expect }: Watch): Promise<void> {
     for (const { env } of clocks) replicas.push(await stage.start({ ...routing(keys, service), env }))
     const load = startLoad(replicas, tokens)
     const taken = { day: 0, midnight: 0, back: 0, forth: 0 }
-    /** Counts the users who got more or fewer uses than `due` since the last call. */
+    /** Every user should have got `due` uses since the last call. Counts the users who got more or fewer uses. */
     const look = async (when: keyof typeof taken, due: number) => {
       if (due > 0) await untilAllUsed(service)
       await sleep(lookMs)

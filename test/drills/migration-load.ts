@@ -118,7 +118,8 @@ function startClients(
   const client = async (email: string) => {
     while (!isOver) {
       let pair = await timed(one, 'login', { email, password })
-      // After a failure, a client logs in again. So a failure counts only once.
+      // After a failed request, the client sends no further refresh, but logs in again. So one failure causes no
+      // further failures.
       for (const port of [other, one, other, one, other])
         pair = pair && (await timed(port, 'refresh', { refresh_token: pair.refresh_token }))
       if (pair) await timed(one, 'logout', { refresh_token: pair.refresh_token })

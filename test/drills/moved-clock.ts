@@ -35,7 +35,8 @@ export function createMovedClock(folder: string, name: string): MovedClock {
   }
   move(0)
   return {
-    // Only the calendar time changes. With its cache switched off, libfaketime reads the file at each call.
+    // These settings change only the calendar time. They also switch off the cache of libfaketime, so that it reads the
+    // file at each call.
     env: {
       LD_PRELOAD: findLibrary(),
       FAKETIME_TIMESTAMP_FILE: file,

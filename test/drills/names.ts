@@ -29,7 +29,8 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
   const stage = await startStage({
     upstreams: 0,
     targets: [`http://app.test:${service.port}`],
-    // Nothing listens at 299 of 300 addresses. Without health checks, a request that tries two of them would get a 502.
+    // Of 300 addresses, 299 have no server. Without health checks, a request that tries two of these addresses would
+    // get a 502.
     upstream: ', resolve: { every: 1s }, health: { path: /, interval: 1s }',
     before: names.command,
   })
@@ -85,7 +86,10 @@ function many(): string[] {
   return [...silent, first]
 }
 
-/** Removes the name for longer than the gateway keeps the addresses, which is 30 times `every`. */
+/**
+ * Removes the name for a long time. The gateway keeps the addresses of a name for 30 times `every`, and the name is
+ * missing for longer than that.
+ */
 async function gone(
   { expect }: Watch,
   { names, service, gateway }: { names: NameServer; service: AddressService; gateway: number },

@@ -17,7 +17,10 @@ import { newPro, post, send } from './subjects.ts'
 import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('POSTGRES_SECONDS', 8, 4) * 1_000
-/** Maximum times in milliseconds. `soon`: until a response that needs the database. `recovery`: until full recovery. */
+/**
+ * The limits in milliseconds. `soon` limits the time until a response that needs the database. `recovery` limits the
+ * time until the replicas have fully recovered.
+ */
 const soon = 2_000
 const recovery = 5_000
 
@@ -37,7 +40,10 @@ export async function postgres(watch: Watch): Promise<void> {
   watch.say(`each fault lasts ${outageMs / 1_000} s`)
 }
 
-/** Functions that cause a fault, by name. Each gets the URL of the database, and resolves when Postgres is back. */
+/**
+ * The functions that cause a fault, by the name of the fault. Each function gets the URL of the database, and resolves
+ * when Postgres is back.
+ */
 type Faults = Readonly<Record<string, (database: string) => Promise<void>>>
 
 function faultsOf(server: Server, disk: SmallDisk): Faults {
@@ -89,7 +95,7 @@ async function useUpTheLog(database: string): Promise<void> {
   try {
     for (let time = 0; time < 20; time += 1) await client.query('select pg_switch_wal(), txid_current()')
   } catch {
-    // The expected error: Postgres has ended, because the disk is full.
+    // This error is expected: Postgres ends when the disk is full.
   }
   await client.end().catch(() => {})
 }
@@ -149,7 +155,8 @@ async function underFaults(
   { say, expect }: Watch,
   { server, faults, name, standby, before = [] }: Case,
 ): Promise<void> {
-  // The drill reports how long this process was blocked, because such delays are not delays of the gateway.
+  // While the process of the drill is blocked, responses seem slower than they are. So the drill reports how long the
+  // process was blocked.
   const own = monitorEventLoopDelay({ resolution: 5 })
   own.enable()
   const upstream = await startUpstream()
@@ -200,13 +207,13 @@ interface Answer {
   readonly kind: string
   /** The status code; 0 if the connection failed. */
   readonly status: number
-  /** When the request was sent: a time of `performance.now()`. */
+  /** The time when the request was sent, as a value of `performance.now()`. */
   readonly at: number
   readonly tookMs: number
 }
 
 interface Recovery {
-  /** When Postgres was back: a time of `performance.now()`. */
+  /** The time when Postgres was back, as a value of `performance.now()`. */
   readonly back: number
   /** The responses during the fault and the recovery. */
   readonly all: readonly Answer[]
@@ -285,7 +292,8 @@ async function startWork(replicas: readonly Replica[], database: Pool): Promise<
         refreshToken === undefined
           ? await login()
           : await post(somewhere(), 'refresh', { refresh_token: refreshToken })
-      // A 503 contains no token, and the old refresh token may be used up. The next turn then logs in again.
+      // If the status is 503, the response contains no token, and the old refresh token may be used up. So the next
+      // turn logs in again.
       refreshToken = answer.body.refresh_token
       return answer
     }),

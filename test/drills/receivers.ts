@@ -1,5 +1,5 @@
-// An SMTP server and webhook receivers are in trouble: down, slow, full, rejecting, lying or silent. Other requests and
-// deliveries are not delayed.
+// An SMTP server and webhook receivers have faults: they are down, slow, full, rejecting, lying or silent. These faults
+// do not delay other requests and other deliveries.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { first } from '../support/certificates.ts'
@@ -22,7 +22,10 @@ const perSecond = 10
 const [troubled, healthy] = [10, 5]
 const hour = 3_600_000
 
-/** A figure of two gateways: one with healthy receivers (`without`), and one with receivers in trouble (`within`). */
+/**
+ * The same figure of two gateways. The receivers of the gateway `without` are healthy, and the receivers of the gateway
+ * `within` have a fault.
+ */
 interface Both<T> {
   readonly without: T
   readonly within: T
@@ -54,8 +57,8 @@ export async function receivers(watch: Watch): Promise<void> {
       return { requests, delays: { without: calm, within: held } }
     }
     /**
-     * Returns the ratio of the two gateways' request durations while there is no trouble. Even then, the ratio is not
-     * exactly 1.
+     * Returns the ratio of the request durations of the two gateways while no receiver has a fault. Even then, the
+     * ratio is not exactly 1.
      */
     const ratioWhileWell = async () => {
       const { requests } = await play()
@@ -103,12 +106,13 @@ interface Stage {
   /** The number of mail requests that got a 202. */
   asked: number
   alerts: number
-  /** The status codes of client requests other than 200. */
+  /** The status code of each client request that did not get a 200. */
   readonly failed: number[]
-  /** Returns the heap after a garbage collection in bytes. */
+  /** Collects garbage, and returns the size of the heap in bytes. */
   heap(): Promise<number>
   /**
-   * Restarts the gateway with a movable clock. The measurements run without it, because it makes clock reads slower.
+   * Restarts the gateway with a movable clock. A movable clock makes clock reads slower, so the measurements run
+   * without it.
    */
   startWithClock(): Promise<MovedClock>
   stop(): Promise<void>
@@ -165,7 +169,7 @@ routes:
   }
 }
 
-/** Waits until attempts that are due soon have ended. They must not run during the next trouble. */
+/** Waits until no attempt is due soon. Otherwise, attempts of this trouble would run during the next trouble. */
 async function settled(database: Pool): Promise<void> {
   for (let waited = 0; waited < 75_000; waited += 1_000) {
     const { rows } = await database.query(
@@ -233,7 +237,9 @@ async function alert(stage: Stage, receiver: number): Promise<{ number: number; 
 
 const median = (values: readonly number[]) => quantiles(values)(0.5)
 
-/** @param whileWell the ratios of the two gateways' request durations before and after the trouble */
+/**
+ * @param whileWell the ratio of the request durations of the two gateways, once before the trouble and once after it
+ */
 function judge(
   title: string,
   { requests, delays }: Played,

@@ -9,7 +9,7 @@ import type { RedisAddress } from './replicas.ts'
 /** A Redis server. After a kill and a restart, it has only the data of the last `SAVE`. */
 export interface Node extends Server {
   readonly host: string
-  /** A direct client of the server. */
+  /** A client that is connected directly to this server. */
   readonly raw: Redis
   /** Makes the node a replica of `primary`. Resolves when the node has all data of the primary. */
   follow(primary: Node): Promise<void>

@@ -28,8 +28,8 @@ export interface Work {
   /** Returns whether there are free users that have not sent requests yet. */
   isGoing(): boolean
   /**
-   * Returns the longest time, in milliseconds, for which this process was blocked. Such delays are not delays of the
-   * gateway.
+   * Returns the longest time, in milliseconds, for which this process was blocked. The gateway may not be the cause of
+   * a delay of up to this length.
    */
   ownStall(): number
   stop(): Promise<void>
@@ -57,7 +57,10 @@ export function startWork(replicas: readonly Replica[], { free, paying }: WorkTo
     return status
   }
 
-  /** Spends all uses of one user after the other. Then sends more requests of the same users, which must be refused. */
+  /**
+   * Spends all uses of one user, then all uses of the next user. After the uses of a user are spent, also sends further
+   * requests of this user. The gateway must refuse these requests.
+   */
   async function takeUses(): Promise<void> {
     while (!isOver && next < free.length) {
       const token = free[next]

@@ -13,13 +13,16 @@ import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('REDIS_SECONDS', 5, 2) * 1_000
 /**
- * Times in milliseconds. `soon`: the maximum response time for a free user. `recovery`: the maximum time until Redis
- * counts again. `steady`: Redis must then count for this long without a failure.
+ * The times in milliseconds. A free user must get a response within `soon`. After a fault, Redis must count again
+ * within `recovery`. Redis must then count for the time `steady` without a failure.
  */
 const soon = 1_000
 const recovery = 5_000
 const steady = 1_000
-/** The number of free users. All faults of one set-up share them, and the uses of a user can be spent only once. */
+/**
+ * The number of free users for all faults of one set-up together. Each fault needs new users, because the uses of a
+ * user can be spent only once.
+ */
 const freeUsers = setting('REDIS_USERS', 6_000, 3_000)
 const payingUsers = 100
 
@@ -35,7 +38,7 @@ export async function redis(watch: Watch): Promise<void> {
   watch.say(`each outage lasts ${outageMs / 1_000} s, or until the failover`)
 }
 
-/** Functions that cause a fault, by name. Each resolves when Redis is back. */
+/** The functions that cause a fault, by the name of the fault. Each function resolves when Redis is back. */
 type Faults = Readonly<Record<string, () => Promise<unknown>>>
 
 interface SetUp {
@@ -85,7 +88,10 @@ async function alone(): Promise<SetUp> {
   }
 }
 
-/** A failover by address: the address moves to the promoted replica, but open connections stay at the old server. */
+/**
+ * A failover in which the replica takes over the address. New connections reach the promoted replica, but open
+ * connections stay at the old server.
+ */
 async function behindAnAddress(): Promise<SetUp> {
   const [first, second] = [await startNode(), await startNode()]
   await second.follow(first)
@@ -196,7 +202,7 @@ routes:
 }
 
 interface Outcome {
-  /** The milliseconds until Redis counted all uses again. */
+  /** The milliseconds until Redis, instead of Postgres, counted all uses again. */
   readonly normalMs: number
   /** The milliseconds of the slowest response to a free user before the fault. */
   readonly before: number
@@ -246,8 +252,8 @@ function counted(answers: readonly WorkAnswer[]): string {
 }
 
 /**
- * Waits until both replicas are ready and have counted all uses with Redis for a while.
- * @returns the milliseconds from the call to the last use that was counted without Redis
+ * Waits until both replicas are ready. Then waits until Redis has counted all uses for a while.
+ * @returns the milliseconds between the call and the last use that Redis did not count
  */
 async function normalAgain(replicas: readonly Replica[]): Promise<number> {
   const begun = performance.now()

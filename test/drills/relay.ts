@@ -12,8 +12,8 @@ export interface Relay {
 }
 
 /**
- * @param name selects the program `serve-NAME-relay.ts`
- * @param target the URL of a server
+ * @param name the program to start: `serve-NAME-relay.ts`
+ * @param target the URL of the server behind the relay
  */
 export async function startRelay(name: 'moving' | 'stalling' | 'counting', target: string): Promise<Relay> {
   const child = fork(fileURLToPath(new URL(`./serve-${name}-relay.js`, import.meta.url)), [target])
@@ -27,9 +27,9 @@ export async function startRelay(name: 'moving' | 'stalling' | 'counting', targe
 
 export interface StallableRelay {
   readonly url: string
-  /** Stops passing bytes on in both directions. */
+  /** Stalls the relay: it holds back the bytes of both directions. */
   stall(): void
-  /** Ends the stall: passes on the bytes that the relay held back, and all later bytes. */
+  /** Ends the stall: the relay passes on the bytes that it held back, and all later bytes. */
   flow(): void
   stop(): Promise<void>
 }
@@ -41,7 +41,7 @@ export async function startStallingRelay(target: string): Promise<StallableRelay
 
 /** The number of statements to Postgres since the relay started. */
 export interface Counts {
-  /** The number of executions by statement text. */
+  /** The number of executions of each statement, by the text of the statement. */
   readonly statements: Readonly<Record<string, number>>
   readonly lookUps: number
   /** The highest number of lookups of one user that ran at the same time. */

@@ -29,8 +29,8 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
   const failed: string[] = []
   const broken: string[] = []
   let isOver = false
-  // The drill reports how long this process was blocked. A busy machine delays the gateway in the same way, and
-  // timeouts of the gateway may then expire.
+  // The drill reports how long this process was blocked. If the machine is so busy, the gateway is delayed too, and its
+  // timeouts may expire.
   const own = monitorEventLoopDelay({ resolution: 10 })
   own.enable()
   const kept = new Agent({ keepAlive: true, maxSockets: 64 })
@@ -41,7 +41,8 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
     ...repeat(2, () => get('/counted/small', 429, { agent: kept, headers: spent })),
     ...repeat(1, () => get('/bearer/small', 401, { agent: kept })),
     ...repeat(20, stream),
-    // Ten WebSockets stay open all the time. The others stay open for three seconds each.
+    // Ten WebSockets stay open until the end. The other ten WebSockets stay open for three seconds, and are then
+    // replaced.
     ...repeat(10, () => talk(Number.POSITIVE_INFINITY)),
     ...repeat(10, () => talk(3_000)),
   ]

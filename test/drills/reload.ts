@@ -15,11 +15,14 @@ import { startUpstream } from './stage.ts'
 import { newPro } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
-/** `interval`: milliseconds between two reloads. `duration`: milliseconds of reloads under load. */
+/**
+ * `interval` is the number of milliseconds between two reloads. `duration` is the number of milliseconds for which
+ * reloads run under load.
+ */
 const interval = 500
 const duration = setting('RELOAD_SECONDS', 60, 5) * 1_000
 
-/** The number of reloads without load. After them, the heap must have its previous size. */
+/** The number of reloads without load. After these reloads, the heap must have the same size as before. */
 const inARow = setting('RELOAD_TIMES', 2_000, 100)
 
 export async function reload(watch: Watch): Promise<void> {
@@ -141,7 +144,7 @@ routes:
 `
 }
 
-/** Replaces a file atomically, so that the gateway never reads half of it. */
+/** Replaces the whole file in one step, so that the gateway never reads a half-written file. */
 export function replaceFile(file: string, text: string): void {
   writeFileSync(`${file}.new`, text)
   renameSync(`${file}.new`, file)

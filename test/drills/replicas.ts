@@ -21,7 +21,7 @@ export interface Setting {
   /** Upstreams and routes as YAML. */
   readonly routing?: string
   readonly env?: Readonly<Record<string, string>>
-  /** The URL of a relay to the database, if the replica connects through a relay. */
+  /** The URL of a relay. If it is set, the replica connects to the database through this relay. */
   readonly through?: string
   /** The URL for `storage.postgres_listen`. */
   readonly listen?: string
@@ -53,7 +53,7 @@ interface Pair extends Pick<ReplicaStage, 'database' | 'file' | 'stop'> {
 
 /**
  * Starts two replicas.
- * @param listenThrough returns the URL for `postgres_listen`, given the URL of the database
+ * @param listenThrough a function that gets the URL of the database and returns the URL for `postgres_listen`
  */
 export async function startReplicas({
   listenThrough = async () => '',
@@ -77,8 +77,8 @@ export async function startReplicas({
 
 /**
  * Creates the database, but starts no replica yet.
- * @param servers the servers to use; by default, those that `findStores` returns. `standby`: the server that has the
- *   database at the end, if this is a different server
+ * @param servers the servers to use; by default, the servers that `findStores` returns. If another server has the
+ *   database at the end of the drill, this server is `standby`.
  */
 export async function openStage({
   postgres: ownPostgres,

@@ -44,8 +44,8 @@ export async function revocation(watch: Watch): Promise<void> {
     })
     judge(watch, stalls, 'every listening backend terminated', terminated, 50)
   })
-  // Both faults are tested, because they differ: TCP acknowledges bytes that a relay holds back, but not packets that
-  // are dropped.
+  // The drill tests both faults, because TCP behaves differently. If a relay holds back bytes, TCP has already
+  // acknowledged them. If packets are dropped, TCP acknowledges nothing.
   await withoutFeed(watch, startStallingRelay, 'bytes to the listeners held back')
   await withoutFeed(watch, startDroppingRelay, 'packets to the listeners dropped')
 }
@@ -89,7 +89,7 @@ async function onStage(
   const upstream = await startUpstream()
   try {
     const stage = await startReplicas({
-      // The drill sends a revoked API key very often. Revoked keys count as bad keys, so this rate limit must be off.
+      // The drill often sends a revoked API key, which counts as a bad key. So the rate limit of bad keys must be off.
       settings: 'auth: { rate_limits: { bad_keys: 0 } }',
       routing: `${serviceAt(upstream.port)}
 routes:
@@ -128,7 +128,8 @@ routes:
 }
 
 /**
- * In each round, revokes all subjects at once, sends requests to each replica every 10 ms, and restores the subjects.
+ * In each round, revokes all subjects at once. Then sends requests to each replica every 10 ms, and restores the
+ * subjects.
  */
 async function takeEach(
   subjects: readonly Subject[],
@@ -146,7 +147,8 @@ async function takeEach(
       }),
     )
     await after?.()
-    // Before the next round, every replica must have the restored subject in its cache.
+    // This loop waits until every replica has the restored subjects in its cache. Otherwise, the next round would not
+    // test the cache.
     for (const subject of subjects) await Promise.all(replicas.map(replica => untilAllowed(replica, subject)))
   }
   return all

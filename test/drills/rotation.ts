@@ -123,16 +123,21 @@ function createKeys(file: string) {
   }
 }
 
-/** @returns for each replica, the milliseconds until the replica refuses an unexpired token of a retired key */
+/**
+ * @returns for each replica: `before`, the status code before the retirement; and `after`, the milliseconds until the
+ *   replica refuses the unexpired token of the retired key
+ */
 async function takeBack(
   keys: Keys,
   sessions: Sessions,
   replicas: readonly Replica[],
 ): Promise<{ before: number; after: number }[]> {
-  // The retirement makes valid tokens invalid, so refusals of other clients would be correct. The clients stop first.
+  // When the key is retired, valid tokens become invalid, and replicas correctly refuse them. So the clients stop
+  // first, because they record each refusal as an error.
   await sessions.pause()
   const rotating = keys.rotate()
-  // After 3 s, the new key is published but does not sign yet. The next token has the old key.
+  // After 3 s, the new key is published, but the gateway does not sign with it yet. So the old key signs the next
+  // token.
   await sleep(3_000)
   const token = await sessions.newToken()
   const expiresAt = expiryOf(token)

@@ -1,4 +1,5 @@
-// A relay in front of Postgres. It counts statements, and how many lookups of the same user run at the same time.
+// A relay in front of Postgres. It counts the statements. It also counts how many lookups of the same user run at the
+// same time.
 // https://www.postgresql.org/docs/current/protocol-message-formats.html
 import { type AddressInfo, connect, createServer } from 'node:net'
 import type { Counts } from './relay.ts'
@@ -21,8 +22,8 @@ const server = createServer(client => {
   const prepared = new Map<string, string>()
   let text = ''
   /**
-   * The users that the queries of this connection look up. Responses arrive in the order of the queries, so each one
-   * removes the first entry.
+   * The users that the running queries of this connection look up. Responses arrive in the order of the queries. So
+   * each response removes the first user.
    */
   const asked: (string | undefined)[] = []
   let user: string | undefined
@@ -46,7 +47,7 @@ const server = createServer(client => {
   })
   let isStarted = false
   const fromServer = splitter(true, type => {
-    // ReadyForQuery ends a query. The first one ends the startup.
+    // The message ReadyForQuery marks the end of a query. But the first ReadyForQuery marks the end of the startup.
     if (type !== 'Z') return
     if (isStarted) end(asked.shift())
     isStarted = true
@@ -116,7 +117,8 @@ function strings(body: Buffer, count: number): string[] {
 }
 
 /**
- * Returns the first parameter of a Bind message: two names, parameter formats, then each parameter after its length.
+ * Returns the first parameter of a Bind message. The message contains two names, the formats of the parameters, and
+ * then the length and the value of each parameter.
  */
 function firstParameter(body: Buffer): string {
   const names = body.indexOf(0, body.indexOf(0) + 1) + 1

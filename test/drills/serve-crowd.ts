@@ -5,7 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const [port = 0, idle = 0, dribblers = 0] = process.argv.slice(2).map(Number)
 
-/** `cut`: the number of slow heads that were cut. `longest`: the milliseconds until the slowest of these cuts. */
+/**
+ * `cut` is the number of slow heads whose connection was cut. `longest` is the maximum time in milliseconds until a
+ * cut.
+ */
 export interface CrowdState {
   open: number
   closed: number

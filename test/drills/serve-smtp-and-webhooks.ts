@@ -29,7 +29,8 @@ function listenForMails(port: number): Promise<Listening> {
     if (event === '.') {
       const recipient = recipients.get(socket) ?? ''
       mails.set(recipient, (mails.get(recipient) ?? 0) + 1)
-      // The delay makes sure that the client receives the confirmation before the reset.
+      // The server first confirms the mail, and resets the connection a little later. So the client receives the
+      // confirmation.
       if (mode === 'lying') setTimeout(() => socket.resetAndDestroy(), 5)
     }
     return undefined
@@ -62,7 +63,7 @@ function listenForAlerts(index: number, port: number): Promise<Listening> {
     answerAs('well', response)
   }
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
-    // A client may disconnect while it sends.
+    // A client may disconnect while it is sending its request.
     answer(request, response).catch(() => response.destroy())
   }
   return startReceiver(first, onRequest, '127.0.0.1', port)

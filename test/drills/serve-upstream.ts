@@ -7,7 +7,7 @@ import { digest, noise } from './noise.ts'
 
 const { values } = parseArgs({ options: { port: { type: 'string', default: '0' } } })
 
-/** The number of bytes of the last response of `/public/noise` so far. */
+/** The number of bytes that the last response of `/public/noise` has sent so far. */
 let written = 0
 /** The number of small responses since the start. */
 let served = 0

@@ -10,8 +10,8 @@ import { random } from './settings.ts'
 import { ask, type JsonAnswer, newPro, post } from './subjects.ts'
 
 /**
- * The milliseconds before its expiry in which a token is no longer used. It might expire while the request is in
- * flight.
+ * Clients stop using a token this number of milliseconds before it expires. Otherwise, the token might expire while the
+ * request is in flight.
  */
 const margin = 1_000
 
@@ -38,7 +38,7 @@ export interface Sessions {
 interface SessionOptions {
   readonly count: number
   readonly database: Pool
-  /** Called when the first token of a key appears. */
+  /** Called when a client gets the first token that a new key has signed. */
   readonly onNewKey: (kid: string) => Promise<void>
 }
 
@@ -101,7 +101,7 @@ export async function startSessions(
       if (pair === undefined || !isFresh(pair.refresh)) pair = await login(name)
       else if (!isFresh(pair.access) || random() < 0.05) pair = await refresh(pair)
       if (pair !== undefined && isFresh(pair.access)) await call(pair)
-      // One in a hundred pauses is long. After it, the token may have an old key or be expired.
+      // One in a hundred pauses is long. After a long pause, the token may have expired, or may have an old key.
       await sleep(random() < 0.01 ? random() * 14_000 : random() * 100)
     }
   }

@@ -178,7 +178,10 @@ table(
   ],
 )
 
-/** Texts that are invalid after `scheme://`. They have unencoded special characters, invalid ports or several hosts. */
+/**
+ * Each of these texts is invalid after `scheme://`, because it has an unencoded special character, an invalid port or
+ * several hosts.
+ */
 const NO_ADDRESSES = [
   ...['u:p%ss@h', ':p%ss@h', 'u%:p@h', 'u:p%@h', 'u:p%2@h', 'u:%ff@h', 'u:p#s@h', 'u:12#s@h', 'u:p"s@h'],
   ...["u:p's@h", 'u:p s@h', 'u:p\ts@h', 'u:p/s@h', 'u:12/s@h', 'u:p?s@h', 'u:12?s@h', 'h:0', 'h:65536'],

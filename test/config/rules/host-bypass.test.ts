@@ -1,4 +1,4 @@
-// Tests that `check` finds a bypass exactly if the routing has one. The test tries every request with every host.
+// Tests that `check` finds a bypass if, and only if, the routing has one. The test tries every request with every host.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
@@ -69,8 +69,8 @@ function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const pairs = loaded.problems.map(({ path, message }) => {
     const [, guarded] = /^routes\[(\d+)\]\.path$/.exec(path) ?? []
     const [, bypass] = /routes\[(\d+)\]/.exec(message) ?? []
-    // A message about two conflicting routes has the same form. For conflicting routes, however, either both routes
-    // have hosts or neither has.
+    // A message about two conflicting routes has the same form. But conflicting routes either both have hosts, or both
+    // have no hosts. For a bypass, only the guarded route has hosts.
     const isBypass = hostsOf(guarded) > 0 && hostsOf(bypass) === 0
     return isBypass ? `${guarded} <- ${bypass}` : undefined
   })
@@ -81,7 +81,10 @@ const words = ['a', 'b', 'c']
 const paths: string[][] = [[]]
 for (const path of paths) if (path.length < 4) paths.push(...words.map(word => [...path, word]))
 
-/** Returns the real bypasses: one `Host` leads a request to the guarded route, and another `Host` to the bypass. */
+/**
+ * Returns the real bypasses. A bypass is real if the same request reaches the guarded route with one `Host`, and the
+ * bypass with another `Host`.
+ */
 function reached(routes: readonly Route[]): Set<string> {
   const { match } = createRouteTable(routes)
   const pairs = new Set<string>()
@@ -107,7 +110,10 @@ function isSameService(one: Route, other: Route): boolean {
   return targets(one.upstreamName).some(target => targets(other.upstreamName).includes(target))
 }
 
-/** Returns whether the bypass admits a caller that the guarded route refuses or charges with a daily use. */
+/**
+ * Returns whether there is a caller for whom the bypass is laxer. For example, the bypass admits a caller that the
+ * guarded route refuses, or does not count a use that the guarded route counts.
+ */
 function isLaxer(bypass: Route, guarded: Route): boolean {
   const outcome = (route: Route, caller: string): 'refused' | 'counted' | 'let in' => {
     const { auth, plans, verified, free_daily } = route

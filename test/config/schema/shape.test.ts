@@ -9,7 +9,8 @@ import { checkShape, type ShapeError } from '../../../src/config/sections/shape.
 import { caseFile } from '../../../src/config/sections/tests.ts'
 import { runs } from '../../support/property-runs.ts'
 
-// `strictSchema` is off, because ajv would refuse the defaults in a union. They are only documentation.
+// The schema contains defaults in unions, which are only documentation. With `strictSchema`, ajv would refuse these
+// defaults.
 const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictSchema: false })
 for (const name of Object.keys(formats) as FormatName[]) {
   ajv.addFormat(name, text => formatError(name, text) === undefined)
@@ -33,7 +34,7 @@ tests:
 `) as Tree
 type Tree = { [key: string]: unknown }
 
-/** Keys that are valid only in some places. */
+/** Generates a key. Each key is valid in some places of the file and unknown in all other places. */
 const key = fc.constantFrom(
   'listen',
   'name',
@@ -78,7 +79,10 @@ const value = fc.constantFrom<unknown>(
     { sentinels: [''] },
   ],
 )
-/** A change: the path to a key, a new key, its value, and whether to add the new key or to replace the old key. */
+/**
+ * Generates a change of a file: the path to a key, a new key, and its value. The boolean is true if the new key is
+ * added, and false if the new key replaces the old key.
+ */
 const change = fc.tuple(fc.array(fc.nat(20), { maxLength: 6 }), key, value, fc.boolean())
 
 function changed(tree: Tree, changes: [number[], string, unknown, boolean][]): Tree {

@@ -29,7 +29,7 @@ routes:
         (_, level) => `l${level + 1}: &l${level + 1} ${step.replaceAll('*L', `*l${level}`)}`,
       )
       const started = performance.now()
-      // Unknown keys cause problems in column 1. The refusal must be a different problem.
+      // All problems with unknown keys are in column 1. So a problem in another column is the refusal of the aliases.
       expect(linesOf(['l0: &l0 {}', ...levels].join('\n'))).toContainEqual(
         expect.not.stringMatching(/^\d+:1 /),
       )

@@ -38,7 +38,10 @@ function alone(program, words) {
   return canBe ? ['unshare', wrapped] : [program, words]
 }
 
-/** Returns the option that selects one page, for example for `npm run docs:check -- docs/http-api.md`. */
+/**
+ * If the command line names a page, returns the option that selects this page. An example of such a command line is
+ * `npm run docs:check -- docs/http-api.md`.
+ */
 function filter() {
   const [page] = process.argv.slice(2)
   return page === undefined ? [] : ['-t', page]

@@ -18,7 +18,7 @@ import type { Block } from './blocks.ts'
 import { scriptOf } from './script.ts'
 
 export interface Ran {
-  /** Blocks that were not run, because their conditions were not met. */
+  /** The blocks that were not run, because the command after `if:` failed. */
   readonly unmet: readonly Block[]
   /** `page:line: …` of the first failure, followed by the end of the output. */
   readonly failure: string | undefined

@@ -18,7 +18,7 @@ interface Comment {
 const directive = /^[\s*]*(?:biome-ignore|@ts-|@vitest|eslint|\/ <|[#@]__|v8 ignore|!)/
 const minimumWords = 4
 
-/** @throws if the file does not parse */
+/** @throws an error if the file cannot be parsed */
 export function sourceTexts(file: string, source: string): Text[] {
   const { program, comments, errors } = parseSync(file, source)
   if (errors[0] !== undefined) throw new Error(`${file}: ${errors[0].message}`)
@@ -85,7 +85,10 @@ const sql =
   /^\s*(?:select|insert into|update \S+ (?:\w+ )?set|delete from|with \w+ as|(?:create|alter|drop) (?:[a-z]+ )*(?:table|index|function|trigger|schema|database|role|type|view)|lock table|set \S+ (?:=|to)|grant .* on|explain \(|copy \S+ (?:from|to))\b/i
 const code = /[{};=]\s*$|=>|^\s*[-#<{[]|^\s*[\w.-]+:(?: .*)?\n|\n\s*[\w.-]+:(?: |\n|$)|\\|\b\w+\(\)/m
 
-/** Returns whether the string is English text for people, not for example code, SQL, a header or French text. */
+/**
+ * Returns whether the string is an English text for people. Other strings are, for example, code, SQL, headers or
+ * French texts.
+ */
 function isProse(value: string): boolean {
   const words = value.split(/\s+/).filter(word => word !== '')
   const plain = words.filter(word => /^[("'“‘`[]?[A-Za-z][A-Za-z'’-]*[)"'”’`\]]?[.,:;?!]*[)"'”]?$/.test(word))

@@ -4,7 +4,7 @@ export interface Text {
   /** The number of the line in which the text begins. */
   readonly line: number
   readonly value: string
-  /** Headings are not checked. A cell of a table also has a maximum number of words. */
+  /** The checks do not apply to headings. For a cell of a table, they also check the number of words. */
   readonly kind?: 'heading' | 'cell'
 }
 
