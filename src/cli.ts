@@ -4,17 +4,18 @@ import module from 'node:module'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 
-// With Node 22 or newer, compiled code is cached, and the next start uses about one seventh less CPU time. All users of
-// the machine share Node's default folder for this cache, and any of them could replace the code there. Therefore the
+// Node 22 and newer cache compiled code, so that the next start uses about one seventh less CPU time. By default, all
+// users of the machine share one folder for this cache, and any of them could replace the code there. Therefore the
 // program uses its own folder.
 const { env } = process
 env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../dist/compile-cache', import.meta.url))
-// The types of Node 20 do not contain this function. Workers need no call, because they inherit the environment.
+// The types of Node 20 do not contain `enableCompileCache`. Worker processes need no call of it, because they inherit
+// the environment.
 const { enableCompileCache } = module as { enableCompileCache?: (folder: string) => void }
 enableCompileCache?.(env.NODE_COMPILE_CACHE)
 
-// Loading the other modules takes most of the startup time. A SIGHUP during this time would end the process. It can be
-// ignored, because startup reads the configuration anyway.
+// Most of the startup time passes while the other modules load. During this time, a SIGHUP would end the process. The
+// signal can be ignored, because startup reads the configuration anyway.
 if (process.argv[2] === 'start') process.on('SIGHUP', () => {})
 const { run } = await import('./commands/run.ts')
 const { stdin, stdout, stderr } = process

@@ -1,4 +1,4 @@
-// The clock is passed as an argument, so that a test can set the time.
+// Code that needs the time receives a clock as an argument, so that a test can set the time.
 
 export interface Clock {
   /** Milliseconds since the epoch. */

@@ -3,8 +3,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 
 /**
- * Refuses every cross-site request, even with a stolen token. Programs send neither `Sec-Fetch-Site` nor `Origin`.
- * Browsers do not let pages change these headers (Fetch Metadata Request Headers §2; RFC 6454 §7).
+ * Refuses every cross-site request, even if it contains a stolen token. Programs send neither `Sec-Fetch-Site` nor
+ * `Origin`, so their requests pass. A web page cannot change these headers (Fetch Metadata Request Headers §2; RFC 6454
+ * §7).
  * @param ownOrigin the origin of the admin listener as the browser sees it
  * @throws Refusal 403 `admin_unauthorized`
  */
@@ -37,13 +38,16 @@ export function rejectDnsRebinding({ host }: IncomingHttpHeaders): void {
   if (host !== undefined && !isLoopback(hostName(host))) throw forbidden('host')
 }
 
-/** @param name an address, or a host name in lower case; IPv6 with or without its brackets */
+/** @param name an IP address, or a host name in lower case; an IPv6 address may have brackets */
 export function isLoopback(name: string): boolean {
   const bare = name.replace(/^\[|\]$/g, '')
   return loopback.some(pattern => pattern.test(bare))
 }
 
-/** The last two patterns are IPv4-mapped IPv6, in the usual form and in the form of the URL parser. */
+/**
+ * The last two patterns match IPv4-mapped IPv6 addresses: first the usual form, then the form that the URL parser
+ * writes.
+ */
 const loopback = [
   /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/,
   /^(.+\.)?localhost\.?$/,

@@ -7,19 +7,19 @@ type Status = 'ok' | 'degraded' | 'down'
 interface HealthReport {
   readonly status: Status
   readonly checks: Readonly<Record<string, Status>>
-  /** The result of the last reload. Absent if the reloaded configuration is active in every process. */
+  /** The result of the last reload. Absent if every process uses the reloaded configuration. */
   readonly configuration?: Exclude<ReloadResult, 'success'>
-  /** Settings that are not suitable for production, and problems of single workers. */
+  /** Warnings about settings that are not suitable for production, and about problems of single workers. */
   readonly warnings?: readonly string[]
 }
 
 export interface Health {
   /**
-   * Whether routes with guards can be served. Without Redis, the status is only `degraded`, because Postgres has all
-   * data that must not be lost.
+   * Whether routes with guards can be served. If only Redis is unavailable, the status is `degraded` and not worse,
+   * because all data that must not be lost is in Postgres.
    */
   readiness(): Promise<HealthReport>
-  /** Whether unguarded routes can be served. They need only a process that accepts requests. */
+  /** Whether unguarded routes can be served. For these routes, a process that accepts requests is enough. */
   publicReadiness(): Promise<HealthReport>
 }
 

@@ -35,7 +35,7 @@ interface Dependencies extends AdminDependencies, ConsoleDependencies {
   consoleSessions: ConsoleSessions
   /** Returns the Prometheus metrics of this process or of all workers. */
   renderMetrics(): Promise<string>
-  /** Returns the OpenAPI document. Called at the first request for it. */
+  /** Returns the OpenAPI document. The function is called when an operator first requests the document. */
   documentation(): Promise<string>
   /** Keeps the client's request id if it is safe, or generates a new one. */
   requestIdFor(given: string | undefined): string
@@ -67,15 +67,15 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     clientErrorHandler: (error, socket) => onClientError(error, socket, noSniffing),
     // While the listener drains, requests on open connections are served as usual.
     return503OnClosing: false,
-    // A path with a parameter beyond the limit matches no route. The default limit is low, so this limit is the size of
-    // a whole request head.
+    // The router limits the length of a path parameter. A path with a longer parameter would match no route. This limit
+    // is the size of a whole request head, so no parameter can exceed it.
     routerOptions: {
       ignoreTrailingSlash: true,
       maxParamLength: maxHeaderSize,
       querystringParser: parseQuery,
     },
-    // Without `requireHostHeader: false`, Node itself would refuse a request without `Host`, with its own response
-    // body.
+    // Without `requireHostHeader: false`, Node would refuse a request that has no `Host`. The response would then have
+    // Node's body instead of the gateway's.
     http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,
   })
@@ -85,10 +85,11 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   // The drain listens for `upgrade`, so Node does not respond to upgrade requests itself. Without this handler, they
   // would get no response.
   routeUpgrades(app.server, () => false, noSniffing)
-  // By default, Node silently drops headers after the thousandth. One of them could be a second credential.
+  // By default, Node keeps only the first thousand headers and silently drops the rest. A dropped header could be a
+  // second credential, so there is no limit here.
   app.server.maxHeadersCount = 0
-  // Fastify must not read bodies, because `readBody` does. Every method is registered, so that the gateway sends the
-  // response to each of them.
+  // Request bodies are read by `readBody`, so Fastify must not read them. Every HTTP method is registered, so that the
+  // gateway itself responds to all methods.
   for (const method of METHODS) {
     if (method !== 'GET' && method !== 'HEAD')
       app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
@@ -138,7 +139,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     rejectCrossSite(request.headers, origin)
   }
 
-  /** Makes the checks of `onRequest`, because the router calls no hook for a URL that it cannot decode. */
+  /** Makes the checks of `onRequest` for a URL that cannot be decoded. The router calls no hook for this URL. */
   function refusalOfBadUrl(request: IncomingMessage): unknown {
     try {
       rejectOutsiders(request)
@@ -149,7 +150,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   }
 }
 
-/** Sent with every response, including responses of the HTTP parser. */
+/** This header is sent with every response, also if the HTTP parser refuses the request. */
 const noSniffing = ['x-content-type-options', 'nosniff']
 
 function admitOperators(
@@ -198,12 +199,12 @@ function callerOf(
   return { operator: session.operator, channel: 'console' }
 }
 
-/** The safe methods of RFC 9110 §9.2.1. */
+/** The methods that RFC 9110 §9.2.1 defines as safe. */
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
 interface CallLog {
   readonly logger: Logger
-  /** The reason why a request got 401, 403 or 429. */
+  /** Returns the reason why a request was refused with 401, 403 or 429. */
   reasonOf(request: FastifyRequest): string | undefined
 }
 

@@ -12,12 +12,12 @@ export interface Operator {
 }
 
 export interface Operators {
-  /** Returns the operator whose token is in an `Authorization` value. */
+  /** Returns the operator to whom the token in an `Authorization` value belongs. */
   find(authorization: string | undefined): Operator | undefined
   findByToken(token: string): Operator | undefined
   /**
-   * Finds an operator by the SHA-256 of the token, even if name or role have changed. Undefined if the token was
-   * removed.
+   * Finds the operator whose token has this SHA-256, even if the operator's name or role has changed. Returns undefined
+   * if the token was removed.
    */
   findByDigest(digest: Buffer): Operator | undefined
   readonly hasAny: boolean

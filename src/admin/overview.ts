@@ -8,7 +8,7 @@ export const stepSeconds = 10
 const steps = 90
 
 export interface OverviewSeries {
-  /** Epoch seconds at which each step ended. */
+  /** The times at which the steps ended, in epoch seconds. */
   readonly at: number[]
   readonly requests: (number | null)[]
   /** Requests with a 5xx response. */
@@ -34,7 +34,7 @@ interface Options {
 }
 
 export function createOverviewHistory({ clock, gather }: Options): OverviewHistory {
-  /** The totals of each step. The key is the number of the step since the epoch. */
+  /** How much each counter grew in each step. The key is the number of the step since the epoch. */
   const known = new Map<number, CounterTotals>()
   let last: { step: number; totals: CounterTotals } | undefined
 
@@ -43,12 +43,12 @@ export function createOverviewHistory({ clock, gather }: Options): OverviewHisto
       const step = stepAt(clock.now())
       try {
         const totals = totalsOf(await gather())
-        // After the clock was set back, the known steps are in the future and no longer valid.
+        // If the clock was set back, the known steps are now in the future. They are no longer valid.
         if (last !== undefined && step < last.step) {
           known.clear()
           last = undefined
         }
-        // A change over several steps belongs to no single step, so it is dropped.
+        // If samples are missing, the change covers several steps. It belongs to no single step, so it is dropped.
         if (last !== undefined && step === last.step + 1) known.set(step, differenceOf(totals, last.totals))
         if (last === undefined || step > last.step) last = { step, totals }
         for (const old of known.keys()) if (old <= step - steps) known.delete(old)

@@ -7,7 +7,10 @@ interface Options<Item, Result> {
   areAlike?(first: Item, later: Item): boolean
   /** If a batch takes longer than this, the next batch starts too, and both run at the same time. */
   maxWaitMs: number
-  /** Returns or resolves with one result per item, in order. A failure applies only to the items of this batch. */
+  /**
+   * Runs one batch. Gives one result per item, in the order of the items. If the run fails, only the calls of this
+   * batch fail.
+   */
   run(items: readonly [Item, ...Item[]]): Promise<readonly (Result | PromiseLike<Result>)[]>
 }
 
@@ -18,15 +21,15 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Creates a function that adds calls to batches. A call during a batch waits for the next batch. A call while no batch
- * is running opens a new batch. The new batch runs immediately if the last batch had only one call. Otherwise, it runs
- * after the event loop has read every ready socket, so that calls from those sockets can join. When a batch ends, the
- * waiting calls form the next batch, which also runs after the ready sockets were read.
+ * Creates a function that adds a call to a batch. If a batch is running, the call waits for the next batch. If no batch
+ * is running, the call opens a new batch. The new batch runs immediately if the last batch had only one call.
+ * Otherwise, the event loop first reads every ready socket, so that calls from those sockets can join. When a batch
+ * ends, the waiting calls form the next batch. The next batch also runs only after the ready sockets were read.
  */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options
   let waiting: Waiting<Item, Result>[] = []
-  /** The running batch for which the next batch waits. */
+  /** The batch that is running. The next batch waits for it. */
   let underWay: object | undefined
   let overdue: NodeJS.Timeout | undefined
   let wasOfSeveral = false

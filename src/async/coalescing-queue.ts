@@ -1,15 +1,15 @@
 // Runs one task at a time per key. If an outcome is already certain for waiting tasks, they get it without a run.
 
 /**
- * Runs the tasks of one key one after another, so that a thousand concurrent tasks need only one connection. Some
- * outcomes also apply to waiting tasks, which then do not run:
+ * Runs the tasks of one key one after another. Even a thousand concurrent tasks then need only one connection. Some
+ * outcomes also apply to the tasks that are still waiting, so these tasks do not run:
  *
  * - The result `gone` applies to all tasks that were waiting when the run began. A later task may find something new
  *   under the key.
  * - A shared error, for example of an unavailable store, applies to all waiting tasks.
  */
 export interface CoalescingQueue<Key> {
-  /** All tasks of one key have results of the same type. */
+  /** Runs `work` after the earlier tasks of the key. All tasks of one key must have results of the same type. */
   run<T>(key: Key, work: () => Promise<T>): Promise<T>
 }
 
@@ -18,9 +18,9 @@ interface Waiting {
   end(outcome: Promise<never> | 'gone'): void
 }
 
-/** @param isShared whether an error applies to all waiting tasks, and not only to the task that failed */
+/** @param isShared returns whether an error applies to all waiting tasks, or only to the task that failed */
 export function createCoalescingQueue<Key>(isShared: (error: unknown) => boolean): CoalescingQueue<Key> {
-  /** The waiting tasks of each key that has a running task. */
+  /** Maps each key that has a running task to the tasks that wait for their turn. */
   const queues = new Map<Key, Waiting[]>()
 
   async function runNow<T>(key: Key, queue: Waiting[], work: () => Promise<T>): Promise<T> {

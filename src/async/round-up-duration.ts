@@ -1,7 +1,10 @@
 // Rounds the duration of work up to a multiple of 100 ms, so that the duration does not reveal what the work did.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Durations are rounded up to a multiple of this step. It is longer than the few database statements of a call. */
+/**
+ * Durations are rounded up to a multiple of this step. One step is more time than the few database statements of a call
+ * need.
+ */
 const stepMs = 100
 
 /**

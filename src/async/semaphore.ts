@@ -44,12 +44,16 @@ export interface WaitingLine<T> {
     waitMs: number,
     refuse: () => Error,
   ): {
-    /** Rejects with the error of `refuse` if the wait is too long, or with the error of `leave`. */
+    /**
+     * The promise of a share. If the wait is too long, it rejects with the error of `refuse`. After `leave`, it rejects
+     * with the error that was passed to `leave`.
+     */
     share: Promise<T>
     leave(error: Error): void
   }
   /**
-   * Gives the share to the first waiting member, so that no newcomer overtakes it. @returns false if no member waits
+   * Gives the share to the member that has waited longest, so that no later member gets it first.
+   * @returns false if no member waits
    */
   serve(share: T): boolean
   /** Removes all waiting members. Their promises reject with this error. */

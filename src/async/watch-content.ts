@@ -1,7 +1,10 @@
 // Polls for changes. It reports each new content once, when two polls in a row have found it.
 
 interface Options {
-  /** Returns the content or a value that represents it; `undefined` if there is nothing to compare. Never rejects. */
+  /**
+   * Returns the content, or a value that represents the content. Returns `undefined` if there is nothing to compare.
+   * Never rejects.
+   */
   read(): string | undefined | Promise<string | undefined>
   inUse(): string | undefined
   intervalMs: number
@@ -9,9 +12,9 @@ interface Options {
 }
 
 /**
- * Polls instead of using file events, which are unreliable. An editor renames the file, Kubernetes replaces a symlink
- * two folders up, and a network file system sends no events. A change is reported only if two polls agree, because a
- * half-written file may look complete.
+ * Polls the file, because file events are unreliable. An editor renames the file, Kubernetes replaces a symlink two
+ * folders above it, and a network file system sends no events. A half-written file may look complete, so a change is
+ * reported only if two polls find the same content.
  */
 export function watchContent({ read, inUse, intervalMs, onChange }: Options): () => void {
   let previous: string | undefined

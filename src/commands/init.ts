@@ -6,7 +6,7 @@ import { Command } from 'commander'
 import type { Io } from './io.ts'
 import { print } from './print.ts'
 
-/** Both files are next to `src/` and `dist/`, in a clone and in the installed package. */
+/** The sample and the schema are next to `src/` and `dist/`, in a clone and in the installed package. */
 const SAMPLE = new URL('../../gateway.yaml', import.meta.url)
 const SCHEMA = new URL('../../gateway.schema.json', import.meta.url)
 
@@ -28,12 +28,13 @@ export function initCommand(io: Io): Command {
 function writeNew(file: string, name: string): void {
   try {
     const text = sampleIn(realpathSync(dirname(file)))
-    // `wx` checks and creates in one step, so if two processes run at once, one of them fails.
+    // With `wx`, one step checks that the file does not exist and creates it. So if two processes run at once, one of
+    // them fails.
     const handle = openSync(file, 'wx')
     try {
       writeFileSync(handle, text)
     } catch (error) {
-      // On a full disk, an incomplete file would block the next attempt.
+      // If the disk is full, the file is incomplete. It is removed, because it would block the next attempt.
       rmSync(file, { force: true })
       throw error
     } finally {

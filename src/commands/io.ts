@@ -4,11 +4,11 @@ import type { OpenFolder } from '../storage/open.ts'
 
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The base of relative file names, on the command line and in the configuration. */
+  /** The folder where relative file names start, on the command line and in the configuration. */
   readonly cwd: string
   readonly stdin: Readable & { isTTY?: boolean }
   readonly stdout: Writable & { isTTY?: boolean }
   readonly stderr: Writable & { isTTY?: boolean }
-  /** Replaceable, so that a test can provide an open database. */
+  /** A test can replace this function to provide an open database. */
   readonly openFolder?: OpenFolder | undefined
 }

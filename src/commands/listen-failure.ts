@@ -1,4 +1,4 @@
-// Explains why a listener cannot listen, with the key of its address and the variables that the key uses.
+// Explains why a listener cannot listen. The message names the key of the address, and the variables that the key uses.
 import type { Variables } from '../config/load.ts'
 import type { Config } from '../config/sections/schema.ts'
 
@@ -8,9 +8,9 @@ interface Source {
   readonly variables: Variables
 }
 
-/** @returns an error with a message for the operator; an error with another cause is returned unchanged */
+/** @returns an error with a message for the operator, or the given error if it has another cause */
 export function explainListenFailure(error: unknown, { config, file, variables }: Source): unknown {
-  // An error of a worker process has no code here, only its message.
+  // An error of a worker process arrives here without its code, so the code is taken from the message.
   const message = error instanceof Error ? error.message : ''
   const [, code = '', host = '', port = ''] = failure.exec(message) ?? []
   const reason = reasons[code]
@@ -23,7 +23,10 @@ export function explainListenFailure(error: unknown, { config, file, variables }
   return new Error(`${reason(address)} in ${key} of ${file}${where}.`, { cause: error })
 }
 
-/** Matches `listen EADDRINUSE: address already in use 0.0.0.0:8080`, or `bind EADDRINUSE 0.0.0.0:8080` in a worker. */
+/**
+ * Matches `listen EADDRINUSE: address already in use 0.0.0.0:8080`. In a worker, the message is `bind EADDRINUSE
+ * 0.0.0.0:8080`.
+ */
 const failure = /^(?:listen|bind) (E[A-Z]+)\b.* (\S*):([0-9]+)$/
 
 const reasons: Readonly<Record<string, (address: string) => string>> = {
@@ -34,8 +37,8 @@ const reasons: Readonly<Record<string, (address: string) => string>> = {
 }
 
 /**
- * Finds the key of the listener by the port. The host decides only between two listeners on the same port, because the
- * message contains the host's address and not its name.
+ * Finds the key of the listener by the port. If both listeners have the same port, the host decides. The host is not
+ * used otherwise, because the message contains the host's address instead of its name.
  */
 function ownerOf(
   { server, admin }: Config,

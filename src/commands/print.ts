@@ -18,8 +18,8 @@ export async function print(
 }
 
 /**
- * Formats a table page by page. Columns may be wider on a later page, because rows that are already printed cannot
- * change.
+ * Formats a table page by page. Rows that are already printed cannot change, so a column may become wider on a later
+ * page.
  */
 export function createTable(heading?: readonly string[]): (rows: readonly (readonly string[])[]) => string {
   const widths: number[] = []

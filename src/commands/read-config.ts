@@ -24,7 +24,8 @@ export function loadOrExit(io: Io, file: string, problems: Writable): LoadedConf
 }
 
 export function openConfigFile(io: Io, file: string): ConfigFile {
-  // A copy is needed because a worker thread receives the variables as data, and `process.env` is not a plain object.
+  // A worker thread receives the variables as plain data. `process.env` is not a plain object, so it is copied into
+  // one.
   return createConfigFile({ file, folder: io.cwd, env: { ...io.env } })
 }
 

@@ -12,7 +12,8 @@ import { inPlainWords } from './store-failure.ts'
 
 export async function runGateway(io: Io, name: string): Promise<void> {
   const untilNpxEnded = onNpxEnded(io.env, () => process.ppid)
-  // By default, SIGHUP would end the process. If it arrives during startup, the reload runs right after startup.
+  // By default, SIGHUP would end the process. If a SIGHUP arrives during startup, the configuration is reloaded right
+  // after startup.
   let reload = () => {
     isReloadRequested = true
   }
@@ -83,7 +84,7 @@ const parentPollMs = 500
 /**
  * Watches for the end of npx. A signal to `npx peage start` ends npx and its shell, but does not reach the gateway.
  * Without npx, the end of the parent process is ignored, because a gateway may outlive the shell that started it.
- * @param parentOf returns the current parent's process id, which changes when the parent ends
+ * @param parentOf returns the process id of the current parent; the id changes when the parent ends
  * @returns a promise that resolves when npx has ended; without npx, it never resolves
  */
 function onNpxEnded(env: Io['env'], parentOf: () => number): Promise<string> {

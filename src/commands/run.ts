@@ -36,8 +36,8 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /**
- * Adds only the command that the first word names. If it names no command, all commands are added, because the help
- * text lists them.
+ * Adds the command that the first word names, and no other. If the first word names no command, all commands are added,
+ * because the help text lists them.
  */
 export async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
@@ -56,7 +56,10 @@ function namesFor(first: string): readonly string[] {
   return Object.hasOwn(commands, first) ? [first] : Object.keys(commands)
 }
 
-/** Configures each command separately, because commander passes settings only to commands that it creates itself. */
+/**
+ * Configures one command. Every command needs this call, because commander passes settings only to commands that it
+ * creates itself.
+ */
 function configure(command: Command, io: Io): void {
   command.exitOverride().configureOutput({
     writeOut: text => void print(io.stdout, [text]),

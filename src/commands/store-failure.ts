@@ -8,7 +8,7 @@ import { StorageError } from '../storage/database.ts'
 export function inPlainWords(error: unknown, storage: Config['storage'], file: string): unknown {
   if (!(error instanceof StorageError)) return error
   const { code = '', message } = error
-  // SQLSTATE codes for an undefined table and an undefined column.
+  // These SQLSTATE codes mean an undefined table and an undefined column.
   if (code === '42P01' || code === '42703') {
     return new Error(`the database is not migrated to this version. Run peage migrate -c ${file} first.`)
   }
@@ -20,7 +20,10 @@ export function inPlainWords(error: unknown, storage: Config['storage'], file: s
   return new Error(`the database ${placeOf(storage.postgres)} failed (${reason}). ${advice}.`)
 }
 
-/** @param failure the error's code (an SQLSTATE if the server responded), or its message if there is no code */
+/**
+ * @param failure the code of the error, or its message if there is no code; if the server responded, the code is an
+ *   SQLSTATE
+ */
 function adviceFor(failure: string, file: string): string {
   const key = `storage.postgres in ${file}`
   if (/^28...$/.test(failure)) return `Check the user, the password and sslmode of ${key}, and pg_hba.conf`

@@ -11,8 +11,8 @@ import type { Io } from './io.ts'
 import { inPlainWords } from './store-failure.ts'
 
 /**
- * The command cannot run while another process uses the data folder. The message is printed after "… in use by process
- * N."
+ * The error of a command that cannot run while another process uses the data folder. Its message is printed after "… in
+ * use by process N."
  */
 export class PreventedWhileLocked extends Error {
   override readonly name = 'PreventedWhileLocked'
@@ -31,7 +31,7 @@ export async function withDatabase<T>(
   whenLocked: () => Promise<T>,
 ): Promise<T> {
   const data_dir = resolve(io.cwd, storage.data_dir)
-  // Opening the database would create the folder, with a database that has no tables.
+  // If there is no database yet, opening it would create the folder and a database without tables.
   if (storage.postgres === '' && !existsSync(join(data_dir, 'postgres'))) {
     throw new Error(`there is no database in ${data_dir} yet. Run peage migrate -c ${file} first.`)
   }
@@ -55,7 +55,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** Storage failures are shown to the operator as an error, so nothing is logged. */
+/** The operator sees a storage failure as the error of the command, so nothing is logged. */
 const silentLogger = { info: () => {}, warn: () => {} }
 
 /** Use this as `whenLocked` if a running gateway cannot do the work of the command. */

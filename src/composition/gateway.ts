@@ -12,7 +12,9 @@ import { createResourcePool } from './snapshot-resources.ts'
 
 /** A configuration that is ready to be activated. Call either `commit` or `rollback`, and only once. */
 export interface PreparedChange {
-  /** Activates the configuration. Resolves when all new requests use it, or after the time limit for this. */
+  /**
+   * Activates the configuration. Resolves when all new requests use the configuration, or when the time limit is over.
+   */
   commit(): Promise<Activation>
   rollback(): Promise<void>
 }
@@ -28,8 +30,8 @@ export interface Gateway {
   /** The client listener, not yet listening. */
   readonly app: FastifyInstance
   /**
-   * Opens a configuration. It is not used for requests until `commit`.
-   * @throws the errors of `createGateway`; nothing stays open then
+   * Opens a configuration. Requests use it only after `commit`.
+   * @throws the errors of `createGateway`; after an error, nothing stays open
    */
   prepare(config: Config): Promise<PreparedChange>
   targetStatus(): TargetStatus[]
@@ -37,7 +39,7 @@ export interface Gateway {
   changesVisible(): Promise<void>
   /** Ends WebSockets and event streams, because they do not end by themselves. */
   endStreams(): void
-  /** Writes everything that is only in memory: last uses of API tokens, and revocations. */
+  /** Writes the data that is only in memory to the database: last uses of API tokens, and revocations. */
   flush(): Promise<void>
   /** Closes everything that the gateway opened. The caller closes the storage. */
   close(): Promise<void>
@@ -63,7 +65,7 @@ export async function createGateway(
     })
   let current: Snapshot
   try {
-    // The warm-up comes first, because no other step retries a connection that a busy machine opens too late.
+    // The warm-up comes first, because on a busy machine a connection may open too late. Only the warm-up retries it.
     await serving.storage.warmUp()
     current = await open(serving.startConfig)
   } catch (error) {

@@ -51,7 +51,7 @@ interface Options {
   clock: Clock
   logger: Logger
   tracing?: Tracing | undefined
-  /** Replaceable, so that a test can inspect the stores. */
+  /** A test can replace this function to inspect the stores. */
   open?: typeof openStorage | undefined
 }
 
@@ -166,7 +166,8 @@ interface CurrentConfig {
   /** Call this when a reload is committed. */
   activate(next: Config): void
   /**
-   * Returns a function that derives a value from the active configuration. After a reload, it derives the value again.
+   * Returns a function whose value is derived from the active configuration. After a reload, the value is derived
+   * again.
    */
   derive<T>(make: (config: Config) => T): () => T
 }

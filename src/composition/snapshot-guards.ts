@@ -48,14 +48,14 @@ export async function createGuardDependencies(
     accessTokenTtlMs: auth.access_token_ttl,
     refreshTokenTtlMs: auth.refresh_token_ttl,
   })
-  // If a reload does not change a limit, the limit keeps its counts.
+  // A limit that a reload does not change keeps its counts.
   const createRateLimiter: CreateRateLimiter = (name, limit) =>
     getOrCreate(kinds.rateLimiters, `${name} ${JSON.stringify(limit)}`, () => ({
       value: serving.storage.createRateLimiter(name, limit),
     }))
   const limiters = createRateLimiters(auth.rate_limits, createRateLimiter)
-  // The cache depends on the issuer, the audience and the keys. If one of them changes, tokens verified with the
-  // previous values are invalid.
+  // The cache contains verified tokens. They become invalid if the issuer, the audience or the keys change, so a cache
+  // is reused only if all of these are the same.
   const verified = JSON.stringify([auth.issuer, auth.audience, keysName])
   const { remember } = auth
   const identity = {
@@ -102,7 +102,10 @@ export async function createGuardDependencies(
   }
 }
 
-/** @param maxSessions the limit for tokens may be passed, because each session has at least one token */
+/**
+ * @param maxSessions the maximum number of tokens; it also limits the sessions, because each session has at least one
+ *   token
+ */
 function openSessionCache(
   maxSessions: number,
   { stores, pendingRevocations: { isEnding }, feed, clock, metrics }: ServingProcess,

@@ -13,7 +13,10 @@ import type { ExhaustedUsers } from '../usage/exhausted-users.ts'
 
 export interface Resource<T> {
   readonly value: T
-  /** Called when no active snapshot uses the resource. Requests of retired snapshots may still use it. */
+  /**
+   * Called when no active snapshot uses the resource any more. Requests of retired snapshots may still use the
+   * resource.
+   */
   quiesce?(): void
   /** Called when no snapshot uses the resource any more. */
   close?(): void | Promise<void>
@@ -47,7 +50,7 @@ export interface ResourceScope {
   getOrCreate<T>(kind: Reusable<T>, name: string, make: () => Resource<T>): T
   /** Call this when the snapshot is no longer active. */
   quiesce(): void
-  /** Call this after the snapshot's last request. Resolves when the resources that only this scope used are closed. */
+  /** Call this after the snapshot's last request. Resolves when every resource that no other scope uses is closed. */
   release(): Promise<void>
 }
 

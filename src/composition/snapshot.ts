@@ -48,7 +48,8 @@ export interface Snapshot extends RequestSnapshot {
 interface Dependencies {
   serving: ServingProcess
   /**
-   * The resources that snapshots share. The scope is released after the snapshot has retired, or if building it fails.
+   * The resources that this snapshot shares with other snapshots. The scope is released after the snapshot has retired,
+   * or if the snapshot cannot be built.
    */
   resources: ResourceScope
   /** Resolves when database changes are visible in every process. */

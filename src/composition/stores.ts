@@ -26,8 +26,8 @@ interface Dependencies {
 }
 
 export function createStores({ database, mailQueue, recordChanges }: Dependencies) {
-  // The stores of API tokens and of webhooks share this queue. Tasks that lock the same user's row wait here, so that
-  // each user occupies only one connection of the pool.
+  // The store of API tokens and the store of webhooks share this queue. Tasks that lock the row of the same user wait
+  // in the queue, so that each user occupies only one connection of the pool.
   const perUser = createUserQueue()
   return {
     users: createUserStore(database, recordChanges),

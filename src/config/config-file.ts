@@ -54,8 +54,8 @@ export function createConfigFile(
     listing: () => listing,
     async reload() {
       const read = await loadInWorker(running)
-      // If the read did not finish, the digest is undefined. If the previous content is then saved again, it counts as
-      // a change.
+      // If the read did not finish, the digest is undefined. It then differs from every later digest, so the file
+      // counts as changed even if its previous content is saved again.
       last = read.digest
       return read
     },

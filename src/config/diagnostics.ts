@@ -63,7 +63,10 @@ export function formatDiagnostic({ file, line, column, path, message }: LocatedD
   return `${file}:${line}:${column}  ${path || '(file)'}  ${message}`
 }
 
-/** Sorts diagnostics in file order. Equal messages at the same place count once, even if several aliases lead there. */
+/**
+ * Sorts diagnostics in file order. Several aliases may lead to the same place, so equal messages at one place count
+ * only once.
+ */
 export function locateDiagnostics(file: string, text: string, diagnostics: readonly Diagnostic[]): Problems {
   const positionOf = positionsIn(text)
   const placed = diagnostics

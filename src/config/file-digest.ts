@@ -10,7 +10,7 @@ export function digestOf(chunks: Iterable<Uint8Array>): string {
   return hash.digest('hex')
 }
 
-/** Returns a text that takes the place of the digest if a file cannot be read. */
+/** Returns the text that is used instead of a digest if a file cannot be read. */
 export function unreadable(error: unknown): string {
   if (error instanceof FileRefused) return error.message
   return String((error as NodeJS.ErrnoException).code)
@@ -18,7 +18,7 @@ export function unreadable(error: unknown): string {
 
 /**
  * Creates a function that returns the current digest and never rejects. The digest is `undefined` if the file is a
- * pipe, or if the machine could not read it.
+ * pipe, or if the machine could not read the file.
  */
 export function createDigestPoll(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined
@@ -55,11 +55,14 @@ export function createDigestPoll(path: string): () => Promise<string | undefined
 }
 
 /**
- * After a change, this many polls always read the file. File-system timestamps may be too coarse to show the next
- * change.
+ * This many polls after a change always read the file. They do not rely on its timestamps, which may be too coarse to
+ * show the next change.
  */
 const pollsAlwaysRead = 25
-/** After those polls, one poll in this many reads the file. Some file systems do not report changes. */
+/**
+ * After those polls, one poll in this many reads the file even if it seems unchanged. Some file systems do not report
+ * changes.
+ */
 const pollsPerRead = 50
 
 async function readDigest(file: FileHandle): Promise<string> {

@@ -39,7 +39,10 @@ function asWritten(part: Json): Json {
   return { ...notes, ...inner, ...(needed.length > 0 ? { required: needed } : {}) }
 }
 
-/** Also allows `null`. A key may have no value if its default is an empty text, a list or a mapping. */
+/**
+ * Also allows `null`. If the default of a key is an empty text, a list or a mapping, the file may contain the key
+ * without a value.
+ */
 function orNull({ type, anyOf, ...rest }: { [key: string]: Json }): { [key: string]: Json } {
   if (Array.isArray(anyOf)) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return { ...rest, type: [type as string, 'null'] }
@@ -50,10 +53,7 @@ function eachOf(properties: Json | undefined): Json {
   return Object.fromEntries(Object.entries(properties ?? {}).map(([key, value]) => [key, asWritten(value)]))
 }
 
-/**
- * Whether a key has a default. The key may then be missing in the file, although it is present after defaults are
- * filled in.
- */
+/** Whether a key has a default. The key may then be missing in the file, because the default is filled in later. */
 function hasDefault(properties: Json | undefined, key: string): boolean {
   const property = (properties as { [key: string]: Json } | undefined)?.[key]
   return typeof property === 'object' && property !== null && 'default' in property

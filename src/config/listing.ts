@@ -35,8 +35,8 @@ export function parseListing(listing: Listing): ListedValue[] {
 }
 
 /**
- * Hides secret values and unknown keys, because a key may contain a misplaced secret.
- * @param yaml the parsed file; undefined if the file is not valid YAML; messages then repeat nothing of the file
+ * Hides secret values. Also hides unknown keys, because an unknown key may contain a misplaced secret.
+ * @param yaml the parsed file; undefined if the file is not valid YAML, and then no message repeats a text of the file
  */
 export function maskProblems({ problems }: Problems, yaml?: YamlSource): ListedProblem[] {
   const hidden = yaml === undefined ? [] : hiddenTexts(yaml)
@@ -87,7 +87,7 @@ const secretKeys = new Set<unknown>([
 ])
 
 function isSecret(yaml: YamlSource, value: unknown, pointer: string, keys: Place['keys']): boolean {
-  // An empty value means that nothing is set. Operators must see that.
+  // An empty value is shown. It means that nothing is set, and operators must see that.
   if (value === '' || (typeof value === 'object' && isEmpty(value))) return false
   if (pointer === '/auth/remember/tokens' && typeof value === 'number') return false
   if (keys.some((key, depth) => secretKeys.has(key) && !isDeclaredName(keys, depth))) return true
@@ -104,7 +104,7 @@ function isEmpty(value: object | null): boolean {
 function isDeclaredName(keys: Place['keys'], depth: number): boolean {
   const isNamed =
     (depth === 1 && keys[0] === 'upstreams') || (depth === 2 && keys[0] === 'admin' && keys[1] === 'tokens')
-  // A text that cannot be a name may be a token that was written in the wrong place.
+  // A text that does not match the pattern of names may be a token that was written in the wrong place.
   return isNamed && namePattern.test(String(keys[depth]))
 }
 

@@ -56,7 +56,7 @@ export function createLoadInWorker({
         : `configuration could not be read (${error instanceof Error ? error.message : error})`
       return { ...locateDiagnostics(source.file, '', [{ offset: 0, path: '', message }]), digest: undefined }
     } finally {
-      // The end of the thread is not awaited, because a system call may block it, for example on a lost mount.
+      // The end of the thread is not awaited. A system call may block the thread, for example on a lost mount.
       void worker.terminate()
     }
   }

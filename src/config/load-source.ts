@@ -13,7 +13,7 @@ export interface FileSource {
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cores?: number
-  /** The number of workers that already run. */
+  /** The number of worker processes that already run. */
   readonly workers?: number
   readonly maxWaitMs?: number
 }
@@ -31,7 +31,8 @@ export function loadSource(source: FileSource): LoadedSource {
   let digest: string | undefined
   const readFile: ReadFile = (path, maxBytes) => {
     const whole = resolve(folder, path)
-    // The first read of this path is the configuration. A later read is for a `${file:}` that references the same file.
+    // The first read of this path reads the configuration itself. A later read comes from a `${file:}` that names the
+    // same file.
     if (path !== file || digest !== undefined) return readLimited(whole, maxBytes, maxWaitMs)
     try {
       const bytes = readLimitedBytes(whole, maxBytes, maxWaitMs)

@@ -18,10 +18,14 @@ import { positionsOf, type YamlSource } from './yaml/yaml-source.ts'
 interface ConfigSource extends SourceFile {
   /** The number of workers for `auto`. It also limits the default of `auth.hashing.concurrency`. */
   readonly cores?: number
-  /** The number of workers that already run. It stays the same until a restart, even if the file has a new number. */
+  /**
+   * The number of worker processes that already run. It stays the same until a restart, even if the file has a new
+   * number.
+   */
   readonly workers?: number
   /**
-   * Also checks the files that a gateway reads at startup. Commands that only use the stores do not need these files.
+   * Whether to check also the files that a gateway reads at startup. A command that only uses the stores does not need
+   * these files.
    */
   readonly toServe?: boolean
 }
@@ -122,7 +126,10 @@ function applyComputedDefaults(
   }
 }
 
-/** Removes the section if `smtp` is empty. If `smtp` is set, the rules have already checked that there is a sender. */
+/**
+ * Removes the `mail` section if its `smtp` is empty. If `smtp` is set, there is a sender, because the rules have
+ * already checked it.
+ */
 function usableMail(mail: DecodedConfig['mail']): Pick<Config, 'mail'> {
   const { smtp, from } = mail ?? {}
   return mail === undefined || smtp === undefined || from === undefined

@@ -10,7 +10,7 @@ export const maxValueBytes = 64 * 1024
 export type ReadFile = (path: string, maxBytes: number) => string
 
 /**
- * Error codes that do not concern the file itself: the process or the machine has no free resources, or the disk or
+ * Error codes whose cause is not the file itself. The process or the machine has no free resources, or the disk or the
  * server fails.
  */
 const machineCodes = new Set([
@@ -34,7 +34,8 @@ export function machineFailure(error: unknown): string | undefined {
 }
 
 function codeOf({ code, message }: NodeJS.ErrnoException): string | undefined {
-  // If a thread could not start, Node puts the code only into the message: `Worker initialization failure: EMFILE`.
+  // If a thread could not start, the system's error code is only in Node's message: `Worker initialization failure:
+  // EMFILE`.
   return code === 'ERR_WORKER_INIT_FAILED' ? message.slice(message.lastIndexOf(' ') + 1) : code
 }
 
@@ -62,7 +63,7 @@ export function readLimited(path: string, maxBytes: number, maxWaitMs?: number):
 
 /**
  * Reads a file or a pipe to its end.
- * @param maxWaitMs the time limit for a pipe; without it, there is no limit, as with `cat`
+ * @param maxWaitMs the time limit for a pipe; if it is missing, the read waits without a limit, as `cat` does
  * @throws FileRefused if the file is too large, is neither file nor pipe, or is a pipe that does not end in time
  */
 export function readLimitedBytes(path: string, maxBytes: number, maxWaitMs?: number): Buffer {
@@ -98,7 +99,7 @@ function readToEnd(file: number, maxBytes: number, read: Read): Buffer {
 
 const chunkBytes = 64 * 1024
 
-/** Reads a non-blocking pipe, which may have no writer yet or a writer that has not written yet. */
+/** Reads a non-blocking pipe. The pipe may not have a writer yet, or its writer may not have written yet. */
 function readingUntil(late: number): Read {
   const asleep = new Int32Array(new SharedArrayBuffer(4))
   let hasBegun = false

@@ -3,7 +3,7 @@ import { isSameValue } from './same-value.ts'
 import type { Config } from './sections/schema.ts'
 
 interface ReloadPlan {
-  /** The next configuration, with the current values of all settings that need a restart. */
+  /** The next configuration. In it, all settings that need a restart keep their current values. */
   readonly config: Config
   /** JSON Pointers of the changes that need a restart. */
   readonly restartRequired: readonly string[]
@@ -41,7 +41,7 @@ function changed<T extends object>(section: string, now: T, next: T, keys: reado
 }
 
 interface ConfigDiff {
-  /** Changed sections, except the routes and upstreams, which are counted below. */
+  /** The changed sections, without the routes and upstreams. Their changes are counted below. */
   readonly sections?: readonly string[]
   readonly routes?: Counts
   readonly upstreams?: Counts

@@ -19,7 +19,10 @@ export function validate(schema: Schema, yaml: YamlSource): Validation {
   return toValidation(yaml, bestBranches(coercible.length > 0 ? errorsNow() : errors))
 }
 
-/** Adds the errors of each value under an invalid name, because the value is validated too, for example an upstream. */
+/**
+ * A value under an invalid name, for example an upstream, is validated too. This function adds the errors of that
+ * value.
+ */
 function withMisnamed(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(error => {
     const { keyword, key, value, schema, pointer } = error
@@ -32,7 +35,7 @@ function withMisnamed(errors: readonly ShapeError[]): ShapeError[] {
   })
 }
 
-/** Yields the errors of all branches, because an interpolated text may be meant for any branch of a union. */
+/** Yields the errors of all branches of a union, because an interpolated text may be meant for any branch. */
 function* withBranches(errors: readonly ShapeError[]): Generator<ShapeError> {
   for (const error of errors) {
     for (const branch of error.branches ?? []) yield* withBranches(branch)
@@ -41,7 +44,7 @@ function* withBranches(errors: readonly ShapeError[]): Generator<ShapeError> {
 }
 
 function toValidation(yaml: YamlSource, errors: readonly ShapeError[]): Validation {
-  // If the suggested key is present too, the unknown key was not a misspelling of it.
+  // If the suggested key is in the file too, the unknown key is not a misspelling of it.
   const isMeant = (pointer: string | undefined) => pointer !== undefined && !yaml.locations.has(pointer)
   const suggested = new Set(errors.map(suggestedKey).filter(isMeant) as string[])
   const invalid = new Set<string>()
@@ -50,7 +53,7 @@ function toValidation(yaml: YamlSource, errors: readonly ShapeError[]): Validati
   for (const error of errors) {
     const pointer = pointerOf(error)
     // A value that could not be read is already reported. If a required key is misspelled, only the misspelling is
-    // reported.
+    // reported, and not the missing key.
     if (yaml.unknown.has(pointer) || (error.keyword === 'required' && suggested.has(pointer))) continue
     markWithAncestors(invalid, pointer)
     diagnostics.push(toDiagnostic(yaml, error, pointer))

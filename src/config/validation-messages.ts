@@ -16,7 +16,10 @@ export function suggestedKey(error: ShapeError): string | undefined {
   return near === undefined ? undefined : appendToPointer(error.pointer, near)
 }
 
-/** Keeps the errors of the branch that was probably meant. If no branch fits, keeps the union's own error. */
+/**
+ * For each union, keeps only the errors of the branch that the author probably meant. If no branch fits, keeps the
+ * error of the union itself.
+ */
 export function bestBranches(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(union => {
     const [best] = (union.branches ?? [])

@@ -38,7 +38,10 @@ export function createBrowserView(trustedProxies: readonly string[]): SeenByBrow
   }
 }
 
-/** Returns the last value, which the nearest proxy wrote. The client may have written the values before it. */
+/**
+ * Returns the last value of the header, because the nearest proxy wrote it. The client may have written all earlier
+ * values.
+ */
 function lastOf(value: string | string[] | undefined): string | undefined {
   return [value ?? []].flat().at(-1)?.split(',').at(-1)?.trim()
 }

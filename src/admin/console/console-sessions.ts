@@ -13,7 +13,7 @@ export interface ConsoleSession {
 export interface ConsoleSessions {
   /** @returns the cookie's value: 256 random bits, of which only a hash is stored */
   open(operator: Operator): string
-  /** Returns undefined if there is no session, it has expired, or its token is no longer configured. */
+  /** Returns undefined if the session does not exist, if it has expired, or if its token is no longer configured. */
   find(value: string): ConsoleSession | undefined
   close(value: string): void
   /**
@@ -62,7 +62,10 @@ export function createConsoleSessions(operators: () => Operators, clock: Clock):
   }
 }
 
-/** Sessions are stored by hash, because the time of a lookup by value could reveal how much of a guess is correct. */
+/**
+ * Sessions are stored by the hash of their cookie. A lookup by the cookie's value itself would be unsafe, because the
+ * time it takes could reveal how much of a guess is correct.
+ */
 function keyOf(value: string): string {
   return hash('sha256', value, 'base64url')
 }

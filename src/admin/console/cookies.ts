@@ -7,8 +7,9 @@ const plainName = 'peage-console'
 export const sessionTtlSeconds = 8 * 3_600
 
 /**
- * Returns the values of the cookie for this scheme, in the order received. There may be several, because cookies do not
- * depend on the port. Another server on the same host may have set a cookie with this name.
+ * Returns the values of the console's cookie for this scheme (HTTPS or HTTP), in the order received. A browser may send
+ * several values. Cookies do not depend on the port, so another server on the same host may have set a cookie with the
+ * same name.
  */
 export function readCookies(header: string | undefined, isSecure: boolean): string[] {
   const wanted = isSecure ? secureName : plainName
@@ -26,8 +27,9 @@ export function writeCookie(value: string, isSecure: boolean): string {
 }
 
 /**
- * Removes the console's cookies from a `Cookie` value, in any letter case. Cookies do not depend on the port, so
- * browsers send them to the client listener too. Upstreams must not receive an operator's session.
+ * Removes the console's cookies from a `Cookie` value, whatever the letter case of their names. Cookies do not depend
+ * on the port, so browsers also send these cookies to the client listener. Upstreams must not receive an operator's
+ * session.
  */
 export function withoutConsoleCookies(header: string): string {
   if (!mayContain.test(header)) return header

@@ -19,7 +19,7 @@ import { consoleOperations } from './session.openapi.ts'
 export interface ConsoleDependencies {
   /** Whether `admin.console` of the current configuration is on. */
   isConsoleOn(): boolean
-  /** Reads the console's files. Called at the first request for a file. */
+  /** Reads the console's files. The function is called when a browser requests the first file. */
   consoleAssets(): Promise<ConsoleAssets>
   operators(): Operators
   seenByBrowser: SeenByBrowser

@@ -96,7 +96,7 @@ function rotate(io: Io): Command {
         const rotation = await keys.rotate(kid === undefined ? { alg: alg ?? defaultAlgorithm } : { kid })
         if (rotation === 'unknown') throw noSuchKey(kid)
         if (rotation === 'signs') throw new Error(`key ${kid} already signs`)
-        // The command returns only after the key signs, so that the next command of a script can rely on it.
+        // The command waits until the new key signs, so that the next command of a script can rely on the key.
         if (rotation.waitMs > 0) {
           io.stderr.write(`key ${rotation.kid} will sign in ${Math.ceil(rotation.waitMs / 1000)} s\n`)
           await sleep(rotation.waitMs + replicaMarginMs)
@@ -106,7 +106,7 @@ function rotate(io: Io): Command {
     })
 }
 
-/** The maximum delay with which a replica switches to the new key. */
+/** The maximum delay until every replica has switched to the new key. */
 const replicaMarginMs = 250
 
 function retire(io: Io): Command {

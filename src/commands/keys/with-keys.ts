@@ -98,8 +98,8 @@ async function createAdministration(
   return createKeyAdministration({
     store: createKeyStore(database),
     sealer: await openSealer(auth),
-    // Only one process can open the embedded database. So no gateway is running that would have to read the new key
-    // first.
+    // Only one process can have the embedded database open. So there is no running gateway that must read the new key
+    // before the key signs.
     signingDelayMs: database.kind === 'embedded' ? 0 : propagationDelayMs,
     lifetimes: {
       maxTokenTtlMs: Math.max(auth.access_token_ttl, auth.refresh_token_ttl),

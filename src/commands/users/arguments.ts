@@ -17,7 +17,7 @@ export function readNewEmail(text: string): string {
   throw new InvalidArgumentError('It contains an invisible character, for example a zero-width space.')
 }
 
-/** @returns a normalized email that an account may have, including accounts of version 0.1 */
+/** @returns the normalized email; it may also be an email that only version 0.1 accepted */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
   if (isFindableEmail(email)) return email

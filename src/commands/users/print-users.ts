@@ -63,7 +63,7 @@ export function sessionsAsText(sessions: readonly ListedSession[]): string {
   return createTable(['ID', 'CREATED', 'EXPIRES'])(rows)
 }
 
-/** For example `user 3 (a@example.com)`. */
+/** Returns a text such as `user 3 (a@example.com)`. */
 export function userLabel({ id, email }: Pick<User, 'id' | 'email'>): string {
   return `user ${id} (${escapeInvisible(email)})`
 }

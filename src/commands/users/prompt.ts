@@ -30,8 +30,7 @@ async function prompt<T>(
   { hidden }: { hidden: boolean },
   work: (ask: Ask) => Promise<T>,
 ): Promise<T> {
-  // With `terminal`, readline turns off the kernel's echo and writes its own echo to `output`. This `output` discards
-  // it.
+  // With `terminal`, readline turns off the kernel's echo. It writes its own echo to `output`, which discards it here.
   const reader = hidden
     ? createInterface({ input: io.stdin, output: discard(), terminal: true, historySize: 0 })
     : createInterface({ input: io.stdin, terminal: false })
@@ -54,7 +53,9 @@ function discard(): Writable {
   return new Writable({ write: (_chunk, _encoding, done) => done() })
 }
 
-/** Maximum size of the input: the longest password (1,024 code points of four bytes) and a newline. */
+/**
+ * The maximum size of the input. The longest password has 1,024 code points of four bytes, and a newline may follow.
+ */
 const maxInputBytes = 4 * 1024 + 2
 
 async function readAll({ stdin }: Io): Promise<string> {

@@ -15,8 +15,8 @@ import { createDatabaseUsers, type UserAdministration } from './administration.t
 export type WithUsers = typeof withUsers
 
 /**
- * Runs `work` on the accounts in the database. If a running gateway uses the data folder, `work` uses its admin
- * listener instead.
+ * Runs `work` on the accounts in the database. If a running gateway uses the data folder, `work` goes through the admin
+ * listener of that gateway instead.
  * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error with a message for the
  *   operator
  */

@@ -47,7 +47,7 @@ export function parseHost(text: string): string {
 
 /**
  * Parses the address of a target and returns its origin. The address must not have a path or a query, because each
- * request has its own.
+ * request brings its own path and query.
  */
 export function parseTarget(text: string): string {
   // The WHATWG parser repairs `http:host`, `http:\\host` and stray white space. An address that needs repair is
@@ -108,7 +108,7 @@ export function parseOrigin(text: string): string {
   if (!/^https?$/i.test(scheme)) return text.toLowerCase()
   if (!isGraphicAscii.test(host) || !URL.canParse(text)) throw new FormatError(expectedOrigin)
   const { hostname, origin } = new URL(text)
-  // Browsers normalize hosts such as `127.1` or `[::0]` before they send them.
+  // Browsers send hosts such as `127.1` or `[::0]` in a normalized form, so the file must contain that form.
   if (hostname !== host.toLowerCase()) throw new FormatError(`must be written ${origin}, as browsers send it`)
   return origin
 }

@@ -20,7 +20,7 @@ import {
 } from './units.ts'
 
 interface Format {
-  /** Completes the error message "must be …". Editors show it as the title. */
+  /** The noun that completes the error message "must be …". Editors show it as the title. */
   readonly noun: string
   /** This pattern is only in the committed JSON Schema, for text editors. The gateway validates with `parse`. */
   readonly pattern: string
@@ -173,8 +173,8 @@ function parseToken(text: string): string {
 }
 
 /**
- * An attacker with a copy of the database can guess secrets offline. The derivation makes each guess expensive, and the
- * minimum length puts a random secret out of reach.
+ * Parses a secret. An attacker with a copy of the database can guess the secret offline. The key derivation makes each
+ * guess expensive, so a random secret of the minimum length cannot be found.
  */
 function parseSecret(text: string): string {
   if (text !== '' && text.length < 16) {
@@ -227,7 +227,7 @@ function parseRequestPath(text: string): string {
   return text
 }
 
-/** The gateway sends the path to the upstream as written, except for `:param` and `*`. */
+/** The gateway sends this path to the upstream exactly as written. Only `:param` and `*` are replaced. */
 function parseRewrite(text: string): string {
   if (/[^\x21-\x7e]/.test(text))
     throw new FormatError('contains a character outside printable ASCII; percent-encode it')

@@ -20,7 +20,7 @@ export const identityNames: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Whether a header applies to one connection only (RFC 9110 §7.6.1). Also true for headers of the message framing, and
+ * Returns true for headers that apply to one connection only (RFC 9110 §7.6.1), for headers of the message framing, and
  * for headers that the gateway handles itself.
  */
 export function isHopByHop(canonical: string): boolean {

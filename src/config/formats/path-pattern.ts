@@ -6,11 +6,13 @@ type Segment =
 
 export interface PathPattern {
   readonly segments: readonly Segment[]
-  /** The pattern ends in `/*` and matches the bare prefix and every path below it. */
+  /** Whether the pattern ends in `/*`. It then matches the bare prefix and every path below the prefix. */
   readonly wildcard: boolean
 }
 
-/** The error for a path that a route cannot have. The message follows the name of the key. */
+/**
+ * The error for a path that a route cannot have. The message continues a sentence that begins with the name of the key.
+ */
 export class PathPatternError extends Error {
   override readonly name = 'PathPatternError'
 }
@@ -39,8 +41,8 @@ export function parsePathPattern(path: string): PathPattern {
 }
 
 /**
- * Returns a text that is equal for patterns that match the same paths. Parameter names do not count. The separator is
- * unambiguous, because no literal contains a slash.
+ * Returns a text for comparison. The texts of two patterns are equal if the patterns match the same paths, so the names
+ * of parameters do not count. The separator is unambiguous, because no literal contains a slash.
  */
 export function comparisonKey({ segments, wildcard }: PathPattern): string {
   const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
@@ -60,8 +62,8 @@ export function overlap(a: PathPattern, b: PathPattern): boolean {
 }
 
 /**
- * Whether `outer` matches every path that `inner` matches. To match a request path, pass its decoded and lower-cased
- * segments as literals in `inner`, without a wildcard.
+ * Whether `outer` matches every path that `inner` matches. To check a request path, pass its segments in `inner` as
+ * literals, decoded and in lower case, without a wildcard.
  */
 export function covers(outer: PathPattern, inner: PathPattern): boolean {
   const within = outer.segments.every((segment, index) => {
@@ -73,8 +75,8 @@ export function covers(outer: PathPattern, inner: PathPattern): boolean {
 }
 
 /**
- * Whether `a` wins for a path that both patterns match. From the left, a literal wins over `:param`, and `:param` over
- * `*`.
+ * Whether `a` wins over `b` for a path that both patterns match. The segments are compared from the left. A literal
+ * wins over `:param`, and `:param` wins over `*`.
  */
 export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
   for (const [index, segment] of a.segments.entries()) {
@@ -94,8 +96,8 @@ const ownedPatterns: readonly PathPattern[] = [
 ].map(parsePathPattern)
 
 /**
- * Whether the gateway itself serves every path of the pattern. A route may have a wider pattern, but the gateway's own
- * paths win over it.
+ * Whether the gateway itself serves every path of the pattern. The pattern of a route may match the gateway's own paths
+ * and others. The gateway's own paths then win over the route.
  */
 export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
@@ -113,8 +115,8 @@ function parseSegment(part: string): Segment {
     throw new PathPatternError('may contain * only as the whole last segment (write %2A for a literal *)')
   }
   if (/[{}]/.test(part)) {
-    // A URI has no raw braces (RFC 3986 §2), but other gateways write them around parameters. The message does not
-    // repeat the segment, because the text next to the braces may come from a `${file:}`.
+    // A URI has no raw braces (RFC 3986 §2), but other gateways write parameters in braces. The message does not repeat
+    // the segment, because the text next to the braces may come from a `${file:}`.
     throw new PathPatternError(
       'contains braces; write a parameter as a whole segment such as :id (write %7B and %7D for literal braces)',
     )

@@ -11,8 +11,8 @@ export class PathTree<Route extends Placed> {
   readonly literals = new Map<string, PathTree<Route>>()
   param: PathTree<Route> | undefined
   /**
-   * `exact` contains the routes that end at this node. `wildcard` contains the routes that continue from here with
-   * `/*`.
+   * `exact` contains the routes whose path ends at this node. `wildcard` contains the routes whose path continues from
+   * this node with `/*`.
    */
   exact: Leaf<Route> | undefined
   wildcard: Leaf<Route> | undefined
@@ -39,7 +39,7 @@ export class PathTree<Route extends Placed> {
   }
 
   /**
-   * Returns the routes of the most specific path that matches and has routes for the host.
+   * Finds the most specific path that matches and has routes for the host. Returns the routes of this path.
    * @param segments the segments, percent-decoded once and lower-cased
    */
   find(host: string, segments: readonly string[]): readonly Route[] | undefined {

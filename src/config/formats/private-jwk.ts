@@ -34,7 +34,8 @@ export function readJwk(text: string, kid?: string): PrivateJwk | { error: strin
   if (error !== undefined) return { error }
   const pair = readPair(pick(jwk, kind.publicMembers), pick(jwk, kind.privateMembers))
   if (typeof pair === 'string') return { error: pair }
-  // The members are exported again, because Node accepts padding and missing zeros, but strict verifiers do not.
+  // The members are not taken from the file, but exported by Node. In a file, Node accepts padding and missing zeros,
+  // but strict verifiers do not.
   const publicMembers = pick(pair.publicKey.export({ format: 'jwk' }), kind.publicMembers)
   const privateMembers = pick(pair.privateKey.export({ format: 'jwk' }), kind.privateMembers)
   const name = kid ?? jwk.kid ?? thumbprintOf(publicMembers)
@@ -108,7 +109,7 @@ function errorOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefine
   const { modulusLength: bits, publicExponent: exponent } = asymmetricKeyDetails ?? {}
   if (bits === undefined || exponent === undefined) return undefined
   if (bits < 2048) return `is too weak; it has ${bits} bits, but at least 2048 are required`
-  // The tokens of a larger key would not fit into the 4 KiB limit for tokens.
+  // A token that is signed with a larger key would exceed the limit of 4 KiB for tokens.
   if (bits > 8192) return `is too large; it has ${bits} bits, but at most 8192 are allowed`
   // With an exponent of 1, anyone can forge a signature, because the signature equals the padded hash. Small exponents
   // allow forgeries if a verifier checks the padding carelessly (CVE-2006-4339). Even exponents have no inverse (FIPS

@@ -3,8 +3,9 @@
 import { FormatError } from './units.ts'
 
 /**
- * Parses a Postgres address with a host, or an empty text for the embedded database. If the host is only in `?host=`,
- * the URL parser still needs one, so `localhost` is filled in. Both libpq and the driver prefer `?host=`.
+ * Parses a Postgres address with a host. An empty text means the embedded database. If the host is only in `?host=`,
+ * `localhost` is added, because the URL parser needs a host. The added host has no effect, because libpq and the driver
+ * prefer `?host=`.
  */
 export function parsePostgres(text: string): string {
   if (text === '') return text
@@ -96,8 +97,8 @@ interface Address {
 }
 
 /**
- * Splits an address and refuses each character that must be percent-encoded (RFC 3986 §2.1 and 3.2.1). URL parsers
- * repair some of these characters, but not all in the same way.
+ * Splits an address into its parts. Refuses each character that must be percent-encoded (RFC 3986 §2.1 and 3.2.1),
+ * because URL parsers repair some of these characters in different ways.
  */
 function readAddress(text: string, { schemes, expected, oneHost }: Kind): Address {
   if (/^["']/.test(text)) throw new FormatError('starts with a quotation mark; write the address without it')
@@ -115,7 +116,8 @@ function readAddress(text: string, { schemes, expected, oneHost }: Kind): Addres
   }
   if (/[\s\p{Cc}]/u.test(text))
     throw new FormatError('contains white space; percent-encode it (a space is %20)')
-  // An unencoded / or ? ends the host early, so the rest of the password becomes part of the path or an option.
+  // If the password contains an unencoded / or ?, the host ends too early. The rest of the password then becomes part
+  // of the path or an option.
   if (/^[^=]*@/.test(rest)) {
     throw new FormatError(
       'contains a / or a ? in user or password; percent-encode it (/ is %2F and ? is %3F)',

@@ -1,8 +1,8 @@
 // Parses quantities: durations, sizes, percentages, and rates.
 
 /**
- * An invalid value. The message describes a valid value and never repeats the invalid one. Without a message, the noun
- * of the format is used, because several formats are durations with different limits.
+ * The error for an invalid value. Its message describes a valid value and never repeats the invalid value. If it has no
+ * message, the noun of the format is used, because several formats are durations with different limits.
  */
 export class FormatError extends Error {
   override readonly name = 'FormatError'

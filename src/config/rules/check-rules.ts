@@ -25,7 +25,7 @@ import { checkRouteConflicts } from './route-conflicts.ts'
 import { checkListeners, checkWorkers } from './server-rules.ts'
 import { checkTlsIsUsed } from './tls.ts'
 
-/** @param validation the parts that are already known to be invalid; the rules skip them */
+/** @param validation tells which parts are already known to be invalid; the rules skip these parts */
 export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml)
   const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))
@@ -54,7 +54,7 @@ export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic
   ]
 }
 
-/** Compares only valid targets. Invalid targets never match. */
+/** Compares only valid targets. An invalid target never equals another target. */
 function createSameService(upstreams: readonly DeclaredUpstream[], validation: Validation): SameService {
   return sharedTargets(
     new Map(

@@ -1,5 +1,5 @@
-// Returns the upstreams and routes of a file for the rules. Each has all of its valid keys, even if other keys are
-// invalid.
+// Returns the upstreams and routes of a file for the rules. An upstream or a route with an invalid key still has all of
+// its valid keys.
 import { appendToPointer, type Diagnostic, joinPath } from '../diagnostics.ts'
 import { parseHost, parseTarget } from '../formats/addresses.ts'
 import { type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
@@ -60,7 +60,7 @@ export interface DeclaredRoute {
   readonly hosts: readonly string[] | undefined
   /** The valid methods, with HEAD if GET is among them. `all` if the route declares none. */
   readonly methods: readonly string[] | 'all' | undefined
-  /** Whether the upstream and all guards are valid. */
+  /** Whether the upstream and all guards of the route are valid. */
   readonly guardsKnown: boolean
   /** Whether the value at this place and everything below it are valid. */
   isValid(steps: readonly (string | number)[]): boolean
@@ -131,7 +131,10 @@ function withHead(methods: readonly string[]): readonly string[] {
   return methods.includes('GET') ? [...methods, 'HEAD'] : methods
 }
 
-/** Whether two upstream names belong to the same service. Equal names always do, even if the upstream is unknown. */
+/**
+ * Whether two upstream names belong to the same service. This is always true for equal names, even if the upstream is
+ * unknown.
+ */
 export type SameService = (one: string, other: string) => boolean
 
 /**

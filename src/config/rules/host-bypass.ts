@@ -1,5 +1,5 @@
-// Finds routes that let a request bypass the guards of a route that is limited to some hosts. The request only has to
-// name a different host.
+// Finds routes that let a request bypass the guards of another route. The guarded route is limited to some hosts. For
+// the bypass, the request only has to name a different host.
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { isGatewayPath, isMoreSpecific, overlap, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'
@@ -9,14 +9,14 @@ import type { DeclaredRoute, SameService } from './declarations.ts'
  * A guarded route can be bypassed through another route if all of this is true:
  * - The guarded route is limited to some hosts, and the other route (the bypass) is not.
  * - Both routes lead to the same service.
- * - The bypass admits a caller whom the guarded route refuses, or does not count a use that the guarded route
+ * - The bypass admits a caller whom the guarded route refuses, or it does not count a use that the guarded route
  *   counts.
- * - The routes share a path and a method. Requests for a host of the guarded route reach the guarded route,
- *   and requests for unnamed hosts reach the bypass.
+ * - The two routes have a path and a method in common. With a host of the guarded route, the request reaches the
+ *   guarded route. With a host that no route names, it reaches the bypass.
  *
- * There is no bypass if the other route has the more specific path. It then also receives these requests for the
- * hosts of the guarded route, so the path was never guarded there. There is also no bypass if third routes
- * receive every path that both patterns match.
+ * There is no bypass if the other route has the more specific path. It then also receives the requests for the hosts of
+ * the guarded route, so the path was never guarded there. There is also no bypass if third routes receive every path
+ * that both patterns match.
  */
 export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   const table = createTable(routes)
@@ -58,9 +58,14 @@ interface PlacedRoute extends Placed {
 interface Table {
   /** Routes with a valid path and valid hosts, in file order. */
   readonly placed: readonly PlacedRoute[]
-  /** Returns the routes without hosts whose path overlaps with the pattern and is not more specific. */
+  /**
+   * Returns the routes without hosts whose path overlaps with the pattern. Leaves out routes with a more specific path.
+   */
   lessSpecific(pattern: PathPattern): PlacedRoute[]
-  /** Whether a path reaches the bypass with an unnamed host, and the guarded route with one of that route's hosts. */
+  /**
+   * Whether there is a path that leads to the bypass with a host that no route names, and to the guarded route with one
+   * of its hosts.
+   */
   isOpen(bypass: PlacedRoute, guarded: PlacedRoute): boolean
 }
 
@@ -75,8 +80,8 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     const placed = { route, pattern, hosts, index }
     leaves.set(placed, all.insert(placed))
     if (hosts.length === 0 && route.guardsKnown) bypasses.insert(placed)
-    // Paths with one more segment are tested too. Routes with this number of segments but without `/*` do not match
-    // them.
+    // Paths with one more segment than the pattern are tested too. A route with as many segments as the pattern, but
+    // without `/*`, does not match these longer paths.
     lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
   }
   const sorted = [...lengths].sort((a, b) => a - b)
@@ -99,9 +104,9 @@ const unnamed = ''
 const unusedSegment = '\0'
 
 /**
- * Returns a path of the given length that matches both patterns and as few other routes as possible. If neither
- * pattern has a literal at a position, the path has a segment there that no route contains. So if a third route
- * receives this path, it receives every path of this length that both patterns match.
+ * Returns a path of the given length that matches both patterns and as few other routes as possible. At a position
+ * where neither pattern has a literal, the path has a segment that no route contains. So if a third route receives this
+ * path, it receives every path of this length that both patterns match.
  */
 function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | undefined {
   const fits = ({ segments, wildcard }: PathPattern) =>
@@ -117,7 +122,7 @@ function literalAt({ segments }: PathPattern, index: number): string | undefined
 
 function lessSpecific(bypasses: PathTree<PlacedRoute>, pattern: PathPattern): PlacedRoute[] {
   const found: PlacedRoute[] = []
-  /** `isBehind` is true if the tree's path has a parameter at an earlier segment where the pattern has a literal. */
+  /** `isBehind` is true if, at an earlier segment, the tree's path has a parameter and the pattern has a literal. */
   const waiting = [{ node: bypasses, depth: 0, isBehind: false }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { node, depth, isBehind } = next
@@ -127,7 +132,8 @@ function lessSpecific(bypasses: PathTree<PlacedRoute>, pattern: PathPattern): Pl
       if (!isMoreSpecific(first.pattern, pattern)) found.push(...leaf.anyHost)
     }
     const segment = pattern.segments[depth]
-    // All routes below this node have longer paths. They are more specific than the pattern, or do not match it.
+    // All routes below this node have longer paths. Each of these routes is more specific than the pattern, or does not
+    // match it.
     if (segment === undefined && !(pattern.wildcard && isBehind)) continue
     const wait = (child: PathTree<PlacedRoute> | undefined, behind: boolean) => {
       if (child) waiting.push({ node: child, depth: depth + 1, isBehind: behind })

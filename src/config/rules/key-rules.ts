@@ -32,8 +32,8 @@ function readKey(file: string, readFile: ReadFile): { kid: string } | { error: s
 }
 
 /**
- * `auth.key_secret_old` only decrypts, so `auth.key_secret` must be set too. With only the old secret, all new keys
- * would be stored unencrypted.
+ * `auth.key_secret_old` is only for decryption. Without `auth.key_secret`, all new keys would be stored unencrypted, so
+ * it must be set too.
  */
 export function checkKeySecrets(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { auth } = yaml.value as { auth?: { key_secret?: string; key_secret_old?: string } | null }

@@ -18,8 +18,8 @@ function writtenMail(yaml: YamlSource): WrittenMail {
 }
 
 /**
- * @param env the variables that show whether this is production; the log must not contain mails in production, because
- *   many people can read it
+ * @param env the variables that show whether this is production; in production, the log must not contain mails, because
+ *   many people can read the log
  */
 export function checkMail(
   yaml: YamlSource,

@@ -52,7 +52,9 @@ function addressesOf(host: string): string[] {
   return [ipaddr.isValid(name) ? ipaddr.process(name).toString() : name]
 }
 
-/** @param listenedAt the address; `0.0.0.0` receives only IPv4, `::` receives IPv4 and IPv6 */
+/**
+ * @param listenedAt the address of the listener; at `0.0.0.0` it receives only IPv4, at `::` it receives IPv4 and IPv6
+ */
 function isLoopback(address: string, listenedAt: string): boolean {
   return /^127(\.\d+){3}$/.test(address) || (address === '::1' && listenedAt === '::')
 }

@@ -3,8 +3,8 @@ import type { Diagnostic } from '../diagnostics.ts'
 import type { DeclaredRoute, SameService } from './declarations.ts'
 
 /**
- * For the gateway, `/api%2fv1%2fprivate` is one segment. A server that decodes the path before it splits it sees three
- * segments. It may then serve a path that another route guards.
+ * For the gateway, `/api%2fv1%2fprivate` is one segment. A server may decode the path first and then split it. This
+ * server sees three segments, and may serve a path that another route guards.
  */
 export function checkPathBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   /** Maps each upstream to the first guarded route that leads to the same service. */

@@ -26,11 +26,11 @@ export function checkRouteConflicts(routes: readonly DeclaredRoute[]): Diagnosti
   })
 }
 
-/** The indexes of the routes that claim one path and host. */
+/** The routes that claim one path and host, by their indexes. */
 interface Claims {
-  /** The first of these routes, with any methods. */
+  /** The index of the first of these routes, whatever its methods are. */
   any: number
-  /** The first of these routes that allows every method. */
+  /** The index of the first of these routes that allows every method. */
   all: number
   readonly byMethod: Map<string, number>
 }

@@ -46,14 +46,15 @@ export function checkListeners(yaml: YamlSource, validation: Validation): Diagno
     clients.port === operators.port &&
     (clients.host === operators.host || [clients.host, operators.host].some(host => everyAddress.has(host)))
   if (!isTaken) return []
-  // At least one of the `listen` keys is in the file, because their defaults are different.
+  // The two `listen` keys have different default ports. The ports are equal here, so at least one of the keys is in the
+  // file.
   const [pointer, other] = yaml.locations.has('/admin/listen')
     ? (['/admin/listen', 'server.listen'] as const)
     : (['/server/listen', 'admin.listen'] as const)
   return [diagnosticAt(yaml, pointer, `uses the same port as ${other}; choose another port`)]
 }
 
-/** The addresses with which a listener listens on every address of the machine. */
+/** A listener with one of these addresses listens on every address of the machine. */
 export const everyAddress: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 export function readListeners(

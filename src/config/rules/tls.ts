@@ -63,7 +63,7 @@ export function pairErrors({ cert, key }: Partial<CertificatePair>): Certificate
   try {
     createSecureContext({ cert, key })
   } catch (error) {
-    // The message comes from OpenSSL, for example if a key is too short or the chain is broken.
+    // OpenSSL wrote the message of this error, for example because a key is too short or the chain is broken.
     return [{ half: 'cert', message: `cannot be used for TLS (${(error as Error).message})` }]
   }
   return []
@@ -118,7 +118,7 @@ export function checkAuthorities(yaml: YamlSource, validation: Validation, readF
 
 interface WithTls {
   pointer: string
-  /** Neither `targets` nor `ca` is validated yet. */
+  /** `targets` and `ca` are not validated yet. */
   targets: unknown
   ca: unknown
 }

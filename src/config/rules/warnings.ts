@@ -53,7 +53,10 @@ function withoutWeight(yaml: YamlSource, validation: Validation, upstream: Decla
   return [diagnosticAt(yaml, pointer, 'all have weight 0, so every request gets a 503 response')]
 }
 
-/** Only a `resolve` in the file gets a warning. The default has no effect either, but it is no mistake. */
+/**
+ * Warns only of a `resolve` that is in the file. The default value has no effect either, but it is not a mistake of the
+ * author.
+ */
 function nothingToResolve(
   yaml: YamlSource,
   validation: Validation,
@@ -68,7 +71,8 @@ function nothingToResolve(
 }
 
 /**
- * Warns of unused upstreams, unless a route names an unknown upstream. The author may have meant the unused upstream.
+ * Warns of unused upstreams. If a route names an unknown upstream, there is no warning, because the author may have
+ * meant the unused upstream.
  */
 function unusedUpstreams(
   yaml: YamlSource,

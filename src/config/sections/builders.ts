@@ -23,7 +23,7 @@ export function formatted<Name extends FormatName>(
   )
 }
 
-/** Builds the schema of a text in one format, or of 0. YAML parses a `0` without quotes as a number. */
+/** Builds the schema of a value that is a text in one format, or 0. YAML parses a `0` without quotes as a number. */
 export function formattedOrZero<Name extends FormatName>(
   format: Name,
   options: Keywords,

@@ -18,8 +18,8 @@ export interface ShapeError {
 }
 
 /**
- * Returns the errors of a value. Fills in the defaults of missing keys, except inside a union, because each branch
- * would add its own defaults.
+ * Returns the errors of a value, and fills in the defaults of missing keys. Inside a union, no defaults are filled in,
+ * because each branch would add its own defaults.
  */
 export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn = true): ShapeError[] {
   const errors: ShapeError[] = []

@@ -16,7 +16,7 @@ export interface InterpolationResult {
   /** The environment variables that the text uses, each once. */
   readonly variables: readonly string[]
   readonly fromFile: boolean
-  /** The number of inserted characters. More than `room` if the text needs too many. */
+  /** The number of inserted characters. It exceeds `room` if the text needs more characters than may be inserted. */
   readonly putIn: number
   /** One message for each placeholder that could not be replaced. Messages never contain values. */
   readonly errors: readonly string[]

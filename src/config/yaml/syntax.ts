@@ -15,7 +15,8 @@ import type { Diagnostic } from '../diagnostics.ts'
 import { sentenceOf } from './syntax-messages.ts'
 
 /**
- * Errors that affect only one value. After any other error, the parser guesses, and its next errors are consequences.
+ * Errors that affect only one value. After any other error, the parser guesses how the text continues, so its next
+ * errors are only consequences.
  */
 const LOCAL_ERRORS = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
 
@@ -53,7 +54,7 @@ export function parseText(text: string): Document {
   return first as Document
 }
 
-/** The error for a text of which no part is reliable. Its diagnostic is then the only one of the file. */
+/** The error for a text that is not reliable in any part. The file then has only this one diagnostic. */
 export class Unreadable extends Error {
   readonly diagnostic: Diagnostic
 
@@ -81,8 +82,8 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
 }
 
 /**
- * Maps each alias to its node, which is the last earlier node with the same anchor. The library would search the whole
- * document for each alias.
+ * Maps each alias to the node that it refers to, which is the last earlier node with the same anchor. The library
+ * itself would search the whole document for each alias.
  */
 export function resolveAliases(document: Document): Map<Alias, Node> {
   const anchored = new Map<string, Node>()

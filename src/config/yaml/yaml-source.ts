@@ -25,7 +25,7 @@ import { MAX_DEPTH, parseText, resolveAliases, syntaxDiagnostics, Unreadable } f
 
 export interface SourceLocation {
   readonly path: string
-  /** Offset of the key. `undefined` for the root and for list items. */
+  /** Offset of the key. `undefined` for the root and for list items, because they have no key. */
   readonly key: number | undefined
   readonly value: number
 }
@@ -125,7 +125,7 @@ class Reader {
 
   /**
    * Reads a value. An empty value gets the offset of its key.
-   * @param parent the path and key of the value, with a fallback for its offset
+   * @param parent the path and the key of the value, and the offset to use if the value has none
    */
   #value(node: unknown, pointer: string, parent: SourceLocation, isAliased: boolean): unknown {
     const range = isScalar(node) || isCollection(node) || isAlias(node) ? node.range : undefined
