@@ -36,7 +36,7 @@ export interface WorkerHealth {
 }
 
 interface Dependencies extends StoreChecks {
-  /** With worker processes, returns one entry per worker, even if the worker is not running. */
+  /** Returns one entry per worker, even for a worker that is not running. Undefined without worker processes. */
   workers?: (() => Promise<WorkerHealth[]>) | undefined
   warnings(): readonly string[]
   lastReload(): ReloadResult
@@ -80,7 +80,7 @@ function isAnswering(check: () => Promise<boolean>): Promise<boolean> {
   return check().catch(() => false)
 }
 
-/** A store that only some of the workers reach is `degraded`. */
+/** A store is `degraded` if only some of the workers can reach it. */
 function checksOf(own: StoreReachability, workers: readonly WorkerHealth[] = []): Record<string, Status> {
   const workerStores = workers.flatMap(({ stores }) => stores ?? [])
   const statusOfStore = (name: 'postgres' | 'redis'): Status => {

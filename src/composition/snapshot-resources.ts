@@ -22,7 +22,7 @@ export interface Resource<T> {
   close?(): void | Promise<void>
 }
 
-/** Maps names to the resources of one kind that the next snapshot can reuse. A quiesced resource is not reused. */
+/** Maps names to resources of one kind. The next snapshot can reuse them, except quiesced resources. */
 class Reusable<T> extends Map<string, Entry<T>> {}
 
 function createKinds() {
@@ -66,7 +66,7 @@ interface Entry<T = unknown> {
   references: number
   /** Number of scopes that use the resource and are not quiesced. */
   activeReferences: number
-  /** Prevents reuse of the resource by later scopes. */
+  /** After this call, later scopes do not reuse the resource. */
   withdraw(): void
 }
 

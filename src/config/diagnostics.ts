@@ -4,7 +4,7 @@
 export interface Diagnostic {
   /** Offset in characters from the start of the file. */
   readonly offset: number
-  /** For example `routes[0].upstream`. Empty if the error concerns the whole file. */
+  /** The path of the key, such as `routes[0].upstream`. Empty if the error concerns the whole file. */
   readonly path: string
   readonly message: string
 }

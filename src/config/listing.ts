@@ -7,7 +7,7 @@ import { schema } from './sections/schema.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'
 
 export interface ListedValue {
-  /** For example `server.listen` or `routes[0].path`. */
+  /** The path of the key, for example `server.listen` or `routes[0].path`. */
   readonly path: string
   /** The value with `${…}` filled in, or `***` for a secret that is set. */
   readonly value: unknown

@@ -5,11 +5,11 @@ import { digestOf, unreadable } from './file-digest.ts'
 import { type LoadedConfig, loadConfig } from './load.ts'
 import { type ReadFile, readLimited, readLimitedBytes, reportingFailures } from './read-file.ts'
 
-/** Plain data, because a worker thread receives it. */
+/** The members are plain data, because a worker thread receives them. */
 export interface FileSource {
   /** The file name as given on the command line. */
   readonly file: string
-  /** The base of relative file names. */
+  /** The folder where relative file names start. */
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cores?: number

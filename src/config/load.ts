@@ -157,7 +157,7 @@ function nameRoutes<Route extends { name?: string; path: string }>(
   routes: readonly Route[],
 ): (Route & { name: string })[] {
   const usedNames = new Set(routes.map(route => route.name))
-  /** Maps each base name to the next suffix to try. */
+  /** Maps each base name to the suffix that is tried next. */
   const numbers = new Map<string, number>()
   return routes.map(route => {
     if (route.name !== undefined) return { ...route, name: route.name }

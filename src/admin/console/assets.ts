@@ -17,7 +17,7 @@ export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Asset>
 }
 
-/** This relative path is valid from `src/` and from `dist/`. */
+/** The relative path is the same from `src/` and from `dist/`. */
 const built = fileURLToPath(new URL('../../../dist/console/', import.meta.url))
 
 /** Whether the console was built. The TypeScript compiler does not build it. */

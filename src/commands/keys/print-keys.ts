@@ -6,7 +6,7 @@ import { createTable } from '../print.ts'
 export interface ListedKey extends Omit<KeyInfo, 'createdAt'> {
   /** `null` if the key is in a file. */
   readonly createdAt: Date | null
-  /** `database`, or the name of the file. */
+  /** The place of the key: `database`, or the name of its file. */
   readonly storedIn: string
 }
 

@@ -111,7 +111,7 @@ function unusable(reason: string): AdminUnavailable {
 
 interface RequestParts {
   readonly id?: number
-  /** The query string with its question mark. */
+  /** The query string, which starts with a question mark. */
   readonly query?: string
   readonly fields?: object
 }
@@ -120,7 +120,7 @@ async function isDone(answer: Promise<unknown>): Promise<boolean> {
   return (await answer) !== undefined
 }
 
-/** Returns the origin of the admin listener. A listener on every address is reached on loopback. */
+/** Returns the origin of the admin listener. If it listens on every address, the origin has a loopback address. */
 function addressOf({ host, port }: { host: string; port: number }): string {
   const url = new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'

@@ -17,7 +17,7 @@ export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<st
   })
 }
 
-/** Only `y` or `yes` confirms. */
+/** Asks the operator to confirm. Only the answers `y` and `yes` confirm. */
 export function confirm(io: Io, question: string): Promise<boolean> {
   return prompt(io, { hidden: false }, async ask => /^\s*y(es)?\s*$/i.test(await ask(`${question} [y/N] `)))
 }

@@ -62,7 +62,7 @@ export interface DeclaredRoute {
   readonly methods: readonly string[] | 'all' | undefined
   /** Whether the upstream and all guards of the route are valid. */
   readonly guardsKnown: boolean
-  /** Whether the value at this place and everything below it are valid. */
+  /** Whether the value at this place is valid, and also everything below it. */
   isValid(steps: readonly (string | number)[]): boolean
   diagnostic(key: keyof RouteInput, message: string): Diagnostic
   /** Creates a diagnostic at a nested place: at the key in a mapping, or at the item in a list. */

@@ -11,7 +11,7 @@ import { declaredUpstreams, targetUrl } from './declarations.ts'
 
 type Half = 'cert' | 'key'
 
-/** A certificate (or a chain, leaf first) and its private key, both in PEM. */
+/** A certificate and its private key, both in PEM. Instead of one certificate, there may be a chain, leaf first. */
 export type CertificatePair = Readonly<Record<Half, string>>
 
 /** An error in a file. The message completes a sentence that starts with the file name. */

@@ -11,7 +11,7 @@ export interface ShapeError {
   readonly value: unknown
   /** JSON Pointer of the value. */
   readonly pointer: string
-  /** The missing or unknown key, for `required` and `additionalProperties`. */
+  /** The key that is missing (for `required`) or unknown (for `additionalProperties`). */
   readonly key?: string
   /** The errors of each branch, for `anyOf`. */
   readonly branches?: readonly (readonly ShapeError[])[]

@@ -84,7 +84,7 @@ function ofTextAfterValue(text: string, at: number): string {
   return `this text follows a closing ${quote}; ${inside}`
 }
 
-/** Maximum number of characters to search in each direction. A line may be as long as the file and have many errors. */
+/** Limits the search in each direction to this many characters. A line may be very long and have many errors. */
 const mostLooked = 500
 
 function lineAfter(text: string, at: number): string {
