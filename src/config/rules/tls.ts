@@ -138,7 +138,7 @@ function authorityError(path: string, readFile: ReadFile): string | undefined {
     : 'contains no certificate in PEM format, or an invalid one'
 }
 
-/** Checks the files named in database addresses. The driver would report a missing file only when it connects. */
+/** Checks the files that database addresses name. The driver would report a missing file only when it connects. */
 export function checkDatabaseFiles(
   yaml: YamlSource,
   validation: Validation,
