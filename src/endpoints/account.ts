@@ -88,7 +88,10 @@ interface Dependencies {
   clock: Clock
 }
 
-/** Each endpoint throws StorageError, and Refusal `user_not_found` if the user was deleted after the guards ran. */
+/**
+ * Each endpoint throws StorageError if the store fails. It throws Refusal `user_not_found` if the user was deleted
+ * after the guards ran.
+ */
 export function createOwnAccountEndpoints({
   users,
   exports,
@@ -100,7 +103,7 @@ export function createOwnAccountEndpoints({
 }: Dependencies): GuardedEndpoint[] {
   return [
     signedIn(accountOperations.show, async ({ user: { id } }) => {
-      // The record is read again, because the guard's cached record does not include each counted use.
+      // The guard's record comes from a cache and may lack recent uses, so the record is read again.
       const user = await users.findById(id)
       if (user === undefined) throw new Refusal('user_not_found')
       const { email, plan, created_at, last_usage_date, daily_usage } = user
@@ -131,7 +134,7 @@ export function createOwnAccountEndpoints({
   ]
 }
 
-/** Returns the operations that the configuration has not switched on. */
+/** Returns the operations that are switched off in the configuration. */
 export function switchedOffOperations({ account }: Pick<Config, 'account'>): readonly Operation[] {
   return account.deletion ? [] : [accountOperations.delete]
 }

@@ -30,9 +30,11 @@ export const tokenPair = record(
   { title: 'TokenPair', description: 'The tokens of a session.' },
 )
 
-/** Refusals of endpoints that need no authentication. A request with two credentials is refused even there. */
+/**
+ * The refusals of endpoints that need no authentication. Even these endpoints refuse a request with two credentials.
+ */
 export const openRefusals: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
-/** Refusals of endpoints that accept a code from a mail. Wrong codes count as failed logins. */
+/** The refusals of endpoints that accept a code from a mail. These endpoints count a wrong code as a failed login. */
 export const codeRefusals: Refusals = {
   400: ['code_invalid'],
   429: ['rate_limited'],

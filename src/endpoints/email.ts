@@ -92,7 +92,7 @@ export const emailOperations = {
 } as const satisfies Record<string, Operation>
 
 interface Dependencies {
-  /** Undefined if no mails can be sent. Every code is then invalid. */
+  /** Undefined if the gateway cannot send mails. It then refuses every code as invalid. */
   codes: Pick<AccountCodes, 'verification' | 'emailChange'> | undefined
   ownAccount: Pick<OwnAccount, 'checkPassword'>
   redeemSubmitted: RedeemSubmitted
@@ -137,7 +137,8 @@ function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependenci
     body: { message: messages.emailChanged, email },
     userId,
   })
-  // A token proves that the sender has read the mail. With a token, other credentials of the request are not read.
+  // A token proves that the sender has read the mail. So if there is a token, the other credentials of the request are
+  // not read.
   return publicEndpoint(emailOperations.confirmChange, async (request, authenticate) => {
     const token = tokenOf(request.body)
     if (token !== '') {

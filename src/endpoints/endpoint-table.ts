@@ -5,16 +5,20 @@ import type { LocalEndpoint } from './local-endpoint.ts'
 
 export interface LocalPath {
   readonly path: string
-  /** The endpoints by method. `Allow` lists these methods. */
+  /** The endpoint of each method. The header `Allow` lists these methods. */
   readonly endpoints: ReadonlyMap<string, LocalEndpoint>
   /** Whether a route declared at exactly this path replaces the endpoints. */
   readonly isReplaceable: boolean
-  /** The methods whose endpoint is switched off in the configuration. They get the same response as an unknown path. */
+  /**
+   * The methods whose endpoint is switched off in the configuration. A request with one of these methods gets the same
+   * response as a request for an unknown path.
+   */
   readonly switchedOff: readonly string[]
 }
 
 /**
- * Returns the matching path, or `unknown` if the path is reserved but has no endpoint. Undefined for all other paths.
+ * Returns the local path that matches. Returns `unknown` if the path is reserved but has no endpoint, and undefined for
+ * all other paths.
  * @param segments the segments, percent-decoded once and lower-cased, as for route matching
  */
 export type FindLocalPath = (segments: readonly string[]) => LocalPath | 'unknown' | undefined
@@ -27,7 +31,8 @@ export function createEndpointTable(
 ): FindLocalPath {
   const byPath = new Map([...pathsOf(endpoints, false, switchedOff), ...pathsOf(replaceable, true, [])])
   return segments => {
-    // All reserved paths start with one of two segments, and most requests start with neither.
+    // Every reserved path starts with one of these two segments. Most requests start with neither, so they need no
+    // lookup.
     if (segments[0] !== 'api' && segments[0] !== '.well-known') return undefined
     const found =
       byPath.get(`/${segments.join('/')}`) ?? byPath.get(`/${segments.slice(0, -1).join('/')}/:id`)

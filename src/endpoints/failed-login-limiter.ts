@@ -34,8 +34,9 @@ export function createAttemptGuess(
 }
 
 /**
- * Each attempt takes a slot of every limit before it runs. The slots are refunded unless the guess was wrong. If wrong
- * guesses were counted afterwards, many concurrent guesses could pass the check before the first count.
+ * Each attempt takes a slot of every limit before it runs. The slots are refunded unless the guess was wrong. If a
+ * wrong guess were counted only after it ran, many concurrent guesses could pass the check before the first of them is
+ * counted.
  */
 export function createFailedLoginLimiter(): FailedLoginLimiter {
   const attempts = createActiveAttempts()
@@ -75,24 +76,24 @@ async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): P
   for (;;) {
     const hadAttempts = attempts.count(key) > 0
     const result = await limit.limiter.consume(limit.key)
-    // The attempt is registered immediately. Attempts that the limiter refuses next then find that an attempt is
-    // running.
+    // The attempt is registered immediately. If the limiter then refuses another attempt, that attempt finds a running
+    // attempt to wait for.
     if (result.allowed) return attempts.begin(key)
     if (attempts.count(key) > 0) await attempts.nextFreeSlot(key)
-    // If attempts were running, the loop tries again. The last of them may have refunded its slot after the limiter
-    // refused this attempt.
+    // If attempts were running at first, the loop tries again. The last of these attempts may have ended and refunded
+    // its slot after the limiter refused the new attempt.
     else if (!hadAttempts) throw rateLimited(limit.names, result)
   }
 }
 
-/** The maximum wait for running attempts, in milliseconds. Equal to the default of `auth.hashing.wait`. */
+/** The maximum wait for running attempts, in milliseconds. It equals the default of `auth.hashing.wait`. */
 const maxWaitMs = 5_000
 
 type EndAttempt = (isRefunded: boolean) => void
 
 type ActiveAttempts = ReturnType<typeof createActiveAttempts>
 
-/** Counts the running attempts by limit and key. */
+/** Counts the running attempts, separately for each limit and key. */
 function createActiveAttempts() {
   const active = new Map<string, { count: number; waiting: WaitingLine<void> }>()
   return {

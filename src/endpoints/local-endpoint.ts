@@ -24,7 +24,7 @@ export function publicEndpoint(operation: Operation, answer: PublicEndpoint['ans
 /** An endpoint that runs after the authentication and plan guards. */
 export interface GuardedEndpoint {
   readonly kind: 'guarded'
-  /** A GET operation also serves HEAD. */
+  /** The operation that the endpoint serves. If its method is GET, the endpoint also serves HEAD. */
   readonly operation: Operation
   /** The plans that the plan guard allows. Undefined for all plans. */
   readonly plans: readonly Plan[] | undefined
@@ -68,11 +68,11 @@ export interface AuthenticatedRequest extends EndpointRequest {
 
 export interface EndpointResponse {
   readonly status: number
-  /** Headers in addition to the headers of every response. Names are in lower case. */
+  /** Additional headers of this response. Their names are in lower case. */
   readonly headers?: Readonly<Record<string, string>>
   /** The JSON body. Without it, the response has no content. */
   readonly body?: object
-  /** The user that registered, logged in or logged out, for the access log. Absent if unknown. */
+  /** The user who registered, logged in or logged out, for the access log. Absent if unknown. */
   readonly userId?: number | undefined
 }
 

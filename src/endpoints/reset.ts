@@ -56,7 +56,7 @@ export const resetOperations = {
 } as const satisfies Record<string, Operation>
 
 interface Dependencies {
-  /** Undefined if no mails can be sent. Every code is then invalid. */
+  /** Undefined if the gateway cannot send mails. It then refuses every code as invalid. */
   passwordReset: PasswordReset | undefined
   redeemSubmitted: RedeemSubmitted
 }

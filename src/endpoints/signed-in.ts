@@ -27,8 +27,8 @@ interface Dependencies {
 }
 
 /**
- * Checks that the session of the access token has not ended, or that the API token is not revoked. An access token is
- * valid until it expires, even if its session has ended.
+ * Checks that the session of the access token has not ended, or that the API token is not revoked. This check is needed
+ * because an access token stays valid until it expires, even after its session has ended.
  * @param tx a transaction that has locked the user, so that the session cannot end during the transaction
  * @throws StorageError; Refusal `token_invalid`
  */

@@ -7,7 +7,10 @@ import type { JsonObject } from '../http/json-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { AttemptGuess } from './failed-login-limiter.ts'
 
-/** Returns the token without white space at its ends. Empty if there is none. With a token, the code is ignored. */
+/**
+ * Returns the token without white space at its ends. Returns an empty text if there is no token. If there is a token,
+ * the code is ignored.
+ */
 export function tokenOf(body: JsonObject): string {
   return body.string('token').trim()
 }
@@ -33,11 +36,13 @@ export function createRedeemSubmitted(attemptGuess: AttemptGuess): RedeemSubmitt
     const token = tokenOf(body)
     if (token !== '') return redeem({ token })
     const tryCode = async () => {
-      // No account can have this text as its email. The database would reject some of the texts that get here.
+      // No account can have this text as its email, so the code is invalid. The database is not asked, because it would
+      // reject some of these texts with an error.
       if (!isStorableEmail(email)) throw new Refusal('code_invalid')
       return redeem({ code: body.string('code').trim(), owner })
     }
-    // Without the rounding, the duration would show whether an email has a code, and therefore an account.
+    // The duration is rounded up. Otherwise it would show whether a code exists for the email, and therefore whether
+    // the email has an account.
     return attemptGuess(client, email, () => roundUpDuration(tryCode))
   }
 }

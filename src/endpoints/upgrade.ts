@@ -1,5 +1,5 @@
-// The endpoints to which refusals link if the plan or the daily uses are not enough. They show the next plan and its
-// payment page.
+// The endpoints that show the next plan and its payment page. Refusals link to these endpoints if the user's plan or
+// daily uses are not enough.
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { upgradePath } from '../refusals/catalog.ts'
@@ -70,7 +70,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
       }
     }),
     guardedEndpoint(upgradeOperations.go, async ({ user, body }) => {
-      // Client errors come first, because they do not depend on the configuration of the gateway.
+      // Errors of the client are reported first, because they do not depend on the configuration of the gateway.
       const plan = wantedPlan(body.value('plan'), user.plan)
       if (upgradeUrl === '') throw new Refusal('payment_not_configured')
       return { status: 303, headers: { location: checkout(user, plan) } }

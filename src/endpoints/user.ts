@@ -90,14 +90,14 @@ interface Dependencies {
    * request arrives.
    */
   requireLiveCredential: RequireLiveCredential
-  /** Resolves when the change is visible in this process. The previous token is then invalid. */
+  /** Resolves when this process has seen the change of a token. From then on, the previous token is invalid. */
   changesVisible(): Promise<void>
 }
 
 /**
  * Each endpoint throws StorageError when the store fails. The POST endpoints throw Refusal `token_invalid` if the
- * session has ended or the API token is revoked. They throw `user_not_found` if the user was deleted or deactivated
- * after the guards ran. The webhook's POST throws `webhook_url_invalid`.
+ * session has ended or the API token is revoked. They throw Refusal `user_not_found` if the user was deleted or
+ * deactivated after the guards ran. The POST endpoint of the webhook also throws Refusal `webhook_url_invalid`.
  */
 export function createUserEndpoints({
   apiTokens,

@@ -59,7 +59,7 @@ export function dryRun(options: Options): Promise<DryRun> {
         forward(context, to, admission)
       },
       onRefusal(_, refusal) {
-        // An internal error is a bug in the gateway, so it must not appear as the explanation.
+        // An internal error is a bug in the gateway, so it is reported as an error and not as the explanation.
         if (refusal.code === 'internal') reject(refusal.cause)
         result = { refusal }
       },

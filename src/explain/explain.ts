@@ -32,7 +32,7 @@ export interface ExplainRequest {
   /** The uses already counted today. */
   readonly usedToday: number
   readonly verified: boolean
-  /** A specific user, whose id selects the target with `split_by: user`. */
+  /** The specific user who sends the request. With `split_by: user`, the id of this user selects the target. */
   readonly user?: ExplainedUser
 }
 
@@ -73,7 +73,10 @@ export interface RefusedWith {
 
 export interface ForwardedTo {
   readonly name: string
-  /** The URL at the target with the most weight. With equal weights, the first target is used. */
+  /**
+   * The URL of the request at the target with the most weight. If several targets have this weight, the first of them
+   * is used.
+   */
   readonly url: string
   /** One URL for each target that receives requests. */
   readonly urls: readonly string[]
@@ -159,14 +162,17 @@ function requestHeadersOf({ host, as }: ExplainRequest): HeaderList {
   return as === 'anonymous' ? fields : [...fields, ['Authorization', `Bearer ${stubToken(as)}`]]
 }
 
-/** Derives the outcomes from the guards' counters. A refusal comes from the last guard with a decision. */
+/**
+ * Derives the outcome of each guard from its counters. A refused request was refused by the last guard that made a
+ * decision.
+ */
 function outcomesOf(
   decisions: GuardDecisions,
   refusal: Refusal | undefined,
   showsVerified: boolean,
 ): GuardOutcome[] {
-  // The guard `verified` is listed only for routes with `verified: true`. For all other routes, the list is the same as
-  // in version 0.1, because programs may depend on it.
+  // The guard `verified` is listed only for routes with `verified: true`. For all other routes, the list must stay as
+  // it was in version 0.1, because programs may depend on this list.
   const all = (Object.entries(decisions) as [GuardName, GuardDecisions[GuardName]][]).filter(
     ([guard]) => guard !== 'verified' || showsVerified,
   )
@@ -192,7 +198,7 @@ function forwardedTo(config: Config, name: string, { origin, path }: Dispatched)
   return { name, url: origin + path, urls: origins.map(one => one + path) }
 }
 
-/** A test case without its expectations, or the request of a specific user. */
+/** The request of a test case, without the expectations. It may also name a specific user. */
 type Question = Omit<TestCase, 'expect'> & Pick<ExplainRequest, 'user'>
 
 /** Without `host`, the host is derived from the path. */

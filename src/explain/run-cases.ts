@@ -19,7 +19,7 @@ export interface CaseResult {
 export interface Unreached {
   /** Names of routes that no case reached. */
   readonly routes: readonly string[]
-  /** Guards that decided no case, although a case reached their route. */
+  /** Guards that made no decision in any case, although a case reached their route. */
   readonly guards: readonly { readonly route: string; readonly guard: GuardName }[]
 }
 

@@ -2,7 +2,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 
-/** Names and values. Each name occurs once. */
+/** Pairs of a header name and its value. Each name occurs only once. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
 interface StubRequestOptions {
@@ -46,7 +46,7 @@ export interface ResponseHead {
   readonly fields: HeaderList
 }
 
-/** @param onHead receives the head that would be sent */
+/** @param onHead the function that receives the response head that would be sent */
 export function createStubResponse(
   request: IncomingMessage,
   onHead: (head: ResponseHead) => void,

@@ -18,7 +18,7 @@ export interface Dispatched {
   readonly handler: Dispatcher.DispatchHandler
 }
 
-/** @param onDispatch called instead of the network */
+/** @param onDispatch the function that is called instead of sending the request to a target */
 export function createStubUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   onDispatch: (dispatched: Dispatched) => void,

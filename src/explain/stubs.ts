@@ -33,7 +33,7 @@ export function stubToken(plan: Plan): string {
 export interface Caller {
   usedToday: number
   verified: boolean
-  /** A specific user instead of the plan's stub user. */
+  /** The specific user who makes the request. Undefined if the plan's stub user makes it. */
   user: { readonly id: number; readonly isActive: boolean } | undefined
 }
 
@@ -75,7 +75,7 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
       badKeys: createRateLimiter('bad_keys', null, { clock }),
       onApiTokenError: () => {},
     },
-    // Each request gets a new limiter, so that each is the first request of its window.
+    // Each request gets a new limiter, so that every request is the first one in the window of its limiter.
     createRateLimiter: (name, limit) => {
       const fresh = () => createRateLimiter(name, limit, { clock })
       return { consume: key => fresh().consume(key), refund: async () => {} }
@@ -96,13 +96,16 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
   }
 }
 
-/** Returns the record of the plan's stub user or of the specific user. An inactive user is not found. */
+/**
+ * Returns the record of the specific user if there is one, otherwise of the plan's stub user. Returns undefined for an
+ * inactive user.
+ */
 function recordOf(ofPlan: UserWithEpoch | undefined, { verified, user }: Caller): UserWithEpoch | undefined {
   if (ofPlan === undefined || user?.isActive === false) return undefined
   return { ...ofPlan, id: user?.id ?? ofPlan.id, email_verified_at: verified ? new Date(0) : null }
 }
 
-/** A placeholder for assertions, which are shown but never sent. */
+/** Returns a placeholder instead of a signed assertion, because an explained request is shown but never sent. */
 export const stubAssertions: Assertions = { tokenFor: async () => '<signed by the gateway>' }
 
 /**
@@ -130,7 +133,7 @@ function unreachable(): never {
   throw new Error('an explained request reached an endpoint')
 }
 
-/** The endpoints are created only for their paths and plans. Every call of a dependency throws. */
+/** The dependencies of the endpoints. No endpoint is called, so every call of a dependency throws. */
 const stubsOfEndpoints = new Proxy(
   { signedIn: createSignedInEndpoint(unreachable) },
   { get: (own, name) => Reflect.get(own, name) ?? unreachable },

@@ -54,8 +54,9 @@ interface Options {
 }
 
 /**
- * The number of routes that a reload compiles before waiting requests get a turn, after about 20 ms. The tables are
- * then built in one turn, which takes about 60 ms for 10,000 routes.
+ * The number of routes that a reload compiles in one turn, which takes about 20 ms. After each turn, waiting requests
+ * are served. When all routes are compiled, the tables are built in a single turn, which takes about 60 ms for 10,000
+ * routes.
  */
 const routesPerTurn = 1_000
 

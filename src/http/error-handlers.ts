@@ -13,7 +13,7 @@ import { isInBody, pendingResponse, whenAnswered } from './pipelining.ts'
 
 /**
  * Receives every refusal and unexpected error, for the log.
- * @returns additional headers for the response, alternating names and values
+ * @returns the additional headers for the response, as alternating names and values
  */
 export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly string[]
 
@@ -27,7 +27,7 @@ export function installErrorHandlers(
   app.setNotFoundHandler((_request, reply) =>
     sendFastifyRefusal(reply, new Refusal('route_unknown'), onRefusal),
   )
-  // Node ends a connection after the client has half-closed it, so deferred responses are sent first.
+  // After the client has half-closed a connection, Node ends the connection. So the deferred responses are sent first.
   app.server.on(app.server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
     // After a request with `Upgrade`, the parser receives the connection a second time. The listener then already
     // exists.
@@ -52,7 +52,8 @@ export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal
   const refusal = toRefusal(thrown)
   const { fields, body } = refusal.response
   const allFields = fields.concat(onRefusal(request, refusal))
-  // A client that waits for `100 Continue` may or may not send its body now, so the connection is not reusable.
+  // After a refusal, a client that waits for `100 Continue` may send its body or not, so the connection is not
+  // reusable.
   if (request.headers.expect !== undefined && !fields.includes('connection'))
     allFields.push('connection', 'close')
   lingeringClose(request, response, isLastResponse(response) || allFields.includes('connection'))

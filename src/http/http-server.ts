@@ -26,11 +26,11 @@ export function createHttpServer(
     maxHeaderSize: maxHeaderBytes,
     // The gate refuses a missing Host, with the gateway's own response.
     requireHostHeader: false,
-    // The whole request has no time limit. Bodies have an idle limit instead. With Node's default, a `headers` timeout
-    // above five minutes is an error.
+    // The whole request has no time limit, because bodies have an idle limit instead. With Node's default limit of five
+    // minutes, a longer `headers` timeout would also be an error.
     requestTimeout: 0,
     headersTimeout: timeouts.headers,
-    // The interval at which Node checks these timeouts. Node's default is 30 seconds.
+    // The interval at which Node checks the timeouts of requests. Node's default is 30 seconds.
     connectionsCheckingInterval: 1_000,
     keepAliveTimeout: timeouts.keep_alive,
   }
@@ -43,7 +43,8 @@ export function createHttpServer(
             ...tls,
             // A client that supports only HTTP/2 fails in the handshake.
             ALPNProtocols: ['http/1.1'],
-            // The handshake comes before the headers. Without a limit, a client could stall in it.
+            // The TLS handshake comes before the headers. Without a limit of its own, a client could stall in the
+            // handshake.
             handshakeTimeout: timeouts.headers,
           },
           listener,

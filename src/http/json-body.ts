@@ -5,7 +5,8 @@ import { RequestBody } from './request-body.ts'
 
 interface JsonBodyOptions {
   /**
-   * Time limit for the whole body. Bodies are small, and a client that sends very slowly must not keep the connection.
+   * Time limit for the whole body. Bodies are small, and a client that sends very slowly must not keep the connection
+   * busy.
    */
   timeoutMs: number
   hasBody: boolean

@@ -5,7 +5,9 @@ import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { dropFurtherWrites, onLastResponse } from './node-internals.ts'
 
-/** Time and size limits for the rest of a request body that arrives after the response. The rest is discarded. */
+/**
+ * The limits of time and size for the part of a request body that arrives after the response. This part is discarded.
+ */
 const maxLingerMs = 5_000
 const maxLingerBytes = 16 * 1024 * 1024
 
@@ -41,7 +43,7 @@ export function lingeringClose(
   })
   request.on('end', () => {
     clearTimeout(deadline)
-    // The connection still has a response to send, or stays open for other requests.
+    // Until the last response has been sent, the connection stays open for this response or for other requests.
     if (!isSaid) return
     if (socket.writableFinished) socket.destroy()
     else socket.end(() => socket.destroy())
@@ -51,12 +53,15 @@ export function lingeringClose(
   request.resume()
 }
 
-/** Checks the headers, because `complete` is also false for a request without a body if its response is immediate. */
+/**
+ * If the response is sent immediately, `complete` is also false for a request without a body, so this checks the
+ * headers.
+ */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 }
 
-/** A TLS client that sends nothing for this time has paused. */
+/** A TLS client counts as paused when it has sent nothing for this time. */
 const tlsQuietMs = 50
 
 /**
@@ -104,7 +109,10 @@ export function endGracefully(socket: Socket): void {
 
 const gracefulEndMs = 500
 
-/** Connections that are being ended. The parser rejects all further bytes, and these errors get no response. */
+/**
+ * Connections that are being ended. The parser rejects all further bytes of these connections, and its errors get no
+ * response.
+ */
 const endingSockets = new WeakSet<Duplex>()
 
 export function markEnding(socket: Duplex): void {

@@ -29,7 +29,8 @@ export function isLastResponse(response: ServerResponse): boolean {
 }
 
 /**
- * Calls back when the response to a pipelined request owns the connection. Until then, its `socket` is null.
+ * Calls back when the response to a pipelined request owns the connection. Until then, the `socket` of the response is
+ * null.
  *
  * Remove this when Node documents an event for it. https://github.com/jshttp/on-finished/issues/10
  */
@@ -38,10 +39,10 @@ export function onceOwnsConnection(response: ServerResponse, begin: () => void):
 }
 
 /**
- * Saves Node most of its work for a request without a body. Without this read, Node reads the request after its
- * response, with `resume`, `end` and `close`. If the request is read before Node parses its end, Node emits neither
- * `end` nor `close`. Node's parser then keeps the request until the next request. So call `releaseBodyless` when the
- * response has closed.
+ * Reads a request without a body early, which saves Node most of its work for the request. Without this read, Node
+ * reads the request after the response, with `resume`, `end` and `close`. If the request is read before Node has parsed
+ * the end of the request, Node emits neither `end` nor `close`. Node's parser then keeps the request until the next
+ * request. So call `releaseBodyless` when the response has closed.
  *
  * Remove this when every supported Node has the server option `optimizeEmptyRequests`.
  * https://github.com/nodejs/node/pull/59778
@@ -103,8 +104,8 @@ export function keepSocketsWithUnsentData(server: Server, sockets: ReadonlySet<S
 type Done = (error?: Error | null) => void
 
 /**
- * The error codes that mean that the peer has closed or reset the connection. Bytes that it sent earlier must still be
- * read.
+ * The error codes that mean that the peer has closed or reset the connection. Bytes that the peer sent earlier must
+ * still be read.
  */
 const peerGone: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET'])
 
@@ -219,7 +220,7 @@ export let tickRecord: object | undefined
  * longer exist. If a garbage collection finds no waiting tick, Node's compiled code stops using the shape of ticks
  * permanently. Each request then costs 5 to 25 µs more. Call this once, before the process accepts requests.
  *
- * Remove this when the lowest cost measured in several processes is the same without it.
+ * Remove this when the lowest cost in measurements of several processes is the same with and without this function.
  * https://github.com/nodejs/node/pull/13446
  */
 export function keepShapeOfTicks(): void {

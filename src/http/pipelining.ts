@@ -20,9 +20,9 @@ type Connection = Duplex & { [pending]?: ServerResponse[]; [unread]?: IncomingMe
 const maxWaitingRequests = 100
 
 /**
- * Calls `start` when the response owns the connection, because a queued response emits no `close`. Also limits the
- * number of waiting requests. Node stops reading a connection if too many responses wait, but not if too many requests
- * wait.
+ * Calls `start` only when the response owns the connection, because a response that waits for its turn emits no
+ * `close`. Also limits the number of waiting requests. Node stops reading a connection if too many responses wait, but
+ * not if too many requests wait.
  */
 export function whenWritable(request: IncomingMessage, response: ServerResponse, start: () => void): void {
   const connection: Connection = request.socket
@@ -77,7 +77,7 @@ export function isIdle(connection: Connection): boolean {
   return connection[pending]?.length === 0
 }
 
-/** Returns whether the body of a request is still arriving or failed to parse, after the response was sent. */
+/** Returns whether a request already has its response, but its body is still arriving or failed to parse. */
 export function isInBody(connection: Connection): boolean {
   return connection[unread]?.complete === false
 }
@@ -111,7 +111,7 @@ export function whenAnswered(
   }
 }
 
-/** A client that sends more than this before its response is paused. */
+/** The maximum number of bytes that are buffered before the client has its response. */
 const maxEarlyBytes = 65_536
 
 /**

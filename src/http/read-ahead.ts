@@ -14,12 +14,12 @@ export interface ReadAhead {
   readonly chunks: readonly Buffer[]
 }
 
-/** A body of up to 64 KiB is read completely. */
+/** The maximum size of a body that is read completely, 64 KiB. */
 const smallBytes = 65_536
 
 /**
- * How long a chunked body is read ahead. It may be a dialogue, in which the client waits for a response before it sends
- * more.
+ * How long a chunked body is read ahead. The time is limited, because the client may wait for a response before it
+ * sends the rest of the body.
  */
 const chunkedWaitMs = 1_000
 

@@ -52,7 +52,10 @@ export class RequestBody extends Readable {
     request.pause()
   }
 
-  /** If nothing has been read, another stream can read the body after this stream is destroyed. */
+  /**
+   * Whether nothing has been read from this stream. If so, another stream can read the body after this stream is
+   * destroyed.
+   */
   get isUnread(): boolean {
     return !this.#wasRead && !this.readableDidRead
   }

@@ -9,7 +9,7 @@ import { type CertificatePair, pairErrors, readPair } from '../config/rules/tls.
 
 export interface TlsCertificate {
   readonly initial: SecureContextOptions
-  /** Polls the files until `stop`, and reports each new valid certificate. */
+  /** Polls the files until `stop` is called, and reports each new valid certificate. */
   watch(onChange: (context: SecureContextOptions) => void): void
   stop(): void
 }
@@ -19,7 +19,7 @@ interface Dependencies {
   logger: Logger
 }
 
-/** The certificate files are unusable. The message contains the file name. */
+/** The error if the certificate files cannot be used. The message contains the file name. */
 class CertificateError extends Error {
   override name = 'CertificateError'
 }
@@ -99,7 +99,9 @@ function describeError({ half, message }: { half: string; message: string }): st
   return `server.tls.${half}: ${message}`
 }
 
-/** Contains the private key, so use it for comparison only. */
+/**
+ * Returns a text that differs if the state differs. The text contains the private key, so use it for comparison only.
+ */
 function comparisonKey(state: CertificatePair | Unusable): string {
   return 'error' in state ? state.error : `${state.cert}\0${state.key}`
 }

@@ -13,7 +13,8 @@ import { bufferWhilePending, isUnanswered, whenAnswered } from './pipelining.ts'
  * including HTTP/2's `h2c`. A request that may not upgrade is a plain request (RFC 9110 §7.8), so the parser receives
  * it again without the header. If an earlier request has no response yet, the request is refused and its connection
  * ends.
- * @param mayUpgrade whether to emit the request as a `request` event, with a response that `detachSocket` accepts
+ * @param mayUpgrade a function that returns whether to emit the request as a `request` event, with a response that
+ *   `detachSocket` accepts
  * @param ownFields the alternating header names and values, for refusals
  */
 export function routeUpgrades(
@@ -34,8 +35,9 @@ export function routeUpgrades(
 }
 
 /**
- * Ends HTTP on the connection of the response. From now on, its bytes belong to the caller. The response stays
- * attached, and closes when the connection closes. Works only for requests that came through `routeUpgrades`.
+ * Ends HTTP on the connection of the response. From now on, the bytes of the connection belong to the caller. The
+ * response stays attached, and closes when the connection closes. Works only for requests that came through
+ * `routeUpgrades`.
  */
 export function detachSocket(response: ServerResponse): Socket {
   const { socket } = response

@@ -3,12 +3,12 @@ import { randomBytes } from 'node:crypto'
 
 /** Follows the bytes of one direction. Stores only numbers, because every open WebSocket has two trackers. */
 export class FrameTracker {
-  /** Bytes of the current header that have arrived. */
+  /** How many bytes of the current header have arrived. */
   #headerLength = 0
-  /** Total bytes of the current header, as far as known. */
+  /** The length of the current header in bytes, as far as it is known. */
   #headerBytes = 2
   #extendedBytes = 0
-  /** A double can count more bytes than any connection will send. */
+  /** The number is a double, which can count more bytes than any connection will send. */
   #payloadLength = 0
   #payloadBytesLeft = 0
   #isClose = false

@@ -1,5 +1,5 @@
 // Seals stored secrets with `auth.key_secret`, if they are in plain text or sealed with `auth.key_secret_old`. Gateways
-// may run at the same time.
+// may keep running in the meantime.
 import type { SealedColumn } from './sealed-column-store.ts'
 import { isSealed, type Sealer } from './sealer.ts'
 

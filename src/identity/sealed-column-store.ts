@@ -1,7 +1,7 @@
 // Reads a column of sealed or plain secrets row by row. Replaces a secret only if it has not changed since it was read.
 import type { Database } from '../storage/database.ts'
 
-/** Contains only constants of the program, because the names are inserted into SQL unescaped. */
+/** Describes a column. The names must be constants of the program, because they are inserted into SQL unescaped. */
 export interface Column {
   readonly table: string
   /** The table's primary key. */

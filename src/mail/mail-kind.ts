@@ -1,9 +1,9 @@
 // Defines the kinds of mails: mails with a code, and notices.
 
-/** Mails with a code, by the purpose of the code. */
+/** The kinds of mails with a code. Each kind is named after the purpose of its code. */
 const codeKinds = ['reset', 'verify', 'email'] as const
 
-/** Mails that only inform. `mail.notices: false` disables them. */
+/** The kinds of mails that only inform. `mail.notices: false` disables them. */
 const noticeKinds = [
   'password_changed',
   'email_changed',

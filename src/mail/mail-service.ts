@@ -103,8 +103,8 @@ function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templat
 }
 
 /**
- * The steps before the gateway sends a mail's data. If one of these steps fails, the reason is logged. After them, a
- * reply of the server may quote the mail, so the reason is not logged.
+ * The steps before the gateway sends a mail's data. If one of these steps fails, the reason is logged. In later steps,
+ * a reply of the server may quote the mail, so the reason is not logged.
  */
 const stepsBeforeMail: ReadonlySet<SmtpStep> = new Set([
   'name',

@@ -46,13 +46,15 @@ export interface Mail {
   status: MailStatus
   attempts: number
   created_at: Date
-  /** Set while the mail is pending. */
+  /** The time when the next attempt is due. `null` if the mail is not pending. */
   due_at: Date | null
   sent_at: Date | null
 }
 
 export interface MailStore extends AttemptStore<'sent'> {
-  /** Leases due mails, the longest due first. Concurrent callers get different mails. */
+  /**
+   * Leases due mails. Mails that have been due for the longest time come first. Concurrent callers get different mails.
+   */
   lease(request: { limit: number; now: Date; leaseUntil: Date }): Promise<LeasedMail[]>
   /** Returns the mails, newest first. */
   list(filter: LogFilter<MailStatus>): Promise<Mail[]>
@@ -94,7 +96,8 @@ export function createMailStore(database: Database): MailStore {
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
-    // Ordered by ID, because older mails have lower IDs. An index on `created_at` would cost one more write per mail.
+    // The mails are ordered by ID, because older mails have lower IDs. An index on `created_at` would cost one more
+    // write per mail.
     prune: (before, limit) =>
       countRows(
         database,

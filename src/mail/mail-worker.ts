@@ -19,6 +19,7 @@ export interface SendSettings extends ComposeSettings {
 }
 
 /**
+ * Reads the code of a mail.
  * @returns undefined if the code with this ID is void or expired
  * @throws StorageError
  */
@@ -50,21 +51,21 @@ interface Dependencies {
 const maxLeased = 64
 
 /**
- * The time limit of an attempt. Its lease ends a little later. If the process crashes during an attempt, the mail is
- * retried within 90 s, after the lease and one poll.
+ * The time limit of an attempt. The lease of the mail ends a little later. If the process crashes during an attempt,
+ * the mail is retried within 90 s: after the end of the lease and one poll.
  */
 export const attemptMs = 60_000
 const leaseMs = 75_000
 
 /**
- * Delays after the first attempt, after the second, and so on. `expires_at` ends the retries after one day at the
- * latest.
+ * The delays between attempts: the first delay follows the first attempt, and so on. `expires_at` ends the retries
+ * after one day at the latest.
  */
 const retryDelaysMs = ['30s', '2m', '10m', '1h', ...Array<string>(6).fill('4h')].map(parseDuration)
 
 /**
- * Delays between attempts to store an outcome. Together they are shorter than the rest of the lease, unless the attempt
- * was slow.
+ * Delays between attempts to store an outcome. The sum of these delays is shorter than the rest of the lease, unless
+ * the attempt was slow.
  */
 const recordRetriesMs = [100, 1_000, 3_000, 10_000]
 
@@ -120,7 +121,8 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     if (isVoid || mail.expires_at.getTime() <= now) {
       return { responseStatus: null, error: 'the mail has expired, or its code is invalid', result: 'failed' }
     }
-    // The signal may have aborted during the read. A listener added afterwards would not run.
+    // The signal may have aborted during the read. A listener added after that would not run, so the signal is checked
+    // here.
     if (stopping.aborted) return 'unsent'
     const { from, sender } = settings
     const { kind, address } = mail
@@ -173,7 +175,7 @@ function messageIdOf(id: number, createdAt: Date, from: Sender): string {
   return `<${digest.slice(0, 32)}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`
 }
 
-/** Aborts after `attemptMs`, or when the process stops. */
+/** Runs `work` with a signal that aborts after `attemptMs`, or when the process stops. */
 async function withDeadline<T>(stopping: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const deadline = new AbortController()
   const abort = () => deadline.abort()

@@ -89,8 +89,8 @@ function identifyByToken(
     if (sessions === undefined || sessionId === undefined) return identity
     return chain(sessions.isLive(user, sessionId), isLive => {
       if (isLive) return identity
-      // The token of an ended session is invalid, but an API key may still be valid. The user is checked before the
-      // session, so that a token of a deleted user gets `user_not_found`.
+      // If the session has ended, the token is invalid, but an API key of the same request may still be valid. The user
+      // is checked before the session, so that a token of a deleted user gets `user_not_found`.
       return identifyByApiKey(dependencies, readCredentials(authorization, apiKey), client, 'session_ended')
     })
   })
@@ -107,7 +107,8 @@ function identifyByApiKey(
     throw new Refusal('token_invalid', { reason: problem, headers: challenge(credentials) })
   }
   const owner = dependencies.users.findOwner(hashApiToken(credentials.apiKey))
-  // A cached owner is valid and needs no wait. A read from the store may fail, or may find no owner.
+  // If the owner of the key is cached, the key is valid and no wait is needed. Otherwise `lookUp` waits for a read from
+  // the store, which may fail or find no owner.
   if (owner !== undefined && !(owner instanceof Promise)) return identified(dependencies, owner)
   return lookUp(dependencies, owner, credentials, client)
 }

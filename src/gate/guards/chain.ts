@@ -27,7 +27,10 @@ export interface EndpointAdmission {
 
 export type ChainResult<Allowed = Admission> = Allowed | NotAdmitted
 
-/** Never throws. Runs before the body is read. A refused request costs no daily use, because uses are counted last. */
+/**
+ * Runs the guards of a request, before its body is read. Never throws. A refused request costs no daily use, because
+ * uses are counted last.
+ */
 export type GuardChain<Allowed = Admission> = (
   request: GuardedRequest,
 ) => ChainResult<Allowed> | Promise<ChainResult<Allowed>>
@@ -76,7 +79,7 @@ export function compileEndpointGuards(
   const plan: Guard<WithinLimit, PlanAllowed> | undefined =
     plans && recorded('plan', decisions.plan, requirePlan(plans))
   const admission: Guard<PlanAllowed, EndpointAdmission> = (_, identity) => {
-    // With `required`, every admitted request has a user.
+    // The authentication is `required`, so every admitted request has a user.
     return { allowed: true, identity: identity as Identity as AuthenticatedUser }
   }
   return neverThrowing(andThen(andThen(limited, plan), admission))

@@ -13,13 +13,13 @@ import type { Guard, GuardedRequest } from './guard.ts'
 
 declare const useIsStored: unique symbol
 
-/** The admission of a request that all guards allow. If the use counts, it is already stored. */
+/** The admission of a request that all guards allow. If the request counts as a use, this use is already stored. */
 export interface Admission {
   readonly allowed: true
   readonly identity: Identity
   /**
    * The connection reserved for a counted request. Undefined if no use was counted. The code that forwards the request
-   * takes it over.
+   * takes over this connection.
    */
   readonly reservation: Reservation | undefined
   readonly [useIsStored]: true
@@ -49,7 +49,10 @@ interface Options {
  */
 export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)
-  /** @param day the day without uses left; it has already ended if the count started just before midnight */
+  /**
+   * @param day the day on which the user has no uses left; this day is already over if the count started just before
+   *   midnight
+   */
   const refusal = (day: string) => {
     const now = clock.now()
     return reached(day < utcDay(now) ? 1 : secondsToMidnight(now))
@@ -60,8 +63,8 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
     user: User,
     identity: Identity,
   ): Promise<Admission | Refusal> {
-    // If the body arrived together with the head, Node parses it after the current synchronous code. Before that,
-    // `isGone` cannot report an invalid body.
+    // If the body arrived together with the head, Node parses it after the current synchronous code. Without the
+    // `await`, `isGone` could not yet report an invalid body.
     await undefined
     if (request.isGone()) throw new ClientDisconnected()
     const reserving = request.reserveConnection()

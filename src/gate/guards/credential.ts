@@ -7,9 +7,11 @@ export interface Credentials {
   readonly bearer: string | undefined
   /** The API key, without white space at both ends; undefined if it is empty or absent. */
   readonly apiKey: string | undefined
-  /** Whether there is an `Authorization` header of any kind, or an API key. The request then cannot be anonymous. */
+  /** Whether there is an `Authorization` header of any kind, or an API key. If so, the request cannot be anonymous. */
   readonly isPresented: boolean
-  /** Whether the request has an `Authorization` header. A 401 then contains `error="invalid_token"` (RFC 6750 §3.1). */
+  /**
+   * Whether the request has an `Authorization` header. If so, a 401 contains `error="invalid_token"` (RFC 6750 §3.1).
+   */
   readonly isTokenPresented: boolean
 }
 

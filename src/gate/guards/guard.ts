@@ -11,7 +11,10 @@ export interface GuardedRequest {
   readonly head: RequestHead
   /** Undefined if tracing is off. */
   readonly trace: Pick<RequestTrace, 'onGuard' | 'onGuardFailed'> | undefined
-  /** Set by the authentication guard. If a later guard refuses the request, the log still contains the user. */
+  /**
+   * The identity of the caller, set by the authentication guard. So the log contains the user even if a later guard
+   * refuses.
+   */
   identity: Identity
   /** Returns whether the client has disconnected, or the parser rejected the body. In both cases, no use is counted. */
   isGone(): boolean
@@ -28,10 +31,10 @@ export interface GuardedRequest {
 }
 
 /**
- * A guard makes one decision. `In` is the result of the previous guard, and `Out` the result of this guard. These types
- * are brands of the identity, so a chain with a missing or swapped guard does not compile. A guard is synchronous
- * unless it has to wait. It may return a refusal instead of throwing it, because a throw costs as much as all guards
- * together.
+ * A guard makes one decision. `In` is the result of the previous guard, and `Out` the result of this guard. Both types
+ * are brands: they only mark, for the compiler, which guards have allowed the request. So a chain with a missing or
+ * swapped guard does not compile. A guard is synchronous unless it has to wait. It may return a refusal instead of
+ * throwing it, because a throw costs as much as all guards together.
  * @throws Refusal, ClientDisconnected, or an error of a store; synchronously or as a rejection
  */
 export type Guard<In, Out> = (
@@ -46,7 +49,7 @@ type GuardResult<Out> = Out | Refusal
  * @param second the next guard; `undefined` if the route does not configure it
  */
 export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undefined): Guard<A, C> {
-  // A guard that is not configured allows everything. The types B and C then differ only in the brand.
+  // If the second guard is not configured, every request passes it. The types B and C then differ only in the brand.
   if (second === undefined) return first as unknown as Guard<A, C>
   const next = (request: GuardedRequest, result: GuardResult<B>) =>
     result instanceof Refusal ? result : second(request, result)
@@ -88,7 +91,10 @@ export function recorded<In, Out>(
   }
 }
 
-/** Counts a refusal, or an error if a store failed. If the client disconnected, nothing is counted. */
+/**
+ * Counts the failure of a guard: as an error if a store failed, otherwise as a refusal. If the client disconnected,
+ * nothing is counted.
+ */
 function recordFailure({ trace }: GuardedRequest, decisions: GuardCounts, thrown: unknown): void {
   const failure = failureOf(thrown)
   if (failure !== 'client_gone') decisions[failure] += 1

@@ -23,7 +23,7 @@ export type RateLimit = (route: Route) => Guard<Identity, WithinLimit>
 export function createRateLimit(createLimiter: CreateRateLimiter): RateLimit {
   return ({ name, rate_limit }) => {
     if (!rate_limit) return (_, identity) => identity as WithinLimit
-    // The limiters of local endpoints do not have this prefix, so no route name can collide with them.
+    // Limiters of routes have this prefix, and limiters of local endpoints do not. So their names are never equal.
     const limiter = createLimiter(`route:${name}`, rate_limit)
     const names = { policy: name, key: `routes.${name}.rate_limit` }
     return async (request, identity) => {

@@ -7,13 +7,15 @@ export const ambiguity = { encoded_slash: 1, semicolon: 2, trailing_dot: 4, doub
 type Allowance = keyof typeof ambiguity | 'double_slash'
 
 export function toFlags(allowed: readonly Allowance[]): number {
-  // Double slashes have no flag, because no route refuses them. They are merged, or forwarded unchanged.
+  // Double slashes have no flag, because no route refuses them. The route decides whether they are merged or forwarded
+  // unchanged.
   return allowed.reduce((bits, name) => (name === 'double_slash' ? bits : bits | ambiguity[name]), 0)
 }
 
 /**
- * Returns the ambiguities that a route must allow for a segment, as flags; 0 if there are none. Returns `undefined` if
- * no route can allow the segment, because a server may read a dot segment or a control character in it.
+ * Returns the ambiguities of a segment as flags. The flags are 0 if there is no ambiguity. A route must allow all
+ * ambiguities of a segment to accept it. Returns `undefined` if no route can allow the segment, because a server may
+ * read a dot segment or a control character in it.
  * @param segment the segment, decoded once
  */
 export function ambiguitiesOf(segment: string): number | undefined {
@@ -35,9 +37,9 @@ export function ambiguitiesOf(segment: string): number | undefined {
 }
 
 /**
- * Returns the segments that laxer servers may see. There is one list for each number of additional decodings. If a
- * decoded path contains `?` or `#`, there is another list that ends before this character.
- * @param segments the segments, decoded once and folded, without a dot segment in any interpretation
+ * Returns the segments that laxer servers may read from a path. There is one list for each number of additional
+ * decodings. If a decoded path contains `?` or `#`, there is another list that ends before this character.
+ * @param segments the segments, decoded once and in lower case; no interpretation of them contains a dot segment
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {
   const readings: string[][] = []
@@ -56,7 +58,8 @@ const mayBeAmbiguous = /[/\\;#?\p{Cc}]|%[0-9a-f]{2}|[. ]$/iu
 const alwaysRefused = /[\\#?\p{Cc}]| $/u
 const escaped = /%[0-9a-f]{2}/i
 /**
- * Matches `..`, `..;x`, `x/..`, and `...`. A server that removes trailing dots would read `...` as an empty segment.
+ * Matches a text with a dot segment, for example `..`, `..;x` and `x/..`. Also matches `...`, because a server that
+ * removes trailing dots would read it as an empty segment.
  */
 const dotSegment = /(?:^|[/\\])\s*\.[.\s]*(?:$|[/\\;?#])/
 /**
@@ -66,8 +69,8 @@ const dotSegment = /(?:^|[/\\])\s*\.[.\s]*(?:$|[/\\;?#])/
 const maxDecodings = 4
 
 /**
- * Decodes once more, and keeps a stray `%`. Returns undefined if the result is invalid UTF-8 or has a control
- * character.
+ * Decodes a text once more. A `%` that begins no escape stays unchanged. Returns undefined if the result is invalid
+ * UTF-8 or has a control character.
  */
 function decodeAgain(text: string): string | undefined {
   if (!escaped.test(text)) return text

@@ -17,8 +17,8 @@ export interface RequestHead {
   readonly client: string
   readonly peerIsTrusted: boolean
   /**
-   * The address of a peer that is private, forwarded the request, and is not trusted. All clients behind this peer
-   * share one rate limit.
+   * The address of the peer, if it is private and forwarded the request, but is not a trusted proxy. All clients behind
+   * this peer share one rate limit.
    */
   readonly untrustedForwarder: string | undefined
   /** The Host header, as received; empty if an HTTP/1.0 client sent none. */
@@ -42,7 +42,7 @@ export interface RequestHead {
   readonly target: RequestTarget | Refusal
 }
 
-/** Has no side effects. The same request always gives the same head. */
+/** Parses the head of a request, without side effects. The same request always gives the same head. */
 export function parseRequestHead(request: IncomingMessage, proxies: TrustedProxies): RequestHead {
   const seen = scanHeaders(request.rawHeaders)
   const address = request.socket.remoteAddress ?? ''

@@ -18,7 +18,7 @@ export interface RequestHeaders {
   isMalformed: boolean
 }
 
-/** Reads the raw headers in one pass. Node's `headers` joins or drops duplicates, which must be detected. */
+/** Reads the raw headers in one pass. Duplicates must be detected, but Node's `headers` joins or drops them. */
 export function scanHeaders(raw: readonly string[]): RequestHeaders {
   const headers: RequestHeaders = {
     host: undefined,

@@ -1,6 +1,6 @@
 // Creates IDs for requests without an ID. The IDs are unique across all processes, and cheaper than UUIDs.
 
-/** @param randomBytes the function of `node:crypto`; called once */
+/** @param randomBytes the function of `node:crypto`; it is called only once */
 export function createRequestIds(randomBytes: (size: number) => Buffer): () => string {
   // The prefix identifies the process by 96 random bits. A counter follows.
   const prefix = randomBytes(12).toString('base64url')

@@ -4,9 +4,12 @@ import { ambiguitiesOf } from './path-ambiguity.ts'
 export interface RequestTarget {
   /** The authority of an absolute-form target (RFC 9112 §3.2.2). It replaces the Host header. */
   readonly authority: string | undefined
-  /** The path for the upstream: the client's path with duplicate slashes merged, escapes and letter case unchanged. */
+  /**
+   * The path for the upstream. Duplicate slashes of the client's path are merged. Escapes and letter case stay
+   * unchanged.
+   */
   readonly path: string
-  /** The path before merging, if it has duplicate slashes. */
+  /** The client's path with its duplicate slashes; undefined if it has none. */
   readonly unmergedPath: string | undefined
   /** The query, including the `?`; empty without one. */
   readonly query: string
@@ -45,7 +48,7 @@ export function parseRequestTarget(target: string): RequestTarget | undefined {
 
 /**
  * Returns whether the value is a valid Host: a name, an IPv4 address or a bracketed IPv6 address, and an optional port.
- * Laxer upstreams may interpret `a@b` or `a/../b` differently, so these are refused (RFC 9110 §7.2).
+ * Values such as `a@b` or `a/../b` are refused, because laxer upstreams may interpret them differently (RFC 9110 §7.2).
  */
 export function isHost(value: string): boolean {
   return hostSyntax.test(value)
@@ -70,8 +73,8 @@ const forbiddenRaw = /[^\u0021-\u007e]|[\\#]/
 type ParsedPath = Omit<RequestTarget, 'authority' | 'query'>
 
 /**
- * A cache, because most paths repeat. Its size is limited, because a hostile client can send an unlimited number of new
- * paths.
+ * Caches parsed paths, because most paths repeat. The size of the cache is limited, because a hostile client can send
+ * an unlimited number of new paths.
  */
 const pathCache = new Map<string, ParsedPath>()
 const maxCachedPaths = 2_000

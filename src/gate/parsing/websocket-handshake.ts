@@ -22,7 +22,7 @@ export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedR
     method === 'GET' &&
     httpVersion === '1.1' &&
     options.includes('upgrade') &&
-    // Node's parser also reads `Connection`, but differently. If it finds no upgrade, it continues to parse HTTP.
+    // Node's parser interprets `Connection` differently. If the parser finds no upgrade, it continues to parse HTTP.
     upgrade === true &&
     headers['transfer-encoding'] === undefined &&
     (headers['content-length'] ?? '0') === '0' &&
@@ -34,7 +34,7 @@ export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedR
 }
 
 interface OfferedProtocols {
-  /** The tokens of `peage.bearer.<token>` entries, which are not forwarded. */
+  /** The tokens from entries of the form `peage.bearer.<token>`. These entries are not forwarded. */
   readonly bearers: readonly string[]
   readonly others: readonly string[]
 }

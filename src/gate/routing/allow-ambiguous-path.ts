@@ -17,7 +17,8 @@ export type AllowAmbiguous = (route: Route, method: string, host: string, target
 
 /**
  * Creates the check. The route must allow all ambiguities of the path, and the path must not bypass the guards of
- * another route. So no laxer interpretation may match a local endpoint, or another guarded route of the same service.
+ * another route. So if a laxer server interprets the path differently, the result must not match a local endpoint, or
+ * another guarded route of the same service.
  */
 export function createAllowAmbiguous({ isOwn, routes, isSameService }: Options): AllowAmbiguous {
   return (route, method, host, target) => {

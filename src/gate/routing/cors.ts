@@ -65,7 +65,10 @@ export const replacedHeaders: ReadonlySet<string> = new Set(
 
 const exposedHeaders = ['X-Peage-Error', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy']
 
-/** The only CORS header for a refused origin. With it, caches store a separate response for each origin. */
+/**
+ * A response to a refused origin has no other CORS header. This header makes caches store a separate response for each
+ * origin.
+ */
 const onlyVary: CorsHeaders = { vary: 'Origin' }
 
 function createCorsPolicy(config: CorsConfig): CorsPolicy {
@@ -103,10 +106,13 @@ function allowance(origin: string, { credentials }: CorsConfig): CorsHeaders {
   }
 }
 
-/** Returns the usual methods and `method`. With credentials, browsers would read `*` as the name of a method. */
+/**
+ * Returns the usual methods and `method`. `*` is not used, because for a request with credentials, browsers would read
+ * it as the name of a method.
+ */
 function everyMethod(method: string): Iterable<string> {
   return new Set(METHODS.includes(method) ? [...usualMethods, method] : usualMethods)
 }
 
-/** A list of header names (RFC 9110 §5.6.1). Other text is not echoed. */
+/** Matches a list of header names (RFC 9110 §5.6.1). Any other text from the client is not echoed. */
 const isList = /^[!#$%&'*+.^_`|~0-9A-Za-z, \t-]+$/

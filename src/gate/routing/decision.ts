@@ -61,7 +61,7 @@ interface Options {
   policies: CorsPolicies | undefined
 }
 
-/** Changes `head` only on a WebSocket route: sets the bearer token from the subprotocols. */
+/** Decides where a request goes. On a WebSocket route, also sets the bearer token of `head` from the subprotocols. */
 export type Decide = (request: IncomingMessage, head: RequestHead) => RoutingDecision
 
 export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }: Options): Decide {
@@ -121,8 +121,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
     host: string,
     route: GuardedRoute,
   ): RoutingDecision {
-    // If the authority and `Host` differ, one may be forged. The request is then served only by a route that lists its
-    // hosts.
+    // If the authority and `Host` differ, one may be forged. So only a route that lists its hosts serves the request.
     const isContradicted = target.authority !== undefined && normalizeHost(head.host) !== host
     if (isContradicted && route.hosts.length === 0) return refuse(request, malformed(), route)
     const isWebSocket = route.websocket && asksForWebSocket(request)
@@ -137,7 +136,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
     return { kind: 'route', route, target, isWebSocket, cors: corsOf(request, route) }
   }
 
-  /** Returns whether operators declared a route at exactly the path of a replaceable endpoint. */
+  /** Returns whether the operator declared a route at exactly the path of a replaceable endpoint. */
   function isReplaced(found: LocalPath | 'unknown', host: string, { segments }: RequestTarget): boolean {
     if (found === 'unknown' || !found.isReplaceable) return false
     return routes.match('GET', host, segments).route?.isLiteral === true

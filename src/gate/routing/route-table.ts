@@ -5,8 +5,8 @@ import type { Route } from './route.ts'
 export type Match<R extends Route> =
   | { readonly kind: 'route'; readonly route: R }
   /**
-   * Routes match the path and host, but the most specific of them do not allow the method. Less specific routes are not
-   * tried. `route` is one of the most specific.
+   * Some routes match the path and the host, but the most specific of these routes do not allow the method. Less
+   * specific routes are not tried. `route` is one of the most specific routes.
    */
   | { readonly kind: 'method'; readonly allow: string; readonly route: R }
   | { readonly kind: 'none'; readonly route?: undefined }

@@ -10,7 +10,7 @@ export interface Route extends Omit<RouteConfig, 'upstream'>, HeaderRules {
   /** A key of `upstreams`. */
   readonly upstreamName: string
   readonly pattern: PathPattern
-  /** The declared methods, with HEAD if there is GET; `undefined` for every method. */
+  /** The declared methods. HEAD is added if GET is declared. `undefined` for every method. */
   readonly allowedMethods: ReadonlySet<string> | undefined
   /** Whether the route matches only one path. */
   readonly isLiteral: boolean
@@ -42,12 +42,13 @@ export function compileRoute(config: RouteConfig): Route {
       : sent,
     strippedPrefix:
       strip === 0 ? () => undefined : target => `/${target.rawSegments.slice(0, strip).join('/')}`,
-    // The spread comes last. If the spread object is a structured clone, V8 takes 5 µs for each property after it.
+    // If the spread object is a structured clone, V8 takes 5 µs for each property after the spread, so the spread comes
+    // last.
     ...config,
   }
 }
 
-/** The methods that clients see if a route accepts every method. */
+/** The methods that the gateway lists for clients if a route accepts every method. */
 export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 function withHead(methods: readonly string[]): Set<string> {
@@ -95,7 +96,7 @@ function compileRewrite(rewrite: string, pattern: PathPattern): (target: Request
 }
 
 interface HeaderRules {
-  /** The Host for the upstream, if it differs from the target's. */
+  /** The Host header for the upstream; undefined if it is the Host of the target. */
   readonly upstreamHost: string | undefined
   readonly requestRules: RequestHeaderRules | undefined
   readonly responseRules: ResponseHeaderRules | undefined
@@ -105,8 +106,8 @@ interface RequestHeaderRules {
   /** Alternating names and values. */
   readonly set: readonly string[]
   /**
-   * The canonical names of the headers to remove from the request. Headers in `set` are included, because some
-   * upstreams would accept an alias that the client sent.
+   * The canonical names of the headers to remove from the request. The headers in `set` are also removed. Otherwise the
+   * client could send an alias of such a header, which some upstreams would accept.
    */
   readonly remove: ReadonlySet<string>
 }

@@ -13,15 +13,15 @@ export interface ApiTokenStore {
   findActive(tokenHash: string): Promise<ActiveApiToken | undefined>
   isActive(apiTokenId: number, tx?: Queryable): Promise<boolean>
   /**
-   * Records the time of a use, unless a later time is already recorded. A recorded time that is more than a minute
-   * later came from a wrong clock, so it is replaced.
+   * Records the time of a use, unless a later time is already recorded. If the recorded time is more than a minute
+   * later, it came from a wrong clock, so it is replaced.
    */
   recordUse(apiTokenId: number, usedAt: Date): Promise<void>
   /**
    * Stores a user's new API token and revokes the previous one, in one transaction. Concurrent calls all succeed, and
    * the token of the last call is active. Returns `user_gone`, without a change, if the user was deleted or deactivated
-   * in the meantime. A token stored then would become usable when the account is reactivated. Does not check the plan,
-   * because a token stays valid through plan changes.
+   * in the meantime. Otherwise the stored token would become usable when the account is reactivated. Does not check the
+   * plan, because a token stays valid through plan changes.
    * @param now stored as `created_at`
    * @param precondition runs after the user is locked; if it throws, nothing is changed
    */

@@ -14,7 +14,7 @@ export function makeApiToken(randomBytes: RandomBytes): string {
   return `peage_${random}${base62(crc32(Buffer.from(random, 'ascii')), 6)}`
 }
 
-/** @param headerValue as Node decodes it, one character per byte */
+/** @param headerValue the value of the header as Node decodes it: one character per byte */
 export function hashApiToken(headerValue: string): string {
   return sha256Hex(Buffer.from(stripSpace(headerValue), 'latin1'))
 }
@@ -31,7 +31,9 @@ export function stripSpace(value: string): string {
   return value.slice(start, end)
 }
 
-/** Returns whether the code is a tab, line feed, vertical tab, form feed, carriage return or space. */
+/**
+ * Returns whether the character with this code is a tab, line feed, vertical tab, form feed, carriage return or space.
+ */
 function isSpace(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)
 }

@@ -4,8 +4,8 @@ import type { ApiTokenStore } from './api-token-store.ts'
 
 export interface LastUsed {
   /**
-   * Never fails. Writes the first use at once. If more uses follow within a second, writes the last of them after that
-   * second.
+   * Records a use of a token, and never fails. Writes the first use at once. If more uses follow within a second,
+   * writes the last of them after that second.
    */
   record(apiTokenId: number): void
   /** Writes pending uses. Resolves when every write has ended, even if some failed. */

@@ -41,7 +41,7 @@ export function createRecordCache<K extends {}, V extends object>({
   function load(key: K): Promise<V | undefined> {
     const running: Promise<V | undefined> = read(key).then(
       value => {
-        // The database reported a change during the read, which removed the read from `inFlight`. The value may be
+        // If `inFlight` no longer contains this read, the database reported a change during the read. The value may be
         // older than the change, so it is not cached.
         if (inFlight.get(key) !== running) return value
         inFlight.delete(key)

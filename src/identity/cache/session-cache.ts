@@ -66,8 +66,8 @@ export function createSessionCache({
       if (isEnding(sessionId)) return false
       const key = `${id} ${sessionId}`
       return chain(sessions.get(key), session => {
-        // If a session's epoch is lower than its user's epoch, the session has ended. If it is higher, the session is
-        // newer than the cached user.
+        // If a session's epoch is lower than its user's epoch, the session has ended. If the session's epoch is higher,
+        // the session is newer than the cached user, and has not ended.
         if (session === undefined || session.epoch < epoch) return false
         if (clock.now() < session.expiresAt.getTime()) return true
         // A rotation extends the session, but the database does not report rotations. So the store may have a later

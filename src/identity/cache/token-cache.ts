@@ -42,7 +42,8 @@ export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencie
     try {
       const verified = await tokens.verifyAccess(token)
       if (typeof verified === 'string') return verified
-      // Checks again, because a caller may have joined after the token expired or its key was removed.
+      // Checks the token again, because a caller may have joined the verification after the token expired or its key
+      // was removed.
       const problem = problemOf(verified)
       if (problem !== undefined) return problem
       cached.set(token, verified)

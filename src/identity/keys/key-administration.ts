@@ -14,7 +14,8 @@ export interface KeyInfo {
   readonly signsFrom: Date | null
   readonly signsAssertions: boolean
   /**
-   * The time from which no signature of the key is valid. `null` if no other key is scheduled to sign after this key.
+   * The time from which no signature of the key is valid, so that the key can be retired. `null` if no other key is
+   * scheduled to sign after this key.
    */
   readonly retirableFrom: Date | null
 }

@@ -15,7 +15,7 @@ export interface KeyRing {
   jwks(): { keys: PublicJwk[] }
 }
 
-/** The first key signs. @throws KeyError if there is no key */
+/** Creates a key ring from key files. The first key signs. @throws KeyError if there is no key */
 export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   const [first] = keys
   if (first === undefined) throw new KeyError('auth.keys is empty: add at least one key file')
@@ -26,7 +26,9 @@ export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   )
 }
 
-/** @param decrypted the keys, sorted by `signs_from`, latest first; at least one of them must be signing now */
+/**
+ * @param decrypted the decrypted keys, sorted by `signs_from`, latest first; at least one of them must be signing now
+ */
 export function keyRingFromStore(decrypted: readonly DecryptedKey[], clock: Clock): KeyRing {
   // Converts times from the database's clock to this process's clock, so that a replica with a wrong clock does not
   // sign too early.

@@ -1,15 +1,15 @@
 // Computes when each stored key signs, and when none of its signatures is valid any more.
 
 export interface KeyTimes {
-  /** The time when the key was stored, and therefore published. In milliseconds, like all times in this file. */
+  /** The time when the key was stored, and therefore published. All times in this file are in milliseconds. */
   readonly createdAt: number
-  /** `null` if the key has only verified so far. */
+  /** The time when the key starts or started to sign. `null` for a key that only verifies. */
   readonly signsFrom: number | null
 }
 
 /**
- * The delay between storing a key and signing with it. After this delay, every replica uses a read of the store that
- * includes the key. A read takes at most 1.5 s, and its result is used for another second.
+ * The delay between storing a key and signing with it. After this delay, every replica has read the key from the store.
+ * A read takes at most 1.5 s, and a replica uses an older result for at most another second.
  */
 export const propagationDelayMs = 5_000
 
@@ -70,7 +70,7 @@ export function retirableFrom(
       Math.max(Number(successor.signsFrom), successor.createdAt + publicationDelayMs),
     ),
   )
-  // A replica that loads the successor late signs with this key a little longer.
+  // A replica that loads the successor late signs with this key a little longer, so `propagationDelayMs` is added.
   const tokensEnd = supersededAt + lifetimes.maxTokenTtlMs + propagationDelayMs
   return lifetimes.usesAssertions
     ? Math.max(tokensEnd, assertionsSupersededAt + assertionTtlMs + propagationDelayMs)

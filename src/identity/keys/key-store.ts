@@ -16,8 +16,8 @@ export interface KeyStore {
   /** Returns all keys, sorted by `signs_from`, latest first. The keys that only verify come last. */
   all(): Promise<StoredKey[]>
   /**
-   * Stores a key that signs immediately, except if another key signs already. Only one of several concurrent replicas
-   * stores a key.
+   * Stores a key that signs immediately. If another key signs already, nothing is stored, so only one of several
+   * concurrent replicas stores a key.
    */
   addFirst(kid: string, privateJwk: string): Promise<void>
   /** Stores a key that only verifies. */
@@ -52,8 +52,8 @@ export function createKeyStore(database: Database): KeyStore {
     addFirst: (kid, privateJwk) =>
       database.transaction(async tx => {
         await tx.query('lock table signing_keys in share row exclusive mode')
-        // `now()` is the start of this transaction. While the transaction waited for the lock, its previous holder may
-        // have stored a key that signs from a later time. So the condition uses `clock_timestamp()`.
+        // `now()` is the start of this transaction. While the transaction waited for the lock, the previous holder of
+        // the lock may have stored a key that signs from a later time. So the condition uses `clock_timestamp()`.
         await tx.query(
           `insert into signing_keys (kid, private_jwk, signs_from)
            select $1, $2, now() where not exists (select from signing_keys where signs_from <= clock_timestamp())`,

@@ -16,7 +16,10 @@ export interface SigningKey {
 export type PublicJwk = Readonly<Record<'kty' | 'kid' | 'alg' | 'use', string>> &
   Readonly<Partial<Record<'crv' | 'x' | 'y' | 'n' | 'e', string>>>
 
-/** The operator reads the message as a part of a sentence. It contains no part of the key. */
+/**
+ * The error if a signing key cannot be used. Its message is a part of a sentence for the operator, and contains no part
+ * of the key.
+ */
 export class KeyError extends Error {
   override readonly name = 'KeyError'
 }

@@ -22,7 +22,10 @@ export interface SigningKeys extends KeyRing {
   reload(): Promise<void>
 }
 
-/** The first key signs, and all keys verify. @throws KeyError with a message that names the file */
+/**
+ * Reads the keys from files. The first key signs, and all keys verify.
+ * @throws KeyError with a message that names the file
+ */
 export async function readSigningKeys(files: readonly string[]): Promise<SigningKeys> {
   const ring = keyRingFromFiles(await readKeyFiles(files))
   return { ...ring, find: async kid => ring.getLoaded(kid), reload: async () => {} }
@@ -53,7 +56,7 @@ export async function openSigningKeys({
   let reading: Promise<void> | undefined
   let lastRead: { at: number; failure?: unknown } | undefined
 
-  // If two reads overlap, the read that began later is newer, even if it ends first.
+  // If two reads overlap, the result of the read that began later is kept, even if this read ends first.
   let started = 0
   let applied = 0
   async function reload(): Promise<void> {
@@ -80,8 +83,8 @@ export async function openSigningKeys({
   }
 
   // Reads the stored keys at most once a second, because clients can invent key ids. Within that second, callers get
-  // the previous result. If the read failed, this throws, because a token must not be reported as invalid while the
-  // store is down.
+  // the previous result. If that read failed, this function throws its error, because a token must not be reported as
+  // invalid while the store is down.
   async function refresh(): Promise<void> {
     const ageMs = lastRead === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastRead.at
     if (reading === undefined && ageMs >= 0 && ageMs < minReadIntervalMs) {

@@ -6,7 +6,7 @@ import type { Tokens } from './tokens.ts'
 
 export interface Assertions {
   /**
-   * The token is valid for at least another 30 s.
+   * Returns a token that is valid for at least another 30 s.
    * @param upstream the name of the upstream, which becomes the audience
    */
   tokenFor(user: { id: number; plan: Plan }, upstream: string): Promise<string>

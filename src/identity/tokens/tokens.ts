@@ -12,7 +12,7 @@ export interface VerifiedToken {
   userId: number
   /** The signing key. If the key is removed, the token is invalid. */
   kid: string
-  /** Milliseconds since the epoch. The token is invalid from this time on. */
+  /** The expiry in milliseconds since the epoch. The token is invalid from this time on. */
   expiresAtMs: number
   /** Milliseconds since the epoch. */
   issuedAtMs: number
@@ -33,8 +33,8 @@ export type TokenProblem =
 export interface TokenSession {
   readonly id: string
   /**
-   * Milliseconds since the epoch. Tokens of the session expire at this time or earlier. `Infinity` without
-   * `auth.session_max`.
+   * The end of the session in milliseconds since the epoch. Tokens of the session expire at this time or earlier.
+   * `Infinity` if `auth.session_max` is not set.
    */
   readonly endsAtMs: number
 }
@@ -53,7 +53,7 @@ export interface Tokens {
   verifyAccess(token: string): Promise<VerifiedToken | TokenProblem>
   /** @throws StorageError under the same conditions as `verifyAccess` */
   verifyRefresh(token: string): Promise<VerifiedToken | TokenProblem>
-  /** Verifies only with the loaded keys. `key_unknown` may then mean that the key is only in the store. */
+  /** Verifies only with the loaded keys. So if a key is only in the store, the result is `key_unknown`. */
   verifyRefreshOffline(token: string): Promise<VerifiedToken | TokenProblem>
 }
 
@@ -195,9 +195,9 @@ interface DecodedToken {
 }
 
 /**
- * Parses a token, but only in the form that the gateway writes. Other forms can have two interpretations: other base64
- * for the same bytes, and duplicate members. Also refuses header members that name a key or change how the token is
- * read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
+ * Parses a token, but only in the form that the gateway writes. Other forms are refused, because they can be
+ * interpreted in two ways: duplicate members, and other base64 for the same bytes. Also refuses header members that
+ * name a key or change how the token is read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
  */
 function decode(token: string, typ: TokenType): DecodedToken | 'malformed' | 'type' {
   if (token.length > maxTokenBytes) return 'malformed'
@@ -219,7 +219,7 @@ function decode(token: string, typ: TokenType): DecodedToken | 'malformed' | 'ty
 /** The length of `{"typ":"at+jwt"}` in base64url. */
 const minHeaderChars = 22
 
-/** 4 KiB. An accepted token is ASCII, so each character is one byte. */
+/** The maximum length of a token, 4 KiB. An accepted token is ASCII, so each character is one byte. */
 const maxTokenBytes = 4096
 
 /** Accepts only the output of `JSON.stringify`, which excludes duplicate members and invalid UTF-8. */

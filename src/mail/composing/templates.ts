@@ -8,7 +8,7 @@ import type { Values } from './texts.ts'
 export type TemplateName = CodeKind | 'notice'
 
 interface Template {
-  /** The rest of the first line, if that line begins with `Subject:`. */
+  /** The subject of the mail: the rest of the first line, if this line begins with `Subject:`. */
   readonly subject?: string
   readonly text?: string
   readonly html?: string

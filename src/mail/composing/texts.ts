@@ -123,7 +123,10 @@ function inEnglish(minutes: string): string {
   return `${count} ${unit}${count > 1 ? 's' : ''}`
 }
 
-/** From two hours on, rounds down to whole hours. From two days on, rounds down to whole days. */
+/**
+ * Converts minutes into a larger unit. From two hours on, rounds down to whole hours, and from two days on, to whole
+ * days.
+ */
 function largestUnit(minutes: number): { count: number; unit: 'minute' | 'hour' | 'day' } {
   if (minutes >= 2 * 24 * 60) return { count: Math.floor(minutes / 24 / 60), unit: 'day' }
   if (minutes >= 2 * 60) return { count: Math.floor(minutes / 60), unit: 'hour' }

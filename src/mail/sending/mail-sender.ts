@@ -8,7 +8,7 @@ export interface OutgoingMail extends MailText {
   readonly from: Sender
   /** One mailbox, as defined in RFC 5321. */
   readonly to: string
-  /** The same at every attempt, so that receivers can drop a duplicate. */
+  /** The Message-ID. It is the same at every attempt, so that receivers can drop a duplicate. */
   readonly messageId: string
   readonly date: Date
 }
@@ -23,7 +23,7 @@ export interface MailSender {
   close(): void
 }
 
-/** Every connection was busy for too long. */
+/** The error if every connection was busy for too long. */
 export class NoConnectionFree extends Error {
   override readonly name = 'NoConnectionFree'
 }
