@@ -12,7 +12,7 @@ export function replaceFile(path, content, mode = 0o644) {
   try {
     renameSync(fresh, path)
   } catch (error) {
-    // The new file is gone, because another build ran at the same time and removed it as an old file. Therefore this
+    // Another build ran at the same time, took the new file for an old one, and removed it. Therefore this
     // build writes the file again.
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
     replaceFile(path, content, mode)

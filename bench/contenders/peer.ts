@@ -39,7 +39,7 @@ interface ProxyPlan {
   readonly flags: readonly string[]
   readonly folder: TemporaryFolder
   readonly port: number
-  /** The environment variables to add to those of this process. The value `undefined` removes a variable. */
+  /** The environment variables to add to the variables of this process. The value `undefined` removes a variable. */
   readonly env?: NodeJS.ProcessEnv
   /** Selects the processes whose CPU time counts. */
   counts?(pid: number): boolean

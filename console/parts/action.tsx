@@ -175,7 +175,7 @@ function FieldInput({
 }
 
 /**
- * Whether the operator typed the required text. Where the text has an invisible character, the operator may also type
+ * Whether the operator typed the required text. If the text has an invisible character, the operator may also type
  * this character as the page shows it, for example `\u200b`.
  */
 function isSameText(typed: string, wanted: string): boolean {

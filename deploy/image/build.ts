@@ -76,7 +76,7 @@ export function build(stage: Stage, { context, stages, work, node }: Place): Ima
   return image
 }
 
-/** Copies as the instruction COPY does. Of a folder, only the content is copied, without the folder itself. */
+/** Copies as the instruction COPY does. It copies the content of a folder, but not the folder itself. */
 function copy(source: string, target: string, sources: readonly string[], path: string): void {
   const isFolder = existsSync(join(source, '.')) && readdirOf(source) !== undefined
   const into = isFolder

@@ -29,8 +29,8 @@ export function pinned(lock) {
 }
 
 /**
- * Returns the dependencies that do not support every Node version that Péage supports. Of each release line of Node,
- * only the lowest version is checked.
+ * Returns the dependencies that do not support every Node version that Péage supports. It checks only
+ * the lowest version of each release line of Node.
  * @param {Lock} lock
  * @returns {string[]} lines like `name@version needs Node RANGE and does not support NODE`
  */

@@ -38,7 +38,7 @@ const maxCodePoints = 254
 
 /**
  * The maximum number of UTF-16 units before an email is composed. A longer text has more than `maxCodePoints` code
- * points even after it is composed, because at most four code points compose to one, and each of the four has at most
- * two UTF-16 units.
+ * points even after it is composed. At most four code points compose to one, and each of the four has at most two
+ * UTF-16 units.
  */
 const maxComposedUnits = 8 * maxCodePoints

@@ -26,7 +26,7 @@ export interface OwnAccount {
     change: { current: string; next: string; userAgent: string | undefined },
   ): Promise<SignedIn>
   /**
-   * Deletes the account. Of several concurrent deletions, only one succeeds. The others fail as if the current password
+   * Deletes the account. Only one of several concurrent deletions succeeds. The others fail as if the current password
    * were wrong.
    */
   delete(owner: Owner, current: string): Promise<void>

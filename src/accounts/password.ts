@@ -63,8 +63,8 @@ function unpaddedBase64(bytes: Buffer): string {
 
 /**
  * Returns the reason why an account cannot have this password, or undefined if an account can have it. The allowed
- * length is 8 to 1,024 code points. A password with a lone surrogate counts as too short, because its bytes are the
- * same as those of other passwords.
+ * length is 8 to 1,024 code points. A password with a lone surrogate counts as too short, because other
+ * passwords have the same bytes.
  */
 export function passwordRefusal(
   password: string,

@@ -50,10 +50,7 @@ type RelayState =
   | 'streaming'
   | 'over'
 
-/**
- * How the relay ended. After `unanswered`, another attempt is possible. After `reported`, the observer was notified or
- * a tunnel is open.
- */
+/** `unanswered`: another attempt is possible. `reported`: the observer was notified, or a WebSocket tunnel is open. */
 export type RelayEnd = 'unanswered' | 'reported'
 
 interface Attempt {
@@ -197,8 +194,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   }
 
   onUpstreamEnd(): void {
-    // If this event comes before the response head, it belongs to a WebSocket that used the connection earlier. It is
-    // then ignored.
+    // Before the response head, this event belongs to a WebSocket that used the connection earlier.
     const resume = this.#resume
     this.#resume = undefined
     resume?.()
@@ -285,8 +281,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#leave(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome), next)
     if (outcome instanceof Error) observer.onRefused(outcome)
     else {
-      // If the response ended before the request body, the rest of that body must be read before the client's next
-      // request.
+      // If the response ended first, the rest of the request body must be read before the client's next request.
       if (outcome === 'complete') lingeringClose(request, response, false)
       observer.onEnd(outcome)
     }

@@ -32,7 +32,7 @@ interface Dependencies {
   clock: Clock
   /** `limits.free_daily`, in uses per UTC day. */
   dailyLimit: number
-  /** Called each time Redis fails. The record alone then decides. */
+  /** Called each time Redis fails. Only the record decides then. */
   onFallback(reason: unknown): void
 }
 

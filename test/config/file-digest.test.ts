@@ -1,4 +1,4 @@
-// Tests that the next poll of a file finds a change, even if the file did not change for many polls.
+// Tests that the next poll finds a change of a file, even if many polls before it found no change.
 import { renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

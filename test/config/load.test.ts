@@ -62,7 +62,7 @@ describe('defaults of the configuration', () => {
     expect(configOf('server:\n  # listen: x\nauth:\n  hashing:\nupstreams:\nroutes:\n')).toEqual(DEFAULTS)
   })
 
-  it('apply to a key that has no value if the key may be empty', () => {
+  it('apply to a key without a value, if the key is allowed to have no value', () => {
     expect(
       configOf(
         'storage:\n  postgres:\n  postgres_listen:\n  redis:\nauth:\n  key_secret:\n  key_secret_old:\nsubscription:\n  upgrade_url:\n',

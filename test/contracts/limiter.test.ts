@@ -62,7 +62,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(`${long}a`)).allowed).toBe(false)
   })
 
-  it('after the refund of one use, allows one more use, but not two', async () => {
+  it('allows one more use, but not two, after the refund of one use', async () => {
     const limiter = create({ limit: 2, windowMs: MINUTE })
     const key = newKey()
     await limiter.consume(key)
@@ -90,7 +90,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('if the limit is off, allows every use', async () => {
+  it('allows every use if the limit is off', async () => {
     const limiter = create(null)
     const key = newKey()
     for (let turn = 0; turn < 50; turn += 1) expect((await limiter.consume(key)).allowed).toBe(true)

@@ -1,5 +1,5 @@
 // Several requests of one user run at the same time on three replicas. They change the password, end sessions or delete
-// the account. Of several rival requests, exactly one succeeds. A deleted user leaves no rows behind.
+// the account. Exactly one of several rival requests succeeds. A deleted user leaves no rows behind.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'

@@ -29,7 +29,7 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
   const stage = await startStage({
     upstreams: 0,
     targets: [`http://app.test:${service.port}`],
-    // Of 300 addresses, 299 have no server. Without health checks, a request that tries two of these addresses would
+    // Only one of 300 addresses has a server. Without health checks, a request that tries two of these addresses would
     // get a 502.
     upstream: ', resolve: { every: 1s }, health: { path: /, interval: 1s }',
     before: names.command,

@@ -12,7 +12,7 @@ export interface Stall {
 export interface Stalls {
   /** The environment variables for the gateways. */
   readonly env: Record<string, string>
-  /** Returns the stalls longer than 20 ms of a gateway with one process. */
+  /** Returns the stalls of a gateway with one process that are longer than 20 ms. */
   of(gateway: { readonly pid: number }): Stall[]
 }
 

@@ -7,7 +7,7 @@ import { send } from './subjects.ts'
 const clients = 48
 /**
  * The maximum time in milliseconds without any 200 or 429. If a drill stops a store, the store must be back before this
- * time is over.
+ * time has passed.
  */
 const patienceMs = 60_000
 

@@ -1,4 +1,4 @@
-// The admin listener serves health checks without a token, and accounts only to operators.
+// The admin listener serves health checks without a token. It serves accounts only to operators.
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'

@@ -307,7 +307,7 @@ describe('the metrics without a request log', () => {
 })
 
 it('the maximum event loop delay covers the time since the last scrape, even if the console reads it meanwhile', async () => {
-  // The gateway takes a sample for the console whenever a 10 s step ends. The test clock stands still 0.6 s before the
+  // The gateway takes a sample for the console whenever a 10 s step ends. The test clock stops 0.6 s before the
   // end of a step, so the gateway takes a sample every 0.6 s.
   const gateway = await startGateway('', undefined, { at: Math.ceil(Date.now() / 10_000) * 10_000 - 600 })
   await scrape(gateway.admin)

@@ -94,7 +94,7 @@ routes:
     expectRefusal(await send('GET', '/counted', [bearer]), 'daily_limit_reached')
   })
 
-  it('with 0 gets a response that has the CORS headers of the route', async () => {
+  it('of 0 leads to a response with the CORS headers of the route', async () => {
     const answer = await send('OPTIONS', '/cors', ['Max-Forwards: 0', 'Origin: https://a.example'])
     expect([answer.status, value(answer, 'access-control-allow-origin')]).toEqual([204, 'https://a.example'])
   })

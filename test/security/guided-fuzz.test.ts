@@ -7,7 +7,7 @@ import { type Target, Violation } from './fuzz/guided/target.ts'
 import { targets } from './fuzz/guided/targets.ts'
 
 describe('the kept inputs of guided fuzzing', () => {
-  it.each(Object.keys(targets))('violate no promise of the target %s', async name => {
+  it.each(Object.keys(targets))('violate no guarantee of the target %s', async name => {
     const target = await (targets[name] as (typeof targets)[string])()
     const inputs = readKept(name)
     try {

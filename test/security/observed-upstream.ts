@@ -89,7 +89,7 @@ export async function startObservedUpstream(
   return upstream
 }
 
-/** nginx chooses a location for each request and tells the upstream its choice in this header (see nginx.ts). */
+/** nginx chooses a location for each request, and sends its choice to the upstream in this header (see nginx.ts). */
 const locationField = 'X-Nginx-Location'
 
 function serve(request: IncomingMessage, response: ServerResponse, secret: boolean): void {

@@ -86,7 +86,7 @@ describe('the change feed', () => {
     expect(feed.isFresh()).toBe(true)
   })
 
-  it('is fresh until 3 s after it sent the last heartbeat that arrived', async () => {
+  it('is fresh for 3 s, which start when the last received heartbeat was sent', async () => {
     await listening()
     await pass(400)
     hear()
@@ -133,7 +133,7 @@ describe('the change feed', () => {
     expect(states).toEqual([])
   })
 
-  it('reports a gap when it is lost and when it reconnects, and ignores heartbeats that were sent before the loss', async () => {
+  it('reports a gap when its connection is lost and when it reconnects, and ignores heartbeats sent before the loss', async () => {
     await trusted()
     await pass(500)
     handlers.onLost()

@@ -46,7 +46,7 @@ routes:
     ['one', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['several', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(3)],
     ['one with fields', 'HTTP/1.1 100 Continue\r\nLink: </a>\r\nX-A: 1\r\n\r\n'],
-    // After an interim response of HTTP/1.0, the gateway closes the connection, so the upstream accepts one more.
+    // After an HTTP/1.0 interim response, the gateway closes the connection and opens a second one.
     ['one before another interim response', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 100 Continue\r\n\r\n', 1],
   ])(
     'an unrequested 100 is skipped, and the next request gets its response: %s',

@@ -197,7 +197,7 @@ describe('streaming', () => {
     )
   })
 
-  it('the upstream’s request ends when the client leaves in the middle of the request body', async () => {
+  it('the request to the upstream ends when the client leaves in the middle of the request body', async () => {
     let arrive: () => void = () => {}
     const arrived = new Promise<void>(resolve => {
       arrive = resolve
@@ -219,7 +219,7 @@ describe('streaming', () => {
   it.each([
     ['before the response', false],
     ['in the middle of the response', true],
-  ])('the upstream’s request ends when the client leaves %s', async (_, answering) => {
+  ])('the request to the upstream ends when the client leaves %s', async (_, answering) => {
     let arrived: () => void = () => {}
     const underWay = new Promise<void>(resolve => {
       arrived = resolve

@@ -166,7 +166,7 @@ export function parseMailLink(text: string): string {
 const expectedLink =
   'must be an https:// address with {token}, such as https://app.example.com/reset#token={token}'
 
-/** Parses a lifetime of 1 s to 30 days to milliseconds. */
+/** Parses a lifetime (1 s to 30 days) and returns it in milliseconds. */
 export function parseCodeTtl(text: string): number {
   const ttlMs = parseLifetime(text)
   if (ttlMs > 30 * 86_400_000) throw new FormatError('must be at most 30d')

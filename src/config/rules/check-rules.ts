@@ -25,7 +25,7 @@ import { checkRouteConflicts } from './route-conflicts.ts'
 import { checkListeners, checkWorkers } from './server-rules.ts'
 import { checkTlsIsUsed } from './tls.ts'
 
-/** @param validation tells which parts are already known to be invalid; the rules skip these parts */
+/** @param validation returns whether a part is already known to be invalid; the rules skip this part */
 export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml)
   const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))

@@ -27,7 +27,7 @@ export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: Same
         ({ route: { label } }) =>
           guarded.route.diagnostic(
             'path',
-            `with another host, requests for this path reach ${label}, which has weaker guards and the same upstream; add hosts or the same guards to ${label}`,
+            `requests for this path with another host reach ${label}, which has weaker guards and the same upstream; add hosts or the same guards to ${label}`,
           ),
       ),
     )

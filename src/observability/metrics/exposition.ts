@@ -28,7 +28,7 @@ export function createExposition(families: readonly Family[]): Exposition {
 }
 
 /**
- * Merges the metrics of several processes. The definition of each metric says how its values are merged.
+ * Merges the metrics of several processes. The definition of each metric specifies how its values are merged.
  * @param gathered the metrics of each process
  */
 export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {

@@ -152,8 +152,8 @@ export class RecordedRequest implements RequestTrace {
 }
 
 /**
- * Returns the trace of a request that is not sampled. The trace records nothing. The upstream is told that the request
- * is not sampled.
+ * Returns the trace of a request that is not sampled. The trace records nothing. The header for the upstream marks the
+ * request as not sampled.
  */
 function unsampledTrace(span: Span, isContinued: boolean): RequestTrace {
   const context = span.spanContext()

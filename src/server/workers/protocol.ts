@@ -7,10 +7,10 @@ import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 
 // Types are used here instead of interfaces, because interfaces have no index signature.
 export type WorkerApi = {
-  /** Tells the worker to serve clients with this configuration. It replies when it listens, or with an error. */
+  /** Makes the worker serve clients with this configuration. It replies when it listens, or with an error. */
   serve(config: Config): Promise<{ address: string } | { error: string }>
   /**
-   * Tells the worker to build another configuration, and not to use it for requests yet. If the worker fails to do so,
+   * Makes the worker build another configuration, but not use it for requests yet. If the worker fails to do so,
    * it replies with the reason. If the machine caused the failure, the reply also contains the error code.
    */
   prepare(config: Config): Promise<PrepareReply>
@@ -22,7 +22,7 @@ export type WorkerApi = {
   /** Replies when the worker has received every change that is already committed. */
   catch_up(): Promise<void>
   /**
-   * Tells the worker to drain and exit. There is no reply, only the exit.
+   * Makes the worker drain and exit. There is no reply, only the exit.
    * @param time the time limit in milliseconds
    */
   drain(time: number): Promise<never>

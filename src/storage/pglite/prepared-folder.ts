@@ -30,8 +30,8 @@ const LANES = 16
  * Creates `target` and unpacks the prepared folder into it. When the promise resolves, everything is on the disk. All
  * databases that start from the prepared folder have the same Postgres system identifier, which only replication uses.
  * They share no secret, because the prepared folder has only empty tables, except the list of migrations.
- * @returns the names of the applied migrations; undefined if there is no prepared folder, or if its PGlite or its
- *   migrations differ from those of this program
+ * @returns the names of the applied migrations; undefined if there is no prepared folder, or if this program has
+ *   another PGlite or other migrations
  */
 export async function unpackPrepared(target: string, prepared = PREPARED): Promise<string[] | undefined> {
   const packed = readIfThere(prepared)

@@ -30,7 +30,7 @@ interface Dependencies {
   /** Returns a random number from 0 to 1. */
   random(): number
   outcomes: DeliveryOutcomes
-  /** Called when something fails. @param what a text for the log that says what failed */
+  /** Called when something fails. @param what a text for the log that names the failure */
   onError(what: string, error: unknown): void
   /**
    * Called when the service did not accept an event, at most once per minute.

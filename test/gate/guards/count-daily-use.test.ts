@@ -135,7 +135,7 @@ it('a use is counted only when a connection to the upstream is available', async
   expect([storedBefore, await stored()]).toEqual([0, 1])
 })
 
-it('if another request takes the last use, a request that waits for a connection is refused without the store', async () => {
+it('if another request takes the last use, a request that waits for a connection is refused, and the store is not used', async () => {
   wait = async () => {
     wait = undefined
     await use()
