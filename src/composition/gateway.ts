@@ -13,7 +13,7 @@ import { createResourcePool } from './snapshot-resources.ts'
 /** A configuration that is ready to be activated. Call either `commit` or `rollback`, and only once. */
 export interface PreparedChange {
   /**
-   * Activates the configuration. Resolves when all new requests use the configuration, or when the time limit has passed.
+   * Activates the configuration. Resolves when all new requests use the configuration, or after the time limit.
    */
   commit(): Promise<Activation>
   rollback(): Promise<void>

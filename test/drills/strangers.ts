@@ -49,7 +49,7 @@ const methods: readonly (() => string)[] = [
   () => `X${word().toUpperCase()}`,
 ]
 
-/** The status codes of the upstream: common codes, codes of a busy gateway, and unregistered codes of several classes. */
+/** The status codes of the upstream: common codes, codes of a busy gateway, and unregistered codes. */
 const statuses: readonly (() => number)[] = [
   ...[200, 204, 404, 502, 503, 504].map(status => () => status),
   ...[2, 4, 5, 9].map(digit => () => digit * 100 + 60 + Math.floor(random() * 39)),

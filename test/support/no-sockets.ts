@@ -1,4 +1,5 @@
-// Makes a test of the fast run fail if it opens a socket or starts a program. fast-files.ts should have excluded the file of this test.
+// Makes a test of the fast run fail if it opens a socket or starts a program. fast-files.ts should have excluded the
+// file of this test.
 import { ChildProcess } from 'node:child_process'
 import dgram from 'node:dgram'
 import net from 'node:net'

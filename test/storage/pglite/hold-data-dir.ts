@@ -1,4 +1,5 @@
-// A process that tries to lock a data folder. It prints `held` or the error, and runs until its input ends or it is killed.
+// A process that tries to lock a data folder. It prints `held` or the error, and runs until its input ends or it is
+// killed.
 import { once } from 'node:events'
 import { DataDirLocked, lockDataDir } from '../../../src/storage/pglite/data-dir-lock.ts'
 
