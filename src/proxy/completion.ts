@@ -58,8 +58,8 @@ export function createCompletion({
     const { request, response, snapshot } = context
     const countsBytes = snapshot.logRequest !== undefined
     if (countsBytes) startCountingBytes(context, request.socket)
-    // This is the only listener of `close`. It notifies the code that waits for the upstream, because this code sets
-    // the outcome.
+    // This is the only listener of `close`. It first notifies the code that waits for the upstream, because this code
+    // sets the outcome.
     response.on('close', () => {
       context.waiter?.onClientGone()
       if (countsBytes) stopCountingBytes(context, request.socket)
