@@ -14,8 +14,8 @@ export function createRunningExplain(active: () => ListedConfig, clock: Clock): 
 
   async function run(question: ExplainQuestion): Promise<object> {
     // The explainer is created at the first call, because most gateways never explain a request. `config` and `listing`
-    // are read at the same time, because a reload may change both during the explanation. In the new listing, the
-    // secrets may be at other places.
+    // are read at the same time, because a reload may change both during the explanation. With a new listing, wrong
+    // values would be masked, because the secrets may be at other places.
     const { config, listing } = active()
     if (explain === undefined || config !== explained) explain = await createExplain(config, clock)
     explained = config

@@ -33,8 +33,8 @@ export interface UsageStore {
 
 /**
  * The limits of a batch. A statement of at most 100 uses locks its rows only briefly, and its failure affects at most
- * 100 uses. Larger batches are not cheaper per use. A batch waits at most 300 ms for the batch before it. So a storage
- * failure is noticed in less than 2 s, although the timeouts of Redis and Postgres are added to this wait.
+ * 100 uses. Larger batches are not cheaper per use. A batch waits at most 300 ms for the batch before it. Together
+ * with the timeouts of Redis and Postgres, this is less than 2 s, so a storage failure is noticed within that time.
  */
 export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 

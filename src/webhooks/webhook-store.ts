@@ -27,7 +27,7 @@ export interface WebhookStore {
   ): Promise<Date | 'user_gone'>
   /**
    * Removes the user's webhook, and drops its pending deliveries.
-   * @returns whether the user exists, if `inTransaction` is given
+   * @returns whether the user exists; without `inTransaction` always true, because the user is not checked
    */
   remove(userId: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   /** Clears up to `limit` previous secrets whose time has expired at `now`. @returns how many were cleared */

@@ -119,7 +119,7 @@ describeWithPostgresBinary('a database', () => {
   ]
 
   it.each(cases)(
-    'that is $is makes start and migrate exit with 1, and print the reason and the solution, but no password',
+    'that is $is makes `start` and `migrate` fail with exit code 1, the reason and the solution, but no password',
     async ({ user, at, reason, advice }) => {
       writeConfiguration(cwd, { postgres: `postgres://${user}:s3cret@${at()}` })
       const place = at().replace(/\?.*/, '')

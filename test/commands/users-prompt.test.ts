@@ -1,4 +1,4 @@
-// Tests the prompts of `peage users` on a terminal: for a password, twice and without echo, and before a deletion.
+// Tests the prompts of `peage users` on a terminal: twice for a password, without echo, and once before a deletion.
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'

@@ -95,7 +95,7 @@ interface Playing {
 /** Compares three counts of the same requests: by the page, by `/metrics` and by the load. */
 async function compare(title: string, playing: Playing, { expect }: Watch): Promise<void> {
   const { gateway, callers, tab } = playing
-  // Figures are grouped into steps. The count starts when a step has ended and the page has received its figures.
+  // The gateway groups figures by time steps. The count starts when a step has ended and the page has its figures.
   await endOfStep()
   const from = Math.floor(Date.now() / step) * (step / 1_000)
   const before = await countsOf(gateway.admin)

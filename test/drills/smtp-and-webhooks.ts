@@ -34,8 +34,8 @@ export interface SmtpAndWebhooks {
 }
 
 /**
- * Starts all servers in a healthy state. If the drill causes trouble later, this affects the SMTP server and the first
- * `troubled` receivers.
+ * Starts all servers in a healthy state. Later, the drill may disturb the SMTP server and the first receivers.
+ * `troubled` is the number of these receivers.
  */
 export async function startSmtpAndWebhooks({
   troubled = 0,

@@ -104,7 +104,7 @@ describe('a page whose origin is not listed in `cors`', () => {
     expect(linesOf(gateway, origin)[0]).not.toHaveProperty('route')
   })
 
-  it('if there are no `cors` settings, is logged only if the gateway itself responds', async () => {
+  it('is logged only for responses of the gateway itself if `cors` is not configured', async () => {
     const origin = newOrigin()
     await send(plain, '/public', { origin })
     expect(linesOf(plain, origin)).toEqual([])

@@ -60,7 +60,7 @@ describe('oversized requests', () => {
           )
           connection.socket.pause()
           const sent = await Promise.race([connection.writeAll(bytes(path, lines)), broken])
-          // The server accepted all bytes. A reset would have discarded the response.
+          // The gateway must accept all bytes. If it reset the connection, the client would lose the response.
           expect(sent).toBe(true)
           connection.socket.resume()
           expectRefusal(await connection.finalAnswer(), 'body_too_large')

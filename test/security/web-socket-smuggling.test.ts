@@ -142,7 +142,7 @@ routes:
       expect(heads[0]).not.toContain(user.access)
     })
 
-    it('is refused as ambiguous with two tokens in separate headers', async () => {
+    it('is refused as ambiguous if two separate headers each contain a token', async () => {
       const { answers } = await ask(...Array(2).fill(protocol(`peage.bearer.${user.access}`)))
       expect(answers.map(answer => value(answer, 'x-peage-error'))).toEqual(['credentials_ambiguous'])
       expect(heads).toEqual([])

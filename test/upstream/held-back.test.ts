@@ -65,7 +65,7 @@ routes:
       'broken',
     ],
   ])(
-    'if its connection %s, looks complete only if all of its bytes have arrived',
+    'whose connection %s looks complete only after all of its bytes have arrived',
     async (_, head, go, becomes) => {
       let sent = 0
       const gone = new Promise<void>(resolve => {

@@ -9,7 +9,7 @@ export interface ScriptCall {
   readonly args: readonly (string | number)[]
 }
 
-/** Resolves when all calls have settled, with one result per call, in order. A failed call is a rejected promise. */
+/** Resolves when all calls have settled, with one promise per call, in order. A failed call has a rejected promise. */
 export async function evaluateAll(
   client: Redis | Cluster,
   calls: readonly ScriptCall[],

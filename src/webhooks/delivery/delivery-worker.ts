@@ -96,8 +96,8 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
   }
 
   /**
-   * If a slot became free that other deliveries may need, polls again. They may still be waiting, because a poll skips
-   * deliveries for which no slot is free.
+   * Polls again if a freed slot may be needed by waiting deliveries. A poll skips deliveries for which no slot is free,
+   * so they may be waiting.
    */
   function wakeIf(mayHaveWaiting: boolean): void {
     if (mayHaveWaiting) worker.wake()

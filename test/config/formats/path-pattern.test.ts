@@ -47,7 +47,7 @@ describe('two declared paths', () => {
     ['/a', '/a/b', false],
     ['/a/b', '/a/c', false],
     ['/a/b/*', '/a', false],
-  ])('like %s and %s overlap: %s', (a, b, shared) => {
+  ])('%s and %s overlap or not (%s)', (a, b, shared) => {
     expect(overlap(parsePathPattern(a), parsePathPattern(b))).toBe(shared)
     expect(overlap(parsePathPattern(b), parsePathPattern(a))).toBe(shared)
   })

@@ -88,7 +88,7 @@ function fieldDifferences(
   return differences
 }
 
-/** Replaces the user and address that `explain` simulates with the real user and address. */
+/** Puts the real user and address in place of the simulated user and address of `explain`. */
 function withReal({ set, remove }: HeaderDiff, { user }: Happened): HeaderDiff {
   const real: Record<string, string> = { ...set }
   if ('x-user-id' in set) real['x-user-id'] = String(user?.id)
