@@ -1,4 +1,4 @@
-// Tests that requests with `Upgrade` arrive unchanged, alone or between other requests, however their bytes are split.
+// Tests that requests with `Upgrade` arrive unchanged, by themselves or between other requests, for any split of bytes.
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Worker } from 'node:worker_threads'

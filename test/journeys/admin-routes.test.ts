@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { worstOf } from '../../src/upstream/targets/target-status.ts'
 import { call } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 
 interface Route {
   name: string
@@ -13,7 +13,7 @@ interface Route {
 describe('the list of routes', () => {
   const nobody = 'http://127.0.0.1:1'
   const at = journey(
-    alone,
+    embeddedSetup,
     {},
     upstream => `upstreams:
   plain: { targets: ['${upstream}'] }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 
 const secretFile = join(mkdtempSync(join(tmpdir(), 'peage-test-')), 'secret')
 writeFileSync(secretFile, 'planted-in-a-file-0123456789\n')
@@ -35,7 +35,7 @@ routes:
 
 describe('the running configuration', () => {
   const at = journey(
-    alone,
+    embeddedSetup,
     { admin, auth: ', key_secret: planted-as-key-secret-0123456789abcdef' },
     () => rest,
   )

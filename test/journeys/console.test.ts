@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { startGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 
 type Headers = Record<string, string | string[]>
 interface Answer {
@@ -41,7 +41,7 @@ const forbidden = [403, 'admin_unauthorized']
 
 describe('the console', () => {
   const at = journey(
-    alone,
+    embeddedSetup,
     { admin: admin() },
     upstream =>
       `upstreams: { app: { targets: ['${upstream}'] } }\nroutes: [{ path: /all, upstream: app, auth: none }]\n`,

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Answer, call, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 
 const page = 'https://app.example.com'
 const partner = 'https://partner.example.org'
@@ -37,7 +37,11 @@ const corsOf = ({ headers }: Answer) =>
 
 describe('with CORS configured', () => {
   let user: TestUser
-  const at = journey(alone, { server: `, cors: { origins: ['HTTPS://APP.example.com:443'] }` }, routes)
+  const at = journey(
+    embeddedSetup,
+    { server: `, cors: { origins: ['HTTPS://APP.example.com:443'] }` },
+    routes,
+  )
   beforeAll(async () => {
     user = await newUser(at.gateway)
   })
@@ -249,7 +253,7 @@ describe('with CORS configured', () => {
 
 describe('with CORS on one route only', () => {
   const at = journey(
-    alone,
+    embeddedSetup,
     {},
     upstream => `upstreams: { echo: { targets: ['${upstream}'] } }
 routes:

@@ -5,10 +5,10 @@ import { describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
 import { scrape } from '../support/scrape.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 
 describe('an untrusted forwarder', () => {
-  const at = journey(alone)
+  const at = journey(embeddedSetup)
 
   it('is logged once, and each of its requests is counted; X-Forwarded-For is ignored', async () => {
     for (const client of ['192.0.2.1', '192.0.2.2']) {

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 
 /** More bytes than all socket buffers between upstream and client can hold. */
 const large = Buffer.alloc(64 * 1024 * 1024, 'x')
@@ -39,7 +39,7 @@ async function isClosed(base: string): Promise<boolean> {
 }
 
 describe('clients that leave', () => {
-  const at = journey(alone, { server: ', timeouts: { body_idle: 500ms }' }, routes)
+  const at = journey(embeddedSetup, { server: ', timeouts: { body_idle: 500ms }' }, routes)
   beforeEach(() => {
     at.upstream.answer = (_request, response) => response.end(large)
   })
@@ -107,7 +107,7 @@ describe('clients that leave', () => {
 })
 
 describe('a drain', () => {
-  const at = journey(alone, {}, routes)
+  const at = journey(embeddedSetup, {}, routes)
 
   /**
    * Runs `work` with a new gateway, then stops the gateway. The promise `asked` resolves when the first request reaches

@@ -5,7 +5,7 @@ import { journey, routes } from '../support/journey.ts'
 import { codeTo, kindsTo, mailSection, otherCode } from '../support/mailed.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
 import { isFullMatrix } from '../support/services.ts'
-import { alone, describeOverSetups } from '../support/setups.ts'
+import { describeOverSetups, embeddedSetup } from '../support/setups.ts'
 
 const newPassword = 'un nouveau mot de passe'
 const sent = { message: 'Si ce compte existe, un e-mail a été envoyé' }
@@ -250,7 +250,7 @@ describeOverSetups('a forgotten password', setup => {
 // to count again in its memory.
 describe('a forgotten password under limits', () => {
   const at = journey(
-    alone,
+    embeddedSetup,
     {
       rateLimits: 'rate_limits: { register: 0, login_failures: 3/5m, login_failures_per_address: 12/5m }',
       server: ", trusted_proxies: ['127.0.0.0/8']",

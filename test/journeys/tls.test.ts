@@ -8,7 +8,7 @@ import { chunked, RawConnection, requestBytes } from '../security/raw-client.ts'
 import { first, tlsSettings } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { journey, routes } from '../support/journey.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { startUpstream } from '../support/upstream.ts'
 
 const timeouts = ', timeouts: { headers: 500ms, body_idle: 400ms, keep_alive: 600ms }'
@@ -28,7 +28,7 @@ function closed(socket: Socket): Promise<void> {
 }
 
 describe('the listener over TLS', () => {
-  const at = journey(alone, {
+  const at = journey(embeddedSetup, {
     server: timeouts + tlsSettings(first.files),
     auth: ", key_secret: 'a secret of tests'",
   })

@@ -6,7 +6,7 @@ import { call } from '../support/client.ts'
 import { type Collector, startCollector } from '../support/collector.ts'
 import type { Stores } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
-import { alone, describeOverSetups } from '../support/setups.ts'
+import { describeOverSetups, embeddedSetup } from '../support/setups.ts'
 import { adminToken, password, spanOf, startTraced, type Traced, treeOf } from '../support/traced.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 import { openWebSocket, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
@@ -17,7 +17,7 @@ describeOverSetups('a gateway that traces', setup => {
   let sockets: WebSocketUpstream
   let collector: Collector
   let traced: Traced
-  const hasRedis = setup !== alone
+  const hasRedis = setup !== embeddedSetup
   beforeAll(async () => {
     ;[stores, upstream, sockets, collector] = await Promise.all([
       setup.open(),

@@ -4,14 +4,14 @@ import { expectRefusal } from '../security/invariants.ts'
 import { ask, type RawAnswer, RawConnection, requestBytes, value } from '../security/raw-client.ts'
 import { newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 
 const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 describe('Max-Forwards', () => {
   let user: TestUser
   const at = journey(
-    alone,
+    embeddedSetup,
     {},
     upstream => `upstreams:
   app: { targets: ['${upstream}'] }

@@ -2,7 +2,7 @@
 // routes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 import { corpus } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
@@ -10,7 +10,7 @@ import { ask, type RawAnswer, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
 describe('a catch-all route with every allowance, next to a guarded prefix', () => {
-  const at = stage(alone, {
+  const at = stage(embeddedSetup, {
     more: `  - { name: rest, path: /*, upstream: app, auth: none, allow_in_path: [semicolon, trailing_dot, double_encoding, double_slash] }
 `,
   })

@@ -1,14 +1,14 @@
 // CVE-2021-33197, CVE-2022-31813: an attacker lists headers in `Connection`, so that the proxy removes headers that it
 // has added itself.
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
 describe('headers named in `Connection`', () => {
-  const at = stage(alone, {
+  const at = stage(embeddedSetup, {
     more: '  - { name: forwarding, path: /forwarding/*, upstream: app, forward_credentials: true }\n',
   })
   const ours = [

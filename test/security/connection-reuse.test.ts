@@ -1,7 +1,7 @@
 // If the gateway responds before it has read a body, it never treats the rest of that body as a request.
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { chunked, RawConnection, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
@@ -10,7 +10,7 @@ const smuggled = 'GET /public/smuggled HTTP/1.1\r\nHost: gw.test\r\n\r\n'
 const mebibyte = 1024 * 1024
 
 describe('connection reuse', () => {
-  const at = stage(alone, {
+  const at = stage(embeddedSetup, {
     more: `  - { name: read-only, path: /read-only, upstream: app, auth: none, methods: [GET] }
   - { name: limited, path: /limited, upstream: app, auth: none, max_body: 1KiB }
 `,

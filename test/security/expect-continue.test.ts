@@ -1,6 +1,6 @@
 // Guards decide before the gateway sends "100 Continue", and every client gets a final response (RFC 9110 §10.1.1).
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { chunked, RawConnection, requestBytes } from './raw-client.ts'
@@ -9,7 +9,7 @@ import { stage } from './stage.ts'
 const expects = 'Expect: 100-continue'
 
 describe('the Expect header', () => {
-  const at = stage(alone, {
+  const at = stage(embeddedSetup, {
     more: `  - { name: limited, path: /limited, upstream: app, auth: none, max_body: 1KiB }
   - { name: read-only, path: /read-only, upstream: app, auth: none, methods: [GET] }
   - { name: pro, path: /pro, upstream: app, plans: [pro] }

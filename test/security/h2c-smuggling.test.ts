@@ -1,7 +1,7 @@
 // h2c smuggling: if a proxy forwards `Upgrade: h2c`, its connection becomes a tunnel, and later requests bypass every
 // guard.
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { RawConnection, requestBytes } from './raw-client.ts'
@@ -19,7 +19,7 @@ const upgrades = [
 ]
 
 describe('an upgrade to HTTP/2', () => {
-  const at = stage(alone, { catchAll: true })
+  const at = stage(embeddedSetup, { catchAll: true })
 
   it.each(upgrades)('opens no tunnel and is not forwarded: %s, %s', async (...lines) => {
     const connection = new RawConnection(at.gateway.url)

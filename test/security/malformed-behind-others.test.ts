@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { first as certificate, tlsSettings } from '../support/certificates.ts'
 import { newUser } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { startUpstream } from '../support/upstream.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, chunked, RawConnection, requestBytes, value } from './raw-client.ts'
@@ -249,7 +249,7 @@ routes:
 })
 
 describe('a request that counts against the daily limit', () => {
-  const at = stage(alone, { more: '  - { path: /counted, upstream: app, free_daily: true }\n' })
+  const at = stage(embeddedSetup, { more: '  - { path: /counted, upstream: app, free_daily: true }\n' })
 
   it('spends no daily use if it waits behind another request and its body is malformed', async () => {
     const user = await newUser(at.gateway)

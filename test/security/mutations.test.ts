@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { runs } from '../support/property-runs.ts'
 import { describeWithServices } from '../support/services.ts'
-import { alone, type Setup, services } from '../support/setups.ts'
+import { embeddedSetup, type Setup, services } from '../support/setups.ts'
 import { openArena } from './fuzz/arena.ts'
 import { runCampaign } from './fuzz/campaign.ts'
 
@@ -26,7 +26,8 @@ function suite(setup: Setup, seed: number, cases: number): void {
   }, 120_000)
 }
 
-describe('mutations of the corpus (on the embedded database)', () => suite(alone, 20_260_101, runs(3_000)))
+describe('mutations of the corpus (on the embedded database)', () =>
+  suite(embeddedSetup, 20_260_101, runs(3_000)))
 
 describeWithServices('mutations of the corpus (on Postgres and Redis)', () =>
   suite(services, 20_260_102, runs(2_000)),

@@ -1,13 +1,13 @@
 // NUL ends a string in C, but not in other languages. Two servers can therefore read different values from one
 // request.
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, RawConnection, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
 describe('a NUL byte', () => {
-  const at = stage(alone, { catchAll: true })
+  const at = stage(embeddedSetup, { catchAll: true })
 
   it('is refused at any place of a request head, and the connection is closed', async () => {
     const text = 'GET /public/x HTTP/1.1\r\nHost: gw.test\r\nX-Foo: bar\r\n\r\n'

@@ -1,13 +1,13 @@
 // The gateway sends requests only to its declared upstreams, even if a request names another server.
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, RawConnection, requestBytes, value } from './raw-client.ts'
 import { stage } from './stage.ts'
 
 describe('the gateway as a proxy', () => {
-  const at = stage(alone, {
+  const at = stage(embeddedSetup, {
     catchAll: true,
   })
   const asked = (target: string, ...lines: string[]) =>

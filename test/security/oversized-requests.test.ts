@@ -1,7 +1,7 @@
 // Requests that are too large are refused, and the client can read the refusal before a reset (RFC 9112 §9.6).
 import { request as httpRequest } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { framedRequest, inChunks, jsonPad } from './generated-bodies.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, RawConnection, requestBytes, value } from './raw-client.ts'
@@ -13,7 +13,7 @@ const expects = 'Expect: 100-continue'
 const fields = ['Content-Type: application/json']
 
 describe('oversized requests', () => {
-  const at = stage(alone, {
+  const at = stage(embeddedSetup, {
     more: '  - { name: limited, path: /limited, upstream: app, auth: none, max_body: 1KiB }\n',
   })
   const declared = (path: string, lines: string[] = []) =>

@@ -1,6 +1,6 @@
 // Paths that a guard and an upstream could interpret differently (corpus `paths` and more).
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { corpus, guarded, type PathAttack } from './corpus.ts'
 import { ask, type RawAnswer, requestBytes, value } from './raw-client.ts'
 import { stage } from './stage.ts'
@@ -108,7 +108,7 @@ describe.each([
   ['without other routes', false],
   ['next to a public catch-all route', true],
 ])('a guarded prefix %s', (_, catchAll) => {
-  const at = stage(alone, { catchAll })
+  const at = stage(embeddedSetup, { catchAll })
 
   /**
    * The allowed status codes. With a catch-all route, a path that is otherwise unknown (404) may also get a 200. In

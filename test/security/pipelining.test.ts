@@ -1,12 +1,12 @@
 // Many pipelined requests on one connection (RFC 9112 §9.3.2) must not fill the memory or block other clients.
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { ask, RawConnection, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
 describe('pipelined requests', () => {
-  const at = stage(alone)
+  const at = stage(embeddedSetup)
 
   // One write contains all bytes, so the gateway reads the last bytes before it sends the first response.
   it.each([

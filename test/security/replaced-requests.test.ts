@@ -1,7 +1,7 @@
 // Rails, Symfony, Express, ASP.NET and IIS use these headers to replace the method or path of a request, after the
 // guards have checked it (for example CVE-2018-14773).
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { canonical } from './identity-names.ts'
 import { expectRefusal } from './invariants.ts'
@@ -20,7 +20,7 @@ const pathNames = [
 ]
 
 describe('headers that replace the method or the path', () => {
-  const at = stage(alone, {
+  const at = stage(embeddedSetup, {
     catchAll: true,
     settings: { server: ", trusted_proxies: ['127.0.0.0/8']" },
     more: `  - { name: read-only, path: /read-only/*, upstream: app, auth: none, methods: [GET] }

@@ -1,6 +1,6 @@
 // Sends bytes that two servers could split into different requests (RFC 9112 §11.2, corpus `raw_requests`).
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { corpus, expand, guarded, type RawAttack } from './corpus.ts'
 import { closing, expectRefusal } from './invariants.ts'
 import { type RawAnswer, RawConnection, value } from './raw-client.ts'
@@ -138,7 +138,7 @@ const more: RawAttack[] = [
 const attacks = [...corpus.raw_requests, ...more]
 
 describe('requests as bytes', () => {
-  const at = stage(alone, { settings: { server: ', timeouts: { headers: 1s }' } })
+  const at = stage(embeddedSetup, { settings: { server: ', timeouts: { headers: 1s }' } })
 
   it.each(attacks)('$id: $desc is $expect', async attack => {
     const connection = new RawConnection(at.gateway.url)

@@ -1,13 +1,13 @@
 // The limits in `server.timeouts` prevent slow clients from holding resources that other clients need.
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { RawConnection, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
 describe('slow clients', () => {
-  const at = stage(alone, {
+  const at = stage(embeddedSetup, {
     settings: { server: ', timeouts: { headers: 500ms, body_idle: 400ms, keep_alive: 600ms }' },
   })
 

@@ -1,6 +1,6 @@
 // If a server merges trailers into the headers (RFC 9110 §6.5.1), it would accept an identity from a trailer.
 import { describe, expect, it } from 'vitest'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, requestBytes } from './raw-client.ts'
@@ -8,7 +8,7 @@ import { spellingsOf } from './spellings.ts'
 import { stage } from './stage.ts'
 
 describe('the trailers of a request', () => {
-  const at = stage(alone, {
+  const at = stage(embeddedSetup, {
     more: '  - { name: optional, path: /optional/*, upstream: app, auth: optional }\n',
   })
   const send = (target: string, trailers: string[], lines: string[] = []) =>

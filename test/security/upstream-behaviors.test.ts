@@ -2,7 +2,7 @@
 import { describe, expect, inject, it } from 'vitest'
 import { startNginx } from '../support/nginx.ts'
 import { describeWithNginx, isFullMatrix } from '../support/services.ts'
-import { alone, eitherSetup, type Setup } from '../support/setups.ts'
+import { eitherSetup, embeddedSetup, type Setup } from '../support/setups.ts'
 import { corpus, expand } from './corpus.ts'
 import { openArena, secretPrefix } from './fuzz/arena.ts'
 import type { Attack } from './fuzz/attack.ts'
@@ -83,7 +83,7 @@ function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behavior): void 
 // How an upstream reads requests does not depend on the store. So only one kind of upstream is also tested with the
 // second store.
 if (isFullMatrix)
-  describe('the whole corpus against the most lenient upstream (embedded)', () => suite(alone, 'lax'))
+  describe('the whole corpus against the most lenient upstream (embedded)', () => suite(embeddedSetup, 'lax'))
 
 describe('the whole corpus against Node', () => suite(eitherSetup(), 'plain'))
 describe('the whole corpus against the most lenient upstream', () => suite(eitherSetup(), 'lax'))

@@ -1,7 +1,7 @@
 // Starts one gateway with one upstream before all tests of a suite, and stops them at the end.
 import { afterAll, beforeAll } from 'vitest'
 import { type Stores, startGateway, type TestGateway } from './gateway.ts'
-import { alone } from './setups.ts'
+import { embeddedSetup } from './setups.ts'
 
 interface Startable {
   readonly url: string
@@ -22,7 +22,7 @@ export function gatewayBefore<Before extends Startable>(
   startUpstream: () => Promise<Before>,
   yamlOf: (upstream: string) => string,
   settings: Parameters<typeof startGateway>[2] = {},
-  setup = alone,
+  setup = embeddedSetup,
 ): Stage<Before> {
   const at = {} as Stage<Before>
   beforeAll(async () => {

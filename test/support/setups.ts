@@ -23,12 +23,12 @@ export function describeOverSetups(title: string, suite: (setup: Setup) => void)
 
 /** Runs a suite on both set-ups, even without a full matrix. */
 export function describeOnBothSetups(title: string, suite: (setup: Setup) => void): void {
-  describe(`${title} (embedded)`, () => suite(alone))
+  describe(`${title} (embedded)`, () => suite(embeddedSetup))
   describeWithServices(`${title} (on Postgres and Redis)`, () => suite(services))
 }
 
 /** The embedded database without Redis. */
-export const alone: Setup = {
+export const embeddedSetup: Setup = {
   openDatabase: lendDatabase,
   open: async () => ({ postgres: '', redis: '' }),
   drop: async () => {},
@@ -46,5 +46,5 @@ export const services: Setup = {
  * half the CPU time.
  */
 export function eitherSetup(): Setup {
-  return areServicesThere() ? services : alone
+  return areServicesThere() ? services : embeddedSetup
 }

@@ -5,7 +5,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ask, chunked, RawConnection, requestBytes, value } from '../security/raw-client.ts'
 import { journey } from '../support/journey.ts'
-import { alone } from '../support/setups.ts'
+import { embeddedSetup } from '../support/setups.ts'
 
 const mebibyte = 1024 * 1024
 
@@ -31,7 +31,7 @@ async function digest(stream: AsyncIterable<Buffer>): Promise<string> {
 }
 
 describe('streaming', () => {
-  const at = journey(alone)
+  const at = journey(embeddedSetup)
 
   const send = (
     path: string,

@@ -28,8 +28,8 @@ export function createQuery(pool: Pool): Queryable['query'] {
     try {
       return await run(sql)
     } catch (error) {
-      // A transaction pooler may send each statement to another connection of the server, where the prepared statement
-      // may be missing. In this case, the failed statement has changed nothing, so it is sent again unprepared.
+      // A transaction pooler may use a server connection that does not have the prepared statement. The failed statement
+      // has changed nothing, so it is sent again as plain SQL.
       if (!(error instanceof StorageError && UNPREPARED_STATES.has(error.code ?? ''))) throw error
       mayPrepare = false
       return run(sql.text)
