@@ -22,9 +22,10 @@ interface Waiting<Item, Result> {
 
 /**
  * Creates a function that adds a call to a batch. If a batch is running, the call waits for the next batch. If no batch
- * is running, the call opens a new batch. The new batch runs immediately if the last batch had only one call.
- * Otherwise, the event loop first reads every ready socket, so that calls from those sockets can join. When a batch
- * ends, the waiting calls form the next batch. The next batch also runs only after the ready sockets were read.
+ * is running, the call opens a new batch. The new batch runs immediately if the last batch had only one call and ran in
+ * an earlier turn of the event loop. Otherwise, the event loop first reads every ready socket, so that calls from those
+ * sockets can join. The embedded database needs this, because it blocks the event loop until the batch ends. When a
+ * batch ends, the waiting calls form the next batch. The next batch also runs only after the ready sockets were read.
  */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options
@@ -33,6 +34,8 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
   let underWay: object | undefined
   let overdue: NodeJS.Timeout | undefined
   let wasOfSeveral = false
+  /** Whether a batch has started in this turn of the event loop. */
+  let hasStarted = false
 
   function start(): void {
     clearTimeout(overdue)
@@ -43,6 +46,10 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
     const joining = later.slice(0, Math.min(unlike === -1 ? later.length : unlike, maxItems - 1))
     waiting = later.slice(joining.length)
     wasOfSeveral = joining.length > 0
+    hasStarted = true
+    setImmediate(() => {
+      hasStarted = false
+    })
     void settle(first, joining)
     if (waiting.length > 0) startWhenOverdue()
   }
@@ -74,7 +81,7 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject })
       if (underWay !== undefined) startWhenOverdue()
-      else if (!wasOfSeveral) start()
+      else if (!wasOfSeveral && !hasStarted) start()
       else if (waiting.length === 1) setImmediate(start)
     })
 }

@@ -14,6 +14,8 @@ interface Semaphore {
    * @throws the error of `refuse` if the queue is full or the wait is too long
    */
   run<T>(task: () => Promise<T>): Promise<T>
+  /** Runs `task` if a slot is free. @returns undefined if no slot is free */
+  runIfFree<T>(task: () => Promise<T>): Promise<T | undefined>
 }
 
 /** @param refuse a function that creates the error for a task that gets no slot in time */
@@ -23,16 +25,26 @@ export function createSemaphore(
 ): Semaphore {
   let running = 0
   const waiting = createWaitingLine<void>()
+
+  async function runInSlot<T>(task: () => Promise<T>): Promise<T> {
+    try {
+      return await task()
+    } finally {
+      if (!waiting.serve()) running -= 1
+    }
+  }
+
   return {
     async run(task) {
       if (running < concurrency) running += 1
       else if (waiting.length() < queue) await waiting.join(wait, refuse).share
       else throw refuse()
-      try {
-        return await task()
-      } finally {
-        if (!waiting.serve()) running -= 1
-      }
+      return runInSlot(task)
+    },
+    async runIfFree(task) {
+      if (running >= concurrency) return undefined
+      running += 1
+      return runInSlot(task)
     },
   }
 }

@@ -49,7 +49,21 @@ describe('batches', () => {
       expect(sizes()).toHaveLength(call + 1)
       batches[call]?.end()
       expect(await answer).toBe(call * 10)
+      await turn()
     }
+  })
+
+  it('after a batch that has ended in the same turn of the event loop, further calls of the turn share a batch', async () => {
+    const { add, batches } = recorded()
+    const first = add(0)
+    batches[0]?.end()
+    await first
+    const later = [add(1), add(2)]
+    expect(batches).toHaveLength(1)
+    await turn()
+    expect(batches.map(({ items }) => items)).toEqual([[0], [1, 2]])
+    batches[1]?.end()
+    expect(await Promise.all(later)).toEqual([10, 20])
   })
 
   it('after a batch with several calls, all calls made in one turn of the event loop share a batch', async () => {
@@ -106,7 +120,7 @@ describe('batches', () => {
     expect(batches.map(({ items }) => items)).toEqual([[1, 3], [2], [5]])
   })
 
-  it('if a batch exceeds maxWaitMs, it does not block the next batch, and its end starts no additional batch', async () => {
+  it('if a batch exceeds maxWaitMs, the next batch starts, and the end of the slow batch does not start another batch', async () => {
     const { add, batches, sizes } = recorded({ maxWaitMs: 20 })
     const slow = add(1)
     await turn()

@@ -16,6 +16,8 @@ export const second = testCertificate('second')
 export const courses = testCertificate('courses')
 /** A certificate for webhook receivers: `hooks.test`, `redir.test`, `slow.test` and `big.test`. */
 export const receivers = testCertificate('receivers')
+/** A certificate for `login.microsoftonline.com`. */
+export const microsoft = testCertificate('microsoft')
 /** A certificate for `badcert.test` that expired in 2021. */
 export const expired = testCertificate('expired')
 

@@ -23,8 +23,8 @@ export interface NameServer {
 }
 
 /**
- * Returns the path of dnsmasq. Returns `undefined` without dnsmasq or without root, which port 53 and a mount namespace
- * need.
+ * Returns the path of dnsmasq. Returns `undefined` if dnsmasq is not installed, or if this process cannot create a
+ * mount namespace. Port 53 and the mount namespace require root.
  */
 export function findNameServer(): string | undefined {
   const isAllowed = spawnSync('unshare', ['-m', 'true']).status === 0
