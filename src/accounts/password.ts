@@ -4,6 +4,8 @@ import argon2 from 'argon2'
 import { createSemaphore, type SemaphoreOptions } from '../async/semaphore.ts'
 import type { RefusalCode } from '../refusals/catalog.ts'
 import { serviceUnavailable } from '../refusals/refusal.ts'
+import { isComputableArgon2, isStrongArgon2, newHashCost } from './hashes/argon2.ts'
+import { findForeignHash } from './hashes/foreign-formats.ts'
 
 export interface Passwords {
   /**
@@ -13,27 +15,36 @@ export interface Passwords {
   hash(password: string): Promise<string>
   /**
    * Whether the password matches the hash. Returns false if there is no hash, or if no account can have the password.
-   * The work is always the same, because the response time must not reveal which emails have accounts.
+   * The work is always the same, because the response time must not reveal which emails have accounts. Only the hash of
+   * another system takes the work that this system chose.
    * @throws Refusal `service_unavailable` if the hashing queue is full
    */
   verify(hash: string | undefined, password: string): Promise<boolean>
+  /**
+   * Returns a new hash of the password, which must match the given hash. Undefined if the given hash is already strong,
+   * or if passwords are being hashed at the maximum rate.
+   */
+  strengthen(hash: string, password: string): Promise<string | undefined>
 }
 
-/** Argon2id with OWASP's minimum: 19 MiB, two passes, one lane. */
-const argon2Options = { type: argon2.argon2id, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
+const argon2Options = { type: argon2.argon2id, ...newHashCost } as const
 
 export function createPasswords(options: SemaphoreOptions): Passwords {
   const semaphore = createSemaphore(options, serviceUnavailable)
 
   async function compare(hash: string | undefined, password: string): Promise<boolean> {
     const isComparable = password.isWellFormed() && passwordRefusal(password) !== 'password_too_long'
-    if (isComparable && hash !== undefined && isComputable(hash)) {
-      try {
-        return await argon2.verify(hash, password)
-      } catch {
-        // The library refused the hash, for example because of a short salt. The result is the same as for a wrong
-        // password.
+    if (isComparable && hash !== undefined) {
+      if (isComputableArgon2(hash)) {
+        try {
+          return await argon2.verify(hash, password)
+        } catch {
+          // The library refused the hash, for example because of a short salt. The result is the same as for a wrong
+          // password.
+        }
       }
+      const foreign = findForeignHash(hash)
+      if (foreign !== undefined) return foreign.matches(password)
     }
     await argon2.verify(dummyHash, '')
     return false
@@ -42,6 +53,8 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
   return {
     hash: password => semaphore.run(() => argon2.hash(password, argon2Options)),
     verify: (hash, password) => semaphore.run(() => compare(hash, password)),
+    strengthen: async (hash, password) =>
+      isStrongArgon2(hash) ? undefined : semaphore.runIfFree(() => argon2.hash(password, argon2Options)),
   }
 }
 
@@ -72,22 +85,4 @@ export function passwordRefusal(
   const length = Array.from(password).length
   if (length < 8 || !password.isWellFormed()) return 'password_too_short'
   return length > 1024 ? 'password_too_long' : undefined
-}
-
-/**
- * The limits for the parameters of a stored hash. They are needed because another program may have stored the hash, and
- * without limits, one login could use all memory.
- */
-const maxMemoryKiB = 256 * 1024
-const maxLanes = 16
-/** Maximum product of memory and passes. At this limit, a check takes about 2 s on one core. */
-const maxWorkKiB = 1024 * 1024
-
-/** Whether a stored hash uses Argon2 within the limits. Any other hash matches no password. */
-function isComputable(hash: string): boolean {
-  const parameters =
-    /^\$argon2(?:id|i|d)\$v=(?:16|19)\$m=(\d+),t=(\d+),p=(\d+)\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/.exec(hash)
-  if (parameters === null) return false
-  const [memory = 0, passes = 0, lanes = 0] = parameters.slice(1).map(Number)
-  return memory <= maxMemoryKiB && lanes <= maxLanes && memory * passes <= maxWorkKiB
 }

@@ -1,5 +1,6 @@
 import argon2 from 'argon2'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { noHash } from '../../src/accounts/hashes/foreign-hash.ts'
 import { createPasswords, passwordRefusal } from '../../src/accounts/password.ts'
 
 const verifications = vi.spyOn(argon2, 'verify')
@@ -50,6 +51,8 @@ describe('passwords', () => {
 
   it.each([
     ['no account', undefined, right],
+    ['an account without a password', noHash, right],
+    ['the stored text of an account without a password', noHash, noHash],
     ['a wrong password', hash, 'un autre mot de passe'],
     ['a password that is too long', hash, 'a'.repeat(5000)],
     ['a lone surrogate', hash, '\ud83d'],
@@ -93,5 +96,49 @@ describe('passwords', () => {
     await expect(busy.hash(right)).rejects.toMatchObject({ code: 'service_unavailable' })
     await expect(busy.verify(undefined, right)).rejects.toMatchObject({ code: 'service_unavailable' })
     await first
+  })
+
+  describe('are hashed again', () => {
+    const salted = 'c2FsdHNhbHRzYWx0c2FsdA$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNoaGFzaGhhc2g'
+
+    it.each([
+      ['another system', '$2b$05$fH4CAW0UPUna9KlqCinpsugrrHCPgIHfUbHC3gPVsh2PacsULyMNi'],
+      ['Argon2i', `$argon2i$v=19$m=65536,t=3,p=1$${salted}`],
+      ['Argon2d', `$argon2d$v=19$m=65536,t=3,p=1$${salted}`],
+      ['version 16', `$argon2id$v=16$m=65536,t=3,p=1$${salted}`],
+      ['less than 38,912 KiB as memory times passes', `$argon2id$v=19$m=38911,t=1,p=1$${salted}`],
+      ['less work and more lanes', `$argon2id$v=19$m=12970,t=3,p=4$${salted}`],
+    ])('if the stored hash is of %s', async (_, weak) => {
+      const next = await passwords.strengthen(weak, right)
+      expect(next).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+      expect(await passwords.verify(next, right)).toBe(true)
+    })
+
+    it.each(['m=19456,t=2,p=1', 'm=38912,t=1,p=1', 'm=12971,t=3,p=4', 'm=65536,t=3,p=4'])(
+      'only if Argon2id has less work than new hashes: not for %s',
+      async parameters => {
+        const hashing = vi.spyOn(argon2, 'hash')
+        const strong = `$argon2id$v=19$${parameters}$${salted}`
+        expect(await passwords.strengthen(strong, right)).toBeUndefined()
+        expect(hashing).not.toHaveBeenCalled()
+        hashing.mockRestore()
+      },
+    )
+
+    it('only if a place is free', async () => {
+      const busy = createPasswords({ concurrency: 1, queue: 8, wait: 1000 })
+      const first = busy.verify(undefined, right)
+      expect(await busy.strengthen('$2b$', right)).toBeUndefined()
+      await first
+      expect(await busy.strengthen('$2b$', right)).toBeDefined()
+    })
+  })
+
+  it('of foreign hashes are checked in a place of the hashing queue', async () => {
+    const bcrypt = '$2b$05$fH4CAW0UPUna9KlqCinpsugrrHCPgIHfUbHC3gPVsh2PacsULyMNi'
+    const busy = createPasswords({ concurrency: 1, queue: 0, wait: 1000 })
+    const first = busy.verify(bcrypt, right)
+    await expect(busy.verify(bcrypt, right)).rejects.toMatchObject({ code: 'service_unavailable' })
+    expect(await first).toBe(true)
   })
 })
