@@ -1,7 +1,9 @@
 // Reads all data stored about one user, for an export by the user or an operator.
+import type { KeyRecord, UserKeyStore } from '../identity/api-keys/user-key-store.ts'
 import type { Database, Queryable } from '../storage/database.ts'
 import type { Plan, User } from '../users/user.ts'
 import { userColumns } from '../users/user-record-store.ts'
+import type { Identity, IdentityStore } from './external/identity-store.ts'
 import { listSessions, type Session } from './session-list.ts'
 
 export interface AccountExport {
@@ -11,11 +13,17 @@ export interface AccountExport {
   readonly sessions: readonly Session[]
   /** The active API token, without its hash. */
   readonly api_token: { created_at: Date; last_used_at: Date | null } | null
+  /** The newest API keys, live and revoked, as operators see them. */
+  readonly api_keys: readonly KeyRecord[]
+  /** All identities, oldest first. */
+  readonly identities: readonly Identity[]
   /** The webhook, without its secret. */
   readonly webhook: { url: string; created_at: Date } | null
   readonly deliveries: readonly ExportedDelivery[]
   /** Mails to the user's current address, without codes. Mails to other addresses are not the user's data. */
   readonly mails: readonly { kind: string; status: string; created_at: Date; sent_at: Date | null }[]
+  /** The uses of the quotas of the user's plan. */
+  readonly usage: readonly object[]
 }
 
 interface ExportedDelivery {
@@ -35,10 +43,23 @@ export interface AccountExportStore {
   read(userId: number, now: Date): Promise<AccountExport | undefined>
 }
 
-/** Maximum number of entries in each list of an export. Older entries are left out. */
+/** Maximum number of sessions, deliveries and mails in an export. Older entries are left out. */
 const maxListed = 1000
 
-export function createAccountExportStore(database: Database): AccountExportStore {
+interface Dependencies {
+  database: Database
+  userKeys: Pick<UserKeyStore, 'listNewest'>
+  identities: Pick<IdentityStore, 'list'>
+  /** Reads the uses of a user's quotas in the transaction of the export. */
+  readUsage(tx: Queryable, user: User): Promise<readonly object[]>
+}
+
+export function createAccountExportStore({
+  database,
+  userKeys,
+  identities,
+  readUsage,
+}: Dependencies): AccountExportStore {
   return {
     read: (userId, now) =>
       database.transaction(async tx => {
@@ -59,6 +80,8 @@ export function createAccountExportStore(database: Database): AccountExportStore
             'select created_at, last_used_at from api_tokens where user_id = $1 and revoked = 0',
             [userId],
           ),
+          api_keys: await userKeys.listNewest(userId, tx),
+          identities: await identities.list(userId, tx),
           webhook: await first(tx, 'select url, created_at from webhooks where user_id = $1', [userId]),
           deliveries: await tx.query<ExportedDelivery>(
             `select d.id, d.alert_id, a.type, d.status, d.attempts, d.response_status, d.error, d.created_at,
@@ -77,6 +100,7 @@ export function createAccountExportStore(database: Database): AccountExportStore
               limit $3`,
             [userId, user.email, maxListed],
           ),
+          usage: await readUsage(tx, user),
         }
       }),
   }

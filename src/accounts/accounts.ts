@@ -1,7 +1,8 @@
 // Registers accounts and logs users in. The order of the checks decides which error the client gets.
-import { messages } from '../refusals/catalog.ts'
+import { type Bilingual, messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { StorageError } from '../storage/database.ts'
+import type { Plan } from '../users/user.ts'
 import type { UserStore } from '../users/user-store.ts'
 import { isFindableEmail, isStorableEmail, normalizeEmail, unnormalizedEmail } from './email.ts'
 import type { Passwords } from './password.ts'
@@ -20,7 +21,7 @@ export interface Accounts {
    *   `internal` if the store fails or an inactive account has the email; `service_unavailable` if the hashing queue is
    *   full
    */
-  register(submitted: SubmittedCredentials): Promise<{ message: string; user_id: number }>
+  register(submitted: SubmittedCredentials): Promise<{ message: Bilingual; user_id: number }>
   /**
    * @param userAgent the `User-Agent`, which the user sees with the session
    * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` if the hashing queue is full;
@@ -31,18 +32,26 @@ export interface Accounts {
 
 interface Dependencies {
   users: UserStore
+  /** The plan of new accounts. */
+  firstPlan: Plan
   passwords: Passwords
   validateNewPassword: ValidateNewPassword
   sessions: Sessions
 }
 
-export function createAccounts({ users, passwords, validateNewPassword, sessions }: Dependencies): Accounts {
+export function createAccounts({
+  users,
+  firstPlan,
+  passwords,
+  validateNewPassword,
+  sessions,
+}: Dependencies): Accounts {
   /** Registrations in progress, by email. */
   const pendingRegistrations = new Map<string, Promise<number>>()
 
   async function create(email: string, password: string): Promise<number> {
     if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
-    const created = await users.create(email, await passwords.hash(password))
+    const created = await users.create(email, await passwords.hash(password), { plan: firstPlan })
     if (created.outcome === 'created') return created.id
     // The email is taken for one of two reasons: another replica registered it first, or an inactive account has it. A
     // second query finds the reason.
@@ -54,6 +63,15 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
     const found =
       typed !== email && isFindableEmail(typed) ? await users.findPasswordRecord(typed) : undefined
     return found ?? (isFindableEmail(email) ? users.findPasswordRecord(email) : undefined)
+  }
+
+  /** Replaces a hash that was imported, or that is weaker than new hashes. */
+  async function strengthenHash(
+    { id, password_hash: checked }: { id: number; password_hash: string },
+    password: string,
+  ): Promise<void> {
+    const next = await passwords.strengthen(checked, password)
+    if (next !== undefined) await users.replaceHash(id, { checked, next })
   }
 
   return {
@@ -85,6 +103,8 @@ export function createAccounts({ users, passwords, validateNewPassword, sessions
       if (user === undefined || !isPasswordRight) throw new Refusal('credentials_invalid')
       const opened = await sessions.create(user.id, user.session_epoch, userAgent)
       if (opened === 'user_inactive') throw new Refusal('credentials_invalid')
+      // The session is open, so a failure must not fail the login. A later login tries again.
+      await strengthenHash(user, password).catch(() => {})
       return opened
     },
   }

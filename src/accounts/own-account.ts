@@ -2,16 +2,20 @@
 import { Refusal } from '../refusals/refusal.ts'
 import type { User } from '../users/user.ts'
 import type { UserStore } from '../users/user-store.ts'
+import { noHash } from './hashes/foreign-hash.ts'
 import type { Passwords } from './password.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
 type Owner = Pick<User, 'id' | 'email'>
 
 /**
- * Every method throws Refusal `credentials_invalid` if the current password is wrong, and `service_unavailable` if the
- * hashing queue is full. Every method may throw StorageError.
+ * Every method that takes the current password throws Refusal `credentials_invalid` if it is wrong, `password_not_set`
+ * if the account has no password, and `service_unavailable` if the hashing queue is full. Every method may throw
+ * StorageError.
  */
 export interface OwnAccount {
+  /** Returns whether the user has a password. */
+  hasPassword(userId: number): Promise<boolean>
   /** Checks the current password. @returns the hash that was checked, and the session epoch read with it */
   checkPassword(owner: Owner, current: string): Promise<{ hash: string; sessionEpoch: number }>
   /**
@@ -33,7 +37,7 @@ export interface OwnAccount {
 }
 
 interface Dependencies {
-  users: Pick<UserStore, 'findPasswordRecord' | 'changePassword' | 'delete'>
+  users: Pick<UserStore, 'findPasswordHash' | 'findPasswordRecord' | 'changePassword' | 'delete'>
   passwords: Passwords
   sessions: Pick<Sessions, 'createWith'>
   /** Resolves when every process sees the deletion. From then on, tokens and API keys of the account are refused. */
@@ -44,28 +48,56 @@ export function createOwnAccount({ users, passwords, sessions, changesVisible }:
   async function checkPassword({ id, email }: Owner, current: string) {
     const found = await users.findPasswordRecord(email)
     const record = found?.id === id && found.is_active === 1 ? found : undefined
+    // The caller is signed in to this account, so the response may reveal that it has no password.
+    if (record?.password_hash === noHash) throw new Refusal('password_not_set')
     const isRight = await passwords.verify(record?.password_hash, current)
     if (record === undefined || !isRight) throw new Refusal('credentials_invalid')
     return { hash: record.password_hash, sessionEpoch: record.session_epoch }
   }
 
+  /**
+   * Checks the current password and makes a change for the checked hash.
+   * @param change returns undefined, with nothing changed, if the stored hash is no longer the checked hash
+   */
+  async function changeWithPassword<T>(
+    owner: Owner,
+    current: string,
+    change: (checkedHash: string) => Promise<T | undefined>,
+  ): Promise<T> {
+    const { hash } = await checkPassword(owner, current)
+    const changed = await change(hash)
+    if (changed !== undefined) return changed
+    // A login may have replaced the hash with another hash of the same password, so the password is checked once more.
+    const { hash: replaced } = await checkPassword(owner, current)
+    const changedLater = replaced === hash ? undefined : await change(replaced)
+    if (changedLater === undefined) throw new Refusal('credentials_invalid')
+    return changedLater
+  }
+
   return {
+    async hasPassword(userId) {
+      const hash = await users.findPasswordHash(userId)
+      return hash !== undefined && hash !== noHash
+    },
+
     checkPassword,
 
     async changePassword(owner, { current, next, userAgent }) {
-      const { hash: checked } = await checkPassword(owner, current)
-      if (next === current) throw new Refusal('password_unchanged')
-      const hash = { checked, next: await passwords.hash(next) }
-      const signedIn = await sessions.createWith(owner.id, userAgent, open =>
-        users.changePassword(owner.id, hash, open),
-      )
-      if (signedIn === undefined) throw new Refusal('credentials_invalid')
-      return signedIn
+      let hashOfNext: string | undefined
+      return changeWithPassword(owner, current, async checked => {
+        if (next === current) throw new Refusal('password_unchanged')
+        hashOfNext ??= await passwords.hash(next)
+        const hash = { checked, next: hashOfNext }
+        return sessions.createWith(owner.id, userAgent, open => users.changePassword(owner.id, hash, open))
+      })
     },
 
     async delete(owner, current) {
-      const { hash } = await checkPassword(owner, current)
-      if (!(await users.delete(owner.id, { checkedHash: hash }))) throw new Refusal('credentials_invalid')
+      await changeWithPassword(
+        owner,
+        current,
+        async checkedHash => (await users.delete(owner.id, { checkedHash })) || undefined,
+      )
       await changesVisible()
     },
   }

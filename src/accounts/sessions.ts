@@ -6,6 +6,7 @@ import type { TokenSession, Tokens, VerifiedToken } from '../identity/tokens/tok
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
 import type { Queryable } from '../storage/database.ts'
 import type { Plan } from '../users/user.ts'
+import type { UserWithEpoch } from '../users/user-store.ts'
 import type { PendingRevocations } from './pending-revocations.ts'
 import { type NewRefreshToken, rotatedRecordTtlMs, type SessionOwner } from './rotation-store.ts'
 import { insertSession, type SessionStore } from './session-store.ts'
@@ -40,6 +41,11 @@ export interface Sessions {
     userAgent: string | undefined,
     change: (open: (tx: Queryable, epoch: number) => Promise<void>) => Promise<SessionOwner | undefined>,
   ): Promise<SignedIn | undefined>
+  /**
+   * Issues the first token pair of a new session, in a transaction that has locked the active user.
+   * @throws Refusal `credentials_invalid` if the user is inactive; StorageError
+   */
+  open(tx: Queryable, user: UserWithEpoch, userAgent: string | undefined): Promise<SignedIn>
   /**
    * Exchanges a refresh token for a new pair. Each refresh token works once.
    * @throws Refusal `refresh_token_missing`, `refresh_token_invalid`, `refresh_token_inactive`, `user_not_found`;
@@ -177,6 +183,13 @@ export function createSessions(dependencies: Dependencies): Sessions {
         await insertSession(tx, userId, epoch, token.stored, origin)
       })
       return owner && tokenPair({ id: userId, email: owner.email, plan: owner.plan }, session, token.raw)
+    },
+
+    async open(tx, { id, session_epoch: epoch }, userAgent) {
+      const { session, token, origin } = await newSession(id, userAgent)
+      const owner = await insertSession(tx, id, epoch, token.stored, origin)
+      if (owner === 'user_inactive') throw new Refusal('credentials_invalid')
+      return tokenPair({ id, ...owner }, session, token.raw)
     },
 
     async refresh(rawToken) {

@@ -12,6 +12,9 @@ export type UserChange =
         | 'user.activated'
         | 'user.deleted'
         | 'user.password_changed'
+        | 'user.api_key_created'
+        | 'user.identity_linked'
+        | 'user.identity_removed'
       readonly user: User
     }
   | { readonly type: 'user.email_changed'; readonly user: User; readonly previousEmail: string }

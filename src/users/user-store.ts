@@ -11,7 +11,7 @@ import {
   userColumns,
 } from './user-record-store.ts'
 
-/** The fields that a login needs. No other code reads them. */
+/** The fields that a login and a check of the current password need. */
 interface PasswordRecord {
   id: number
   is_active: 0 | 1
@@ -38,6 +38,8 @@ export interface UserStore {
   ): Promise<{ outcome: 'created'; id: number; user: User } | { outcome: 'email_in_use' }>
   /** Finds active and inactive users. */
   findPasswordRecord(email: string): Promise<PasswordRecord | undefined>
+  /** Finds the hash of an active or inactive user. */
+  findPasswordHash(id: number): Promise<string | undefined>
   activeEmailExists(email: string): Promise<boolean>
   /** Finds active and inactive users. */
   findById(id: number): Promise<User | undefined>
@@ -67,6 +69,12 @@ export interface UserStore {
     hash: { checked: string; next: string },
     inTransaction: (tx: Queryable, epoch: number) => Promise<void>,
   ): Promise<User | undefined>
+  /**
+   * Stores another hash of the same password. Sessions and codes stay valid, because the password does not change.
+   * Nothing is changed if the stored hash is no longer the checked hash, or if another transaction has locked the user.
+   * So a login never waits for the lock.
+   */
+  replaceHash(id: number, hash: { checked: string; next: string }): Promise<void>
   /** Resets the day's usage to zero. @returns undefined if the user does not exist */
   resetUsage(id: number, inTransaction?: TransactionStep): Promise<User | undefined>
   /**
@@ -108,6 +116,14 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
         [email],
       )
       return row
+    },
+
+    async findPasswordHash(id) {
+      const [row] = await database.query<Pick<PasswordRecord, 'password_hash'>>(
+        'select password_hash from users where id = $1',
+        [id],
+      )
+      return row?.password_hash
     },
 
     async activeEmailExists(email) {
@@ -168,6 +184,15 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
         await recordChanges?.(tx, [{ type: 'user.password_changed', user }])
         return user
       }),
+
+    async replaceHash(id, { checked, next }) {
+      await database.query(
+        `update users set password_hash = $3 where id in (
+           select id from users where id = $1 and password_hash = $2 for no key update skip locked
+         )`,
+        [id, checked, next],
+      )
+    },
 
     resetUsage: (id, inTransaction) =>
       change(async tx => {

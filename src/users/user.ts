@@ -1,11 +1,12 @@
 // Defines the user record for the rest of the program.
+import { isOwnName } from '../config/sections/builders.ts'
 
-export const plans = ['free', 'premium', 'pro'] as const
+/** The name of a plan. A stored plan may be missing in the configuration. */
+export type Plan = string
 
-export type Plan = (typeof plans)[number]
-
-export function isPlan(value: unknown): value is Plan {
-  return plans.some(plan => plan === value)
+/** Returns whether a text can be the name of a plan. The database checks the same pattern. */
+export function isPlanName(value: unknown): value is Plan {
+  return typeof value === 'string' && isOwnName(value)
 }
 
 /** A user record. It never contains the password's hash. */

@@ -4,6 +4,7 @@ import { createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
 import { newPasswordValidator } from '../../src/accounts/password-rules.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
+import { messages } from '../../src/refusals/catalog.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { lendDatabase } from '../support/lent-database.ts'
 import { describeOverSetups } from '../support/setups.ts'
@@ -35,7 +36,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
   describe('register', () => {
     it('creates an account with the plan `free` and the trimmed, lower-case email', async () => {
       const answer = await room.accounts.register({ email: ' New@Example.com\n', password })
-      expect(answer).toEqual({ message: 'Compte créé', user_id: expect.any(Number) })
+      expect(answer).toEqual({ message: messages.registered, user_id: expect.any(Number) })
       expect(await room.users.findById(answer.user_id)).toMatchObject({
         email: 'new@example.com',
         plan: 'free',
@@ -226,10 +227,11 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       const passwords = createPasswords({ concurrency: 1, queue: 1, wait: 5_000 })
       const accounts = createAccounts({
         users: room.users,
+        firstPlan: 'free',
         sessions: room.sessions,
         validateNewPassword: newPasswordValidator('allow'),
         passwords: {
-          hash: passwords.hash,
+          ...passwords,
           async verify(...given) {
             const right = await passwords.verify(...given)
             await happens()

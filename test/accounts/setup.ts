@@ -80,7 +80,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
   })
   const passwords = createPasswords(options.hashing ?? { concurrency: 2, queue: 64, wait: 5_000 })
   const validateNewPassword = newPasswordValidator('allow')
-  const accounts = createAccounts({ users, passwords, validateNewPassword, sessions })
+  const accounts = createAccounts({ users, firstPlan: 'free', passwords, validateNewPassword, sessions })
   return {
     database,
     clock,

@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts'
 import { isMailbox } from '../../config/formats/mailbox.ts'
 import type { CodeKind } from '../../mail/mail-kind.ts'
 import type { MailQueue } from '../../mail/mail-queue.ts'
-import { messages } from '../../refusals/catalog.ts'
+import { type Bilingual, messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { RateLimiter } from '../../storage/rate-limiter.ts'
 import type { User } from '../../users/user.ts'
@@ -32,7 +32,7 @@ export interface PasswordReset {
    * @param email the normalized email
    * @throws Refusal `email_invalid`
    */
-  forgot(email: string, client: string): Promise<{ message: string }>
+  forgot(email: string, client: string): Promise<{ message: Bilingual }>
   /**
    * Checks the form of the new password. Call it before a code is tried.
    * @param email the email that the client submitted, normalized; if the client submitted a token instead, the account

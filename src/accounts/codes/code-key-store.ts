@@ -1,11 +1,11 @@
-// Provides the keys from which codes and tokens are derived. They come from `auth.key_secret` if it is set, otherwise
-// from the database.
-import { randomBytes } from 'node:crypto'
+// Provides the keys for codes in mails and for the cookies of sign-ins. They come from `auth.key_secret` if it is set,
+// otherwise from the database.
+import { hkdfSync, randomBytes } from 'node:crypto'
 import type { Sealer } from '../../identity/sealer.ts'
 import type { Queryable } from '../../storage/database.ts'
 
 /**
- * Returns the keys, with the key for new codes first.
+ * Returns the keys of 32 bytes, with the key for new codes first.
  * @throws StorageError if the key must come from the database and cannot be read
  */
 export type CodeKeys = () => Promise<readonly Buffer[]>
@@ -28,6 +28,22 @@ export function createCodeKeys(database: Queryable, sealer: Sealer | undefined):
     return stored
   }
 }
+
+/**
+ * Returns the keys that encrypt the cookies of sign-ins. They are derived separately, so that a key of one purpose is
+ * useless for the other purpose.
+ */
+export function createCookieKeys(database: Queryable, sealer: Sealer | undefined): CodeKeys {
+  if (sealer !== undefined) {
+    const keys = sealer.keysFor(cookiePurpose)
+    return async () => keys
+  }
+  const stored = createCodeKeys(database, undefined)
+  return async () =>
+    (await stored()).map(key => Buffer.from(hkdfSync('sha256', key, '', `peage ${cookiePurpose} v1`, 32)))
+}
+
+const cookiePurpose = 'sign-in cookies'
 
 /**
  * Reads the key, and creates it first if there is none. If several replicas create a key at once, the first key is

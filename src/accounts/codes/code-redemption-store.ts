@@ -26,7 +26,7 @@ export interface CodeRedemptionStore {
   findLive(id: string, now: Date): Promise<AccountCode | undefined>
   /**
    * Sets the password, ends every session, and marks the email as verified. If the email was not verified before, the
-   * API token and the webhook are deleted, because someone other than the owner of the email may have created them.
+   * API keys and the webhook are deleted, because someone other than the owner of the email may have created them.
    * @returns the changed user; undefined if the code is no longer valid, and then nothing is changed. `verifyEmail` and
    *   `changeEmail` also return undefined in this case.
    */
@@ -45,8 +45,8 @@ export interface CodeRedemptionStore {
 
 interface Dependencies {
   database: Database
-  /** Revokes the API token of a user and removes the webhook. */
-  forgetIntegrations(tx: Queryable, userId: number, now: Date): Promise<void>
+  /** Revokes the API keys of a user, and removes the webhook and the identities. */
+  forgetIntegrations(tx: Queryable, user: User, now: Date): Promise<void>
   recordChanges: RecordUserChanges
 }
 
@@ -108,7 +108,7 @@ export function createCodeRedemptionStore({
         async (tx, before) => {
           await tx.query('update users set password_hash = $2 where id = $1', [before.id, passwordHash])
           await endSessions(tx, before.id)
-          if (before.email_verified_at === null) await forgetIntegrations(tx, before.id, now)
+          if (before.email_verified_at === null) await forgetIntegrations(tx, before, now)
           return verify(tx, before)
         },
         ['user.password_changed'],
