@@ -11,7 +11,16 @@ export function jsonSchema(): object {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'gateway.yaml',
     ...(asWritten(JSON.parse(JSON.stringify(schema))) as object),
+    if: { not: { required: ['server'], properties: { server: withForwardAuth } } },
+    // biome-ignore lint/suspicious/noThenProperty: this is a keyword of JSON Schema.
+    then: { properties: { routes: withUpstreams } },
   }
+}
+
+const withForwardAuth = { description: 'Client listener with forward auth.', required: ['forward_auth'] }
+const withUpstreams = {
+  description: 'Without server.forward_auth, each route needs an upstream.',
+  items: { required: ['upstream'] },
 }
 
 const PLACEHOLDER = '\\$\\{'

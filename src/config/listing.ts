@@ -2,7 +2,7 @@
 import type { Schema } from '../schema/type.ts'
 import { appendToPointer, joinPath, type ListedProblem, type Position, type Problems } from './diagnostics.ts'
 import { operatorRoles } from './sections/admin.ts'
-import { NAME_PATTERN } from './sections/builders.ts'
+import { isOwnName, NAME_PATTERN } from './sections/builders.ts'
 import { schema } from './sections/schema.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'
 
@@ -36,7 +36,8 @@ export function parseListing(listing: Listing): ListedValue[] {
 
 /**
  * Hides secret values. Also hides unknown keys, because an unknown key may contain a misplaced secret.
- * @param yaml the parsed file; undefined if the file is not valid YAML, and then no message repeats a text of the file
+ * @param yaml the parsed file; undefined if the file could not be read or parsed. The messages are then not changed,
+ * because messages about these problems never quote the file.
  */
 export function maskProblems({ problems }: Problems, yaml?: YamlSource): ListedProblem[] {
   const hidden = yaml === undefined ? [] : hiddenTexts(yaml)
@@ -80,6 +81,7 @@ const secretKeys = new Set<unknown>([
   'key_secret',
   'key_secret_old',
   'secret',
+  'client_secret',
   'smtp',
   'postgres',
   'postgres_listen',
@@ -100,12 +102,17 @@ function isEmpty(value: object | null): boolean {
   return value === null || Object.keys(value).length === 0
 }
 
-/** Whether the key is the name of an upstream or an operator, chosen by the author of the file. */
+/** Whether the author of the file chose the key, as the name of an upstream, an operator, a quota or a provider. */
 function isDeclaredName(keys: Place['keys'], depth: number): boolean {
   const isNamed =
     (depth === 1 && keys[0] === 'upstreams') || (depth === 2 && keys[0] === 'admin' && keys[1] === 'tokens')
+  const isQuota = depth === 3 && keys[0] === 'plans' && keys[2] === 'quotas'
+  const isProvider = depth === 2 && keys[0] === 'auth' && keys[1] === 'providers'
   // A text that does not match the pattern of names may be a token that was written in the wrong place.
-  return isNamed && namePattern.test(String(keys[depth]))
+  return (
+    (isNamed && namePattern.test(String(keys[depth]))) ||
+    ((isQuota || isProvider) && isOwnName(String(keys[depth])))
+  )
 }
 
 const namePattern = new RegExp(NAME_PATTERN, 'u')

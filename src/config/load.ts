@@ -8,7 +8,7 @@ import { checkKeyFiles } from './rules/key-rules.ts'
 import { checkMail, checkMailTemplates } from './rules/mail-rules.ts'
 import { checkAuthorities, checkCertificate, checkDatabaseFiles } from './rules/tls.ts'
 import { checkWarnings } from './rules/warnings.ts'
-import { type Config, type DecodedConfig, schema } from './sections/schema.ts'
+import { type Config, type DecodedConfig, type ProviderConfig, schema } from './sections/schema.ts'
 import { decode } from './sections/shape.ts'
 import { type LocatedCase, locateCases } from './test-cases.ts'
 import { validate } from './validate.ts'
@@ -119,11 +119,23 @@ function applyComputedDefaults(
   return {
     ...rest,
     server: { ...server, workers },
-    auth: { ...auth, hashing: { ...auth.hashing, concurrency } },
+    auth: { ...auth, hashing: { ...auth.hashing, concurrency }, providers: usableProviders(auth.providers) },
     routes: nameRoutes(routes),
     ...usableMail(mail),
     ...(events === undefined || events.url === '' ? {} : { events }),
   }
+}
+
+/** Leaves out the providers without a client id. An unset environment variable switches a provider off in this way. */
+function usableProviders(providers: DecodedConfig['auth']['providers']): ProviderConfig[] {
+  return Object.entries(providers)
+    .filter(([, { client_id }]) => client_id !== '')
+    .map(([name, { audiences, label, ...provider }]) => ({
+      ...provider,
+      name,
+      label: label ?? name,
+      audiences: audiences.filter(audience => audience !== ''),
+    }))
 }
 
 /**

@@ -7,6 +7,9 @@ import {
   type Problems,
   positionsIn,
 } from './diagnostics.ts'
+import { createPlans } from './plans.ts'
+import { checkCallers } from './rules/plan-rules.ts'
+import type { PlanConfig } from './sections/schema.ts'
 import { decode } from './sections/shape.ts'
 import { caseFile } from './sections/tests.ts'
 import { validate } from './validate.ts'
@@ -19,11 +22,22 @@ export interface LocatedCase extends TestCase, Position {
   readonly file: string
 }
 
-export function loadCases(source: SourceFile): { cases: LocatedCase[] } | Problems {
+/** @param plans the configured plans, which the callers of the test cases may have */
+export function loadCases(
+  source: SourceFile,
+  plans: readonly PlanConfig[],
+): { cases: LocatedCase[] } | Problems {
   const read = readSource(source, Object.keys(caseFile.properties))
   if ('problems' in read) return read
   const { yaml, text } = read
-  const diagnostics = [...yaml.diagnostics, ...validate(caseFile, yaml).diagnostics]
+  const validation = validate(caseFile, yaml)
+  const { names, find } = createPlans(plans)
+  const isKnown = (name: string) => find(name) !== undefined
+  const diagnostics = [
+    ...yaml.diagnostics,
+    ...validation.diagnostics,
+    ...checkCallers(yaml, validation, { names, isKnown }),
+  ]
   if (diagnostics.length > 0) return locateDiagnostics(source.file, text, diagnostics)
   const { tests } = decode(caseFile, yaml.value)
   return { cases: locateCases(tests, source.file, yaml, text) }

@@ -3,6 +3,7 @@ import type { Schema } from '../schema/type.ts'
 import { appendToPointer, type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'
 import { type FormatName, formatError } from './formats/formats.ts'
+import { nameNouns } from './sections/builders.ts'
 import { checkShape, type ShapeError } from './sections/shape.ts'
 import type { SourceLocation, YamlSource } from './yaml/yaml-source.ts'
 
@@ -74,9 +75,9 @@ function schemaOfText({ schema, value }: ShapeError): Schema | undefined {
 }
 
 function unknownKey(error: ShapeError): string {
-  const { properties = {} } = error.schema
-  if (Object.keys(properties).length === 0)
-    return 'must be a name of letters, digits, _ . and - that begins with a letter or digit'
+  const { properties = {}, patternProperties = {} } = error.schema
+  const [pattern] = Object.keys(patternProperties)
+  if (pattern !== undefined) return `must be ${nameNouns[pattern]}`
   const near = nearestKey(error)
   if (near === undefined) return unknownAmong(properties)
   return `unknown key; did you mean ${near}${isPartOfListen(error) ? ' (HOST:PORT)' : ''}?`

@@ -31,6 +31,7 @@ export interface Keywords {
   readonly minimum?: number
   readonly maximum?: number
   readonly minItems?: number
+  readonly maxItems?: number
   readonly minProperties?: number
   readonly const?: unknown
   readonly enum?: readonly unknown[]

@@ -27,7 +27,7 @@ auth: { hashing: { ${written} } }
       )
     const source = { file: 'gateway.yaml', folder, env: {}, cores: 4 }
     const file = createConfigFile(source, {
-      // The test loads the file in its own process, because a worker thread would need the compiled program.
+      // The test loads the file in the current thread, because a worker thread would need the compiled program.
       loadInWorker: async running => {
         const { read, digest } = loadSource(running)
         return { ...read, digest }

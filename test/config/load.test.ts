@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { warningLinesOf } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { builtInPlans } from '../support/plans.ts'
 import { configOf, linesOf, load } from './reading.ts'
 
 const SECOND = 1_000
@@ -15,6 +16,7 @@ const DEFAULTS = {
   server: {
     listen: { host: '0.0.0.0', port: 8080 },
     workers: 1,
+    language: 'fr',
     trusted_proxies: [],
     drain_timeout: 10 * SECOND,
     timeouts: { headers: 10 * SECOND, body_idle: 30 * SECOND, keep_alive: 65 * SECOND },
@@ -31,6 +33,8 @@ const DEFAULTS = {
     refresh_reuse: 'reject',
     common_passwords: 'allow',
     keys: [],
+    return_urls: [],
+    providers: [],
     key_secret: '',
     key_secret_old: '',
     hashing: { concurrency: 2, queue: 64, wait: 5 * SECOND },
@@ -41,9 +45,12 @@ const DEFAULTS = {
       login_failures_per_address: { limit: 300, windowMs: 5 * MINUTE },
       refresh: { limit: 600, windowMs: MINUTE },
       bad_keys: { limit: 300, windowMs: MINUTE },
+      keys: { limit: 30, windowMs: 60 * MINUTE },
+      external: { limit: 300, windowMs: MINUTE },
     },
   },
   account: { deletion: false },
+  plans: builtInPlans.all,
   limits: { free_daily: 1 },
   subscription: { upgrade_url: '' },
   webhooks: { allow_private_networks: false, timeout: 10 * SECOND, retention: 30 * DAY },
@@ -110,6 +117,7 @@ describe('defaults of the configuration', () => {
         hosts: [],
         upstream: 'a',
         auth: 'required',
+        bearer_only: false,
         verified: false,
         free_daily: false,
         forward_credentials: false,
@@ -189,6 +197,7 @@ routes:
       hosts: ['api.example.com'],
       upstream: 'a',
       auth: 'optional',
+      bearer_only: false,
       plans: ['pro', 'premium'],
       verified: false,
       free_daily: false,

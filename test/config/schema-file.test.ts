@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { jsonSchema } from '../../src/config/json-schema.ts'
-import { configOf } from './reading.ts'
+import { configOf, load } from './reading.ts'
 
 const committed = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
 const sample = committed('gateway.yaml')
@@ -111,6 +111,17 @@ describe('the sample gateway.yaml', () => {
       { name: 'reports', auth: 'required', plans: ['pro'], free_daily: false },
       { name: 'catalog', auth: 'optional', plans: undefined, free_daily: false },
     ])
+  })
+
+  it('has a commented section `plans` and a route with a quota, which are valid without the comment signs', () => {
+    const lines = sample.split('\n')
+    const text = lines.map((line, index) => (index < 3 ? line : line.replace(/^( *)# /, '$1'))).join('\n')
+    const loaded = load(text)
+    if (!('config' in loaded)) throw new Error(JSON.stringify(loaded.problems))
+    expect(loaded.warnings.problems).toEqual([])
+    expect(loaded.config.plans.map(({ name }) => name)).toEqual(['free', 'premium', 'pro'])
+    expect(loaded.config.routes.at(-1)?.quota).toEqual({ name: 'exports', cost: 1 })
+    expect(configOf(sample).plans.map(({ quotas }) => quotas)).toEqual([{}, {}, {}])
   })
 
   it('takes its addresses and secrets from the environment', () => {

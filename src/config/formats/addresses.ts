@@ -38,12 +38,39 @@ export function parseNetwork(text: string): string {
  * brackets.
  */
 export function parseHost(text: string): string {
-  const [, host = ''] = /^(\[[^\]]*\]|[^:]*?)\.?(?::[0-9]{1,5})?$/.exec(text.toLowerCase()) ?? []
-  if (!(host.startsWith('[') ? isIPv6(host.slice(1, -1)) : isHostName(host))) {
+  const host = bareHost(text)
+  if (!isExactHost(host)) {
     throw new FormatError('must be a host name such as api.example.com, in ASCII and without wildcards')
   }
   return host
 }
+
+/** Normalizes a host of a route: a host as for `parseHost`, or a wildcard such as `*.example.com`. */
+export function parseRouteHost(text: string): string {
+  const host = bareHost(text)
+  if (!text.includes('*')) {
+    if (!isExactHost(host)) throw new FormatError()
+    return host
+  }
+  if (host === '*') throw new FormatError('must not be only *; to match every host, omit hosts')
+  if (text.lastIndexOf('*') > 0 || !text.startsWith('*.')) {
+    throw new FormatError(
+      'may contain * only as the whole first label; write a wildcard such as *.example.com',
+    )
+  }
+  const parent = host.slice(2)
+  if (/^[0-9.]*$/.test(parent) || !isHostName(parent)) {
+    throw new FormatError('must have a host name in ASCII after *., such as *.example.com')
+  }
+  return host
+}
+
+/** Returns the host in lower case, without port and final dot; empty if the text is no host with an optional port. */
+function bareHost(text: string): string {
+  return /^(\[[^\]]*\]|[^:]*?)\.?(?::[0-9]{1,5})?$/.exec(text.toLowerCase())?.[1] ?? ''
+}
+
+const isExactHost = (host: string) => (host.startsWith('[') ? isIPv6(host.slice(1, -1)) : isHostName(host))
 
 /**
  * Parses the address of a target and returns its origin. The address must not have a path or a query, because each
@@ -82,11 +109,11 @@ export const isIPv6 = (text: string) => !text.includes('%') && ipaddr.IPv6.isVal
  */
 export function isHostName(text: string): boolean {
   if (/^[0-9.]+$/.test(text)) return isIPv4(text)
-  return (
-    text.length <= 253 &&
-    text.split('.').every(label => /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/i.test(label))
-  )
+  return text.length <= 253 && hostName.test(text)
 }
+
+const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
+const hostName = new RegExp(`^(?:${label}\\.)*${label}$`, 'i')
 
 export const everyOrigin = '*'
 

@@ -6,10 +6,12 @@ import { parseOrigin, parseUpgradeUrl } from './addresses.ts'
 import { parseEventSecret, parseEventUrl } from './events.ts'
 import { parseCodeTtl, parseContact, parseMailLink, parseProduct, parseSender, parseSmtp } from './mail.ts'
 import { PathPatternError, parsePathPattern } from './path-pattern.ts'
+import { parseIssuer, parsePublicUrl, parseReturnUrl } from './sign-in.ts'
 import { parsePostgres, parseRedis, parseRedisNode } from './store-addresses.ts'
 import {
   FormatError,
   parseAge,
+  parseAllowance,
   parseDuration,
   parseLifetime,
   parseLookUpInterval,
@@ -57,6 +59,11 @@ export const formats = {
     pattern: '^(0|[0-9]+/[0-9]+(ms|s|m|h|d))$',
     parse: parseRate,
   },
+  allowance: {
+    noun: 'an allowance such as 100/day or 1000/month, or unlimited, or 0',
+    pattern: '^(0|unlimited|[1-9][0-9]{0,9}/(day|month))$',
+    parse: parseAllowance,
+  },
   listen: {
     noun: 'HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080',
     pattern: '^(\\[[0-9A-Fa-f:.]+\\]|[^:]+):[0-9]+$',
@@ -71,6 +78,11 @@ export const formats = {
     noun: 'a host name such as api.example.com',
     pattern: '^[\\x21-\\x7e]+$',
     parse: addresses.parseHost,
+  },
+  route_host: {
+    noun: 'a host name such as api.example.com, or a wildcard such as *.example.com, in ASCII',
+    pattern: '^(\\*\\.)?[\\x21-\\x29\\x2b-\\x7e]+$',
+    parse: addresses.parseRouteHost,
   },
   origin: {
     noun: 'an origin such as https://app.example.com, or * for every origin',
@@ -140,6 +152,21 @@ export const formats = {
     pattern: '^$|^whsec_[A-Za-z0-9+/]+={0,2}$',
     parse: parseEventSecret,
   },
+  issuer: {
+    noun: 'an https:// address such as https://accounts.google.com',
+    pattern: '^$|^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+(/[^?#]*)?$',
+    parse: parseIssuer,
+  },
+  public_url: {
+    noun: 'an origin such as https://api.example.com',
+    pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+/?$',
+    parse: parsePublicUrl,
+  },
+  return_url: {
+    noun: 'an https:// address such as https://app.example.com/signed-in',
+    pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+(/[^?#]*)?$',
+    parse: parseReturnUrl,
+  },
   method: { noun: 'an HTTP method such as GET', pattern: '^[A-Z-]+$', parse: parseMethod },
   request: {
     noun: 'a method and a path such as GET /api/v1/courses/1',
@@ -147,6 +174,11 @@ export const formats = {
     parse: parseRequest,
   },
   path: { noun: 'a path such as /api/v1/courses/*', pattern: '^/', parse: parsePath },
+  literal_path: {
+    noun: 'a path of literal segments such as /.peage/authorize',
+    pattern: '^(/[^/?#*:]+)+$',
+    parse: parseLiteralPath,
+  },
   rewrite: { noun: 'a path such as /v2/races/*', pattern: '^/', parse: parseRewrite },
   request_path: { noun: 'a path such as /health', pattern: '^/', parse: parseRequestPath },
 } as const satisfies Record<string, Format>
@@ -217,6 +249,17 @@ function parsePath(text: string): string {
     if (error instanceof PathPatternError) throw new FormatError(error.message)
     throw error
   }
+}
+
+/** Parses a path that requests must contain byte for byte. */
+function parseLiteralPath(text: string): string {
+  if (/[^\x21-\x7e]/.test(text))
+    throw new FormatError('contains a character outside printable ASCII; percent-encode it')
+  const { segments, wildcard } = parsePathPattern(parsePath(text))
+  if (segments.length === 0 || wildcard || segments.some(({ kind }) => kind === 'param'))
+    throw new FormatError('must consist of literal segments, for example /.peage/authorize')
+  if (text.endsWith('/')) throw new FormatError('must not end with a slash')
+  return text
 }
 
 /** Parses the path and query of a request that the gateway itself sends. */

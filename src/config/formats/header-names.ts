@@ -16,6 +16,8 @@ export const identityNames: ReadonlySet<string> = new Set([
   'x-user-id',
   'x-user-plan',
   'x-user-email',
+  'x-user-key-id',
+  'x-user-scopes',
   'x-peage-assertion',
 ])
 

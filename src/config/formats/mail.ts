@@ -94,7 +94,8 @@ function readUserInfo(text: string): { user: string; password: string } {
 const expectedUserInfo =
   'must have a percent-encoded user and password (% is %25, / is %2F, # is %23, ? is %3F)'
 
-function isLoopback(host: string): boolean {
+/** @param host a name or an address, without brackets */
+export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
@@ -142,7 +143,10 @@ export function parseContact(text: string): string | undefined {
   return text
 }
 
-/** Returns the address of a page of the application as written, with `{token}` in its path, query or fragment. */
+/**
+ * Checks a link to a page of the operator's application, and returns it unchanged. The link must contain `{token}` in
+ * its path, query or fragment.
+ */
 export function parseMailLink(text: string): string {
   const [, scheme = '', authority, rest = ''] = /^(https?):\/\/([^/?#\\\s]+)(.*)$/is.exec(text) ?? []
   if (authority === undefined || !URL.canParse(text.replaceAll('{token}', '0')))

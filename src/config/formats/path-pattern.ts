@@ -103,6 +103,15 @@ export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
 }
 
+/** Whether the path is a path of the gateway, or above or below one. */
+export function touchesGatewayPath(path: PathPattern): boolean {
+  const below = { ...path, wildcard: true }
+  return [...ownedPatterns, upgradePattern].some(owned => overlap({ ...owned, wildcard: true }, below))
+}
+
+/** The gateway serves this path too, unless a route replaces it. */
+const upgradePattern = parsePathPattern('/api/v1/subscription/upgrade')
+
 /** Whether a path belongs to the gateway. @param path the segments, percent-decoded and lower-cased */
 export function isGatewayPath(path: readonly string[]): boolean {
   const segments = path.map(value => ({ kind: 'literal', value }) as const)

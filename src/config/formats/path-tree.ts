@@ -1,9 +1,10 @@
 // Stores declared paths as a tree, and finds the routes of a request segment by segment, then by host.
 import type { PathPattern } from './path-pattern.ts'
+import { isWildcard, WildcardMap } from './wildcard-hosts.ts'
 
 export interface Placed {
   readonly pattern: PathPattern
-  /** In lower case, without port and final dot. An empty list means every host. */
+  /** Exact hosts and wildcards, in lower case, without port and final dot. An empty list means every host. */
   readonly hosts: readonly string[]
 }
 
@@ -47,14 +48,21 @@ export class PathTree<Route extends Placed> {
   }
 }
 
-/** The routes of one path. Routes that name the host win over routes without hosts. */
+/** The routes of one path. An exact host wins over the longest wildcard, and this wildcard over routes without hosts. */
 export class Leaf<Route extends Placed> {
   readonly byHost = new Map<string, Route[]>()
+  /** Undefined if no route of the path has a wildcard, so that such paths cost no look-up. */
+  byWildcard: WildcardMap<Route> | undefined
   readonly anyHost: Route[] = []
 
   add(route: Route): void {
     if (route.hosts.length === 0) this.anyHost.push(route)
     for (const host of route.hosts) {
+      if (isWildcard(host)) {
+        this.byWildcard ??= new WildcardMap()
+        this.byWildcard.add(host, route)
+        continue
+      }
       const named = this.byHost.get(host)
       if (named === undefined) this.byHost.set(host, [route])
       else named.push(route)
@@ -62,7 +70,11 @@ export class Leaf<Route extends Placed> {
   }
 
   fitting(host: string): readonly Route[] | undefined {
-    return this.byHost.get(host) ?? (this.anyHost.length > 0 ? this.anyHost : undefined)
+    return (
+      this.byHost.get(host) ??
+      this.byWildcard?.matching(host).at(-1) ??
+      (this.anyHost.length > 0 ? this.anyHost : undefined)
+    )
   }
 }
 

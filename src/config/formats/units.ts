@@ -13,6 +13,19 @@ interface Rate {
   readonly windowMs: number
 }
 
+/** The period after which the uses of a quota start again from 0: a calendar day or a calendar month, in UTC. */
+export type Period = 'day' | 'month'
+
+/** The uses of a quota that a plan allows. */
+export interface Allowance {
+  /** The allowance as written in the file, for example `1000/month`. */
+  readonly text: string
+  /** The uses per period. 0 if the plan has no uses, Infinity if its uses are not limited. */
+  readonly limit: number
+  /** Undefined if the limit is 0 or Infinity. */
+  readonly period: Period | undefined
+}
+
 /** Maximum delay of a timer. If the delay is longer, Node fires the timer at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 const DAY_MS = 86_400_000
@@ -89,6 +102,22 @@ export function parseRate(text: string | 0): Rate | null {
   if (Number(digits) === 0)
     throw new FormatError('must allow at least 1; to turn the limit off, write 0 without a duration')
   return { limit: Number(digits), windowMs: parseDuration(window) }
+}
+
+const mostUses = 1_000_000_000
+
+/** Parses `100/day`, `1000/month`, `unlimited` or `0`. */
+export function parseAllowance(text: string): Allowance {
+  if (text === 'unlimited') return { text, limit: Number.POSITIVE_INFINITY, period: undefined }
+  if (text === '0') return { text, limit: 0, period: undefined }
+  const [, digits, period] = /^([0-9]{1,12})\/(day|month)$/.exec(text) ?? []
+  if (digits === undefined) throw new FormatError()
+  const limit = Number(digits)
+  if (limit === 0)
+    throw new FormatError('must allow at least 1; write 0 without a period for a plan without uses')
+  if (limit > mostUses)
+    throw new FormatError('must be at most 1000000000 per period; write unlimited for no limit')
+  return { text, limit, period: period as Period }
 }
 
 function readDurationMs(text: string): number {

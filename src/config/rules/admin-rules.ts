@@ -1,8 +1,8 @@
 // Checks that each operator has a different token and name, because the log and the audit identify operators by name.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
+import { isMapping } from '../sections/shape.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
-import { isSection } from './declarations.ts'
 
 /** The operator name that belongs to `admin.token`. */
 const defaultTokenName = 'token'
@@ -12,9 +12,9 @@ export function checkOperators(yaml: YamlSource, validation: Validation): Diagno
   const first = tokenAt('/admin/token', admin?.token, validation)
   const holders = new Map(first === undefined ? [] : [[first, 'admin.token']])
   const diagnostics: Diagnostic[] = []
-  for (const [name, value] of isSection(admin?.tokens) ? Object.entries(admin.tokens) : []) {
+  for (const [name, value] of isMapping(admin?.tokens) ? Object.entries(admin.tokens) : []) {
     const namePointer = appendToPointer('/admin/tokens', name)
-    const hasRole = isSection(value)
+    const hasRole = isMapping(value)
     const pointer = hasRole ? appendToPointer(namePointer, 'token') : namePointer
     const token = tokenAt(pointer, hasRole ? value.token : value, validation)
     if (token === undefined) continue

@@ -1,7 +1,6 @@
 // Checks the rules that concern several parts of a configuration. Valid parts are checked even if other parts are
 // invalid.
-import { appendToPointer, type Diagnostic, mostProblems } from '../diagnostics.ts'
-import { nearest } from '../did-you-mean.ts'
+import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { everyOrigin } from '../formats/addresses.ts'
 import { covers, ownedByGateway, type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
 import type { RouteInput } from '../sections/schema.ts'
@@ -17,23 +16,36 @@ import {
   sharedTargets,
   validTargets,
 } from './declarations.ts'
+import { declaredPlans } from './declared-plans.ts'
+import {
+  checkForwardAuth,
+  checkForwardAuthRoute,
+  forwardAuthPattern,
+  missingUpstream,
+} from './forward-auth-rules.ts'
 import { checkHeaders } from './header-rules.ts'
 import { checkHostBypasses } from './host-bypass.ts'
 import { checkKeySecrets } from './key-rules.ts'
 import { checkPathBypasses } from './path-bypass.ts'
+import { checkCallers, checkPlans, checkPlansOfRoutes } from './plan-rules.ts'
+import { checkProviders } from './provider-rules.ts'
 import { checkRouteConflicts } from './route-conflicts.ts'
 import { checkListeners, checkWorkers } from './server-rules.ts'
 import { checkTlsIsUsed } from './tls.ts'
+import { unknownNameMessages } from './unknown-name.ts'
 
 /** @param validation returns whether a part is already known to be invalid; the rules skip this part */
 export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml)
   const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))
-  const routes = declaredRoutes(yaml, validation)
+  const plans = declaredPlans(yaml, validation)
+  const routes = declaredRoutes(yaml, validation, plans)
   const isSameService = createSameService(upstreams ?? [], validation)
+  const checkOwner = ownerChecker(forwardAuthPattern(yaml, validation))
   return [
     ...routes.flatMap(route => [
       ...checkUpstream(route),
+      ...checkForwardAuthRoute(route),
       ...checkOwner(route),
       ...checkGuards(route),
       ...checkRewriting(route),
@@ -41,14 +53,19 @@ export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic
       ...checkHeaders(route),
     ]),
     ...checkRouteConflicts(routes),
-    ...checkHostBypasses(routes, isSameService),
+    ...checkPlans(yaml, validation, plans),
+    ...checkPlansOfRoutes(yaml, routes, plans),
+    ...checkCallers(yaml, validation, plans),
+    ...checkHostBypasses(routes, isSameService, plans),
     ...checkPathBypasses(routes, isSameService),
     ...checkCors(yaml, validation),
+    ...checkForwardAuth(yaml, validation),
     ...checkTlsIsUsed(yaml, validation),
     ...checkWorkers(yaml, validation),
     ...checkStorage(yaml, validation),
     ...checkOperators(yaml, validation),
     ...checkKeySecrets(yaml, validation),
+    ...checkProviders(yaml, validation),
     ...checkEvents(yaml, validation),
     ...checkListeners(yaml, validation),
   ]
@@ -69,42 +86,40 @@ function createSameService(upstreams: readonly DeclaredUpstream[], validation: V
 /** @param names the declared upstreams; `undefined` if the section is invalid */
 function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Diagnostic[] {
   const declared = new Set(names)
-  /**
-   * The hints for unknown names. Their number is limited, because each search takes time and only `mostProblems`
-   * diagnostics are reported.
-   */
-  const hints = new Map<string, string>()
+  const unknownUpstream = unknownNameMessages('upstream', names ?? [])
   return route => {
     const { upstream } = route.keys
-    if (upstream === undefined || names === undefined || declared.has(upstream)) return []
-    if (names.length === 0)
-      return [route.diagnostic('upstream', 'unknown upstream; no upstreams are declared')]
-    const hint = hints.get(upstream) ?? (hints.size < mostProblems ? hintFor(upstream, names) : '')
-    if (hint !== '') hints.set(upstream, hint)
-    return [route.diagnostic('upstream', `unknown upstream${hint}`)]
+    if (upstream === undefined) return missingUpstream(route)
+    if (names === undefined || declared.has(upstream)) return []
+    return [route.diagnostic('upstream', unknownUpstream(upstream))]
   }
 }
 
-function hintFor(upstream: string, names: readonly string[]): string {
-  const near = nearest(upstream, names)
-  if (near !== undefined) return `; did you mean ${near}?`
-  const more = names.length > mostNames ? ` and ${names.length - mostNames} more` : ''
-  return `; declared upstreams: ${names.slice(0, mostNames).join(', ')}${more}`
+/** @param questions the paths at which proxies ask about a request; undefined without `server.forward_auth` */
+function ownerChecker(questions: PathPattern | undefined): (route: DeclaredRoute) => Diagnostic[] {
+  return route => {
+    const { pattern } = route
+    if (pattern === undefined) return []
+    const isQuestion = questions !== undefined && covers(questions, pattern)
+    if (!isQuestion && !ownedByGateway(pattern)) return []
+    const owner = isQuestion ? 'server.forward_auth.path' : 'the gateway itself'
+    return [route.diagnostic('path', `is reserved for ${owner}; choose another path`)]
+  }
 }
 
-/** The maximum number of names in a hint. */
-const mostNames = 50
-
-function checkOwner(route: DeclaredRoute): Diagnostic[] {
-  if (route.pattern === undefined || !ownedByGateway(route.pattern)) return []
-  return [route.diagnostic('path', 'is reserved for the gateway itself; choose another path')]
-}
-
-/** Without authentication there is no user, and therefore no plan, daily use or email. */
+/** Without authentication there is no user, and therefore no API key, plan, daily use or email. */
 function checkGuards(route: DeclaredRoute): Diagnostic[] {
-  const { auth, plans, verified, free_daily, forward_email, identity_assertion } = route.keys
-  if (auth !== 'none') return []
+  const { auth, scope, bearer_only, plans, verified, free_daily, forward_email, identity_assertion } =
+    route.keys
+  if (auth !== 'none') {
+    if (scope === undefined || !bearer_only) return []
+    const message =
+      'cannot be combined with scope, because the route then accepts no API key; keep one of them'
+    return [route.diagnostic('bearer_only', message)]
+  }
   const without: (keyof RouteInput)[] = []
+  if (scope !== undefined) without.push('scope')
+  if (bearer_only) without.push('bearer_only')
   if (plans !== undefined) without.push('plans')
   if (verified) without.push('verified')
   if (free_daily) without.push('free_daily')

@@ -1,11 +1,14 @@
 // Returns the upstreams and routes of a file for the rules. An upstream or a route with an invalid key still has all of
 // its valid keys.
 import { appendToPointer, type Diagnostic, joinPath } from '../diagnostics.ts'
-import { parseHost, parseTarget } from '../formats/addresses.ts'
+import { parseRouteHost, parseTarget } from '../formats/addresses.ts'
 import { type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
-import type { RouteInput } from '../sections/schema.ts'
+import { readQuota } from '../sections/routes.ts'
+import type { RouteConfig, RouteInput } from '../sections/schema.ts'
+import { isMapping } from '../sections/shape.ts'
 import type { Validation } from '../validate.ts'
 import type { YamlSource } from '../yaml/yaml-source.ts'
+import type { DeclaredPlans } from './declared-plans.ts'
 
 export interface DeclaredUpstream {
   readonly name: string
@@ -17,11 +20,11 @@ export interface DeclaredUpstream {
 /** @returns `undefined` if `upstreams` is not a mapping */
 export function declaredUpstreams(yaml: YamlSource): DeclaredUpstream[] | undefined {
   const { upstreams } = yaml.value as { upstreams?: unknown }
-  if (!isSection(upstreams)) return undefined
+  if (!isMapping(upstreams)) return undefined
   return Object.entries(upstreams).map(([name, keys]) => ({
     name,
     pointer: appendToPointer('/upstreams', name),
-    keys: isSection(keys) ? keys : {},
+    keys: isMapping(keys) ? keys : {},
   }))
 }
 
@@ -34,33 +37,36 @@ export function validTargets(
     const at = appendToPointer(appendToPointer(pointer, 'targets'), index)
     const url = targetUrl(target)
     if (url === undefined || !validation.isValid(at)) return []
-    const weight = isSection(target) && typeof target.weight === 'number' ? target.weight : undefined
+    const weight = isMapping(target) && typeof target.weight === 'number' ? target.weight : undefined
     return [{ pointer: at, origin: parseTarget(url), weight }]
   })
 }
 
 export function targetUrl(target: unknown): string | undefined {
-  const url = isSection(target) ? target.url : target
+  const url = isMapping(target) ? target.url : target
   return typeof url === 'string' ? url : undefined
-}
-
-export function isSection(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** A route of the file. Invalid parts are `undefined`, and the rules must skip them. */
 export interface DeclaredRoute {
   /** For example `routes[0]`. */
   readonly label: string
+  readonly pointer: string
   readonly keys: Partial<RouteInput>
   /** All keys of the route in the file and their values, which are not validated yet. */
   readonly written: Readonly<Record<string, unknown>>
   readonly pattern: PathPattern | undefined
-  /** The valid hosts, normalized like the hosts of requests. An empty list means every host. */
+  /** The valid hosts and wildcards, normalized like the hosts of requests. An empty list means every host. */
   readonly hosts: readonly string[] | undefined
   /** The valid methods, with HEAD if GET is among them. `all` if the route declares none. */
   readonly methods: readonly string[] | 'all' | undefined
-  /** Whether the upstream and all guards of the route are valid. */
+  /** The quota and the cost of a request. Undefined if the route has no quota, or an invalid one. */
+  readonly quota: RouteConfig['quota']
+  /** The declared plans among the plans of the route. Undefined if the key `plans` is invalid. */
+  readonly plans: readonly string[] | undefined
+  /** Whether the route has no upstream, because it is only for forward auth. */
+  readonly isForwardAuthOnly: boolean
+  /** Whether the upstream and all guards of the route are valid. Each of its plans then states its allowance. */
   readonly guardsKnown: boolean
   /** Whether the value at this place is valid, and also everything below it. */
   isValid(steps: readonly (string | number)[]): boolean
@@ -69,12 +75,22 @@ export interface DeclaredRoute {
   diagnosticWithin(steps: readonly (string | number)[], message: string): Diagnostic
 }
 
-export function declaredRoutes(yaml: YamlSource, validation: Validation): DeclaredRoute[] {
+/** Whether the file has the section `server.forward_auth`. Routes then need no upstream. */
+export function hasForwardAuth(yaml: YamlSource): boolean {
+  const { server } = yaml.value as { server?: unknown }
+  return isMapping(server) && server.forward_auth !== undefined
+}
+
+export function declaredRoutes(
+  yaml: YamlSource,
+  validation: Validation,
+  plans: DeclaredPlans,
+): DeclaredRoute[] {
   const { routes } = yaml.value as { routes?: unknown }
   if (!Array.isArray(routes)) return []
   return routes.flatMap((route, index) =>
-    isSection(route)
-      ? [declaredRoute(yaml, validation, route, appendToPointer('/routes', index), `routes[${index}]`)]
+    isMapping(route)
+      ? [declaredRoute(yaml, validation, plans, route, appendToPointer('/routes', index), `routes[${index}]`)]
       : [],
   )
 }
@@ -82,6 +98,7 @@ export function declaredRoutes(yaml: YamlSource, validation: Validation): Declar
 function declaredRoute(
   yaml: YamlSource,
   validation: Validation,
+  declaredPlans: DeclaredPlans,
   written: Readonly<Record<string, unknown>>,
   pointer: string,
   label: string,
@@ -99,16 +116,30 @@ function declaredRoute(
     return known.length > 0 ? known : undefined
   }
   const methods = validItems('methods')
+  const quota = keys.quota === undefined ? undefined : readQuota(keys.quota)
+  const { names, isKnown, allowance } = declaredPlans
+  const { plans: listed } = keys
+  const declared = listed === undefined ? names : names.filter(name => listed.includes(name))
+  const plans = isValid(['plans']) ? declared : undefined
+  const isForwardAuthOnly = written.upstream === undefined && isValid(['upstream']) && hasForwardAuth(yaml)
   return {
     label,
+    pointer,
     keys,
     written,
     pattern: keys.path === undefined ? undefined : parsePathPattern(keys.path),
-    hosts: validItems('hosts')?.map(parseHost),
+    hosts: validItems('hosts')?.map(parseRouteHost),
     methods: methods === undefined ? (isValid(['methods']) ? 'all' : undefined) : withHead(methods),
-    guardsKnown: (['upstream', 'auth', 'plans', 'verified', 'free_daily'] as const).every(key =>
-      isValid([key]),
-    ),
+    quota,
+    plans,
+    isForwardAuthOnly,
+    guardsKnown:
+      (keys.upstream !== undefined || isForwardAuthOnly) &&
+      (
+        ['upstream', 'auth', 'scope', 'bearer_only', 'plans', 'verified', 'free_daily', 'quota'] as const
+      ).every(key => isValid([key])) &&
+      (listed ?? []).every(isKnown) &&
+      (quota === undefined || plans?.every(plan => allowance(plan, quota.name) !== undefined) === true),
     isValid,
     diagnostic: (key, message) => ({
       offset: yaml.locations.get(appendToPointer(pointer, key))?.value ?? 0,
@@ -133,9 +164,14 @@ function withHead(methods: readonly string[]): readonly string[] {
 
 /**
  * Whether two upstream names belong to the same service. This is always true for equal names, even if the upstream is
- * unknown.
+ * unknown. All routes without upstream (`undefined`) belong to one service.
  */
-export type SameService = (one: string, other: string) => boolean
+export type SameService = (one: string | undefined, other: string | undefined) => boolean
+
+/** Names what two routes to the same service share, for messages. */
+export function sharedUpstream({ isForwardAuthOnly }: Pick<DeclaredRoute, 'isForwardAuthOnly'>): string {
+  return isForwardAuthOnly ? 'no upstream either' : 'the same upstream'
+}
 
 /**
  * Two upstreams are the same service if they share a target.
@@ -145,6 +181,7 @@ export function sharedTargets(origins: ReadonlyMap<string, readonly string[]>): 
   const named = new Map([...origins].map(([name, targets]) => [name, new Set(targets)]))
   return (one, other) => {
     if (one === other) return true
+    if (one === undefined || other === undefined) return false
     const theirs = named.get(other)
     return theirs !== undefined && (origins.get(one)?.some(origin => theirs.has(origin)) ?? false)
   }

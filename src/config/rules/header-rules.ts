@@ -2,19 +2,20 @@
 // message framing are refused.
 import type { Diagnostic } from '../diagnostics.ts'
 import { canonicalName, identityNames, isHopByHop } from '../formats/header-names.ts'
-import { type DeclaredRoute, isSection } from './declarations.ts'
+import { isMapping } from '../sections/shape.ts'
+import type { DeclaredRoute } from './declarations.ts'
 
 type Direction = 'request' | 'response'
 
 /** Checks every valid header, even if other headers are invalid. */
 export function checkHeaders(route: DeclaredRoute): Diagnostic[] {
   const { headers } = route.written
-  if (!isSection(headers)) return []
+  if (!isMapping(headers)) return []
   return (['request', 'response'] as const).flatMap(direction => {
     const changes = headers[direction]
-    if (!isSection(changes)) return []
+    if (!isMapping(changes)) return []
     return [
-      ...(isSection(changes.set) ? checkSet(route, direction, changes.set) : []),
+      ...(isMapping(changes.set) ? checkSet(route, direction, changes.set) : []),
       ...(Array.isArray(changes.remove) ? checkRemove(route, direction, changes.remove) : []),
     ]
   })

@@ -1,6 +1,6 @@
 // Checks that `allow_in_path` does not let requests bypass the guards of the same service.
 import type { Diagnostic } from '../diagnostics.ts'
-import type { DeclaredRoute, SameService } from './declarations.ts'
+import { type DeclaredRoute, type SameService, sharedUpstream } from './declarations.ts'
 
 /**
  * For the gateway, `/api%2fv1%2fprivate` is one segment. A server may decode the path first and then split it. This
@@ -8,8 +8,8 @@ import type { DeclaredRoute, SameService } from './declarations.ts'
  */
 export function checkPathBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   /** Maps each upstream to the first guarded route that leads to the same service. */
-  const guards = new Map<string, DeclaredRoute | undefined>()
-  const guardOf = (upstream: string): DeclaredRoute | undefined => {
+  const guards = new Map<string | undefined, DeclaredRoute | undefined>()
+  const guardOf = (upstream: string | undefined): DeclaredRoute | undefined => {
     if (!guards.has(upstream))
       guards.set(
         upstream,
@@ -20,10 +20,10 @@ export function checkPathBypasses(routes: readonly DeclaredRoute[], isSame: Same
   return routes.flatMap(route => {
     const { allow_in_path: allowed, upstream } = route.keys
     const index = allowed?.indexOf('encoded_slash') ?? -1
-    if (index === -1 || upstream === undefined) return []
+    if (index === -1 || (upstream === undefined && !route.isForwardAuthOnly)) return []
     const guarded = guardOf(upstream)
     if (guarded === undefined) return []
-    const which = guarded === route ? 'this route' : `${guarded.label}, which has the same upstream`
+    const which = guarded === route ? 'this route' : `${guarded.label}, which has ${sharedUpstream(route)}`
     return [
       route.diagnosticWithin(
         ['allow_in_path', index],
@@ -33,6 +33,10 @@ export function checkPathBypasses(routes: readonly DeclaredRoute[], isSame: Same
   })
 }
 
-function isGuarded({ keys, guardsKnown }: DeclaredRoute, upstream: string, isSame: SameService): boolean {
-  return guardsKnown && keys.upstream !== undefined && keys.auth !== 'none' && isSame(keys.upstream, upstream)
+function isGuarded(
+  { keys, guardsKnown }: DeclaredRoute,
+  upstream: string | undefined,
+  isSame: SameService,
+): boolean {
+  return guardsKnown && keys.auth !== 'none' && isSame(keys.upstream, upstream)
 }

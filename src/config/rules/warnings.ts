@@ -1,12 +1,15 @@
 // Warns of settings that are valid but probably a mistake.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { isLookedUp } from '../formats/addresses.ts'
+import { isMapping } from '../sections/shape.ts'
 import type { Validation } from '../validate.ts'
-import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
+import { diagnosticAt, diagnosticAtKey, type YamlSource } from '../yaml/yaml-source.ts'
 import { warnOfOperators } from './admin-rules.ts'
-import { type DeclaredUpstream, declaredUpstreams, isSection, validTargets } from './declarations.ts'
+import { type DeclaredUpstream, declaredUpstreams, validTargets } from './declarations.ts'
 import { warnOfMail } from './mail-rules.ts'
 import { warnOfOwnListeners } from './own-listeners.ts'
+import { warnOfPlans } from './plan-rules.ts'
+import { warnOfProviders } from './provider-rules.ts'
 
 export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml) ?? []
@@ -20,6 +23,8 @@ export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnos
     ...warnOfOwnListeners(yaml, validation, upstreams),
     ...warnOfOperators(yaml, validation),
     ...warnOfMail(yaml, validation),
+    ...warnOfPlans(yaml, validation),
+    ...warnOfProviders(yaml, validation),
   ]
 }
 
@@ -84,12 +89,11 @@ function unusedUpstreams(
   const used = new Set<unknown>()
   for (const [index, route] of (Array.isArray(routes) ? routes : [undefined]).entries()) {
     const isKnown = validation.isValid(appendToPointer(appendToPointer('/routes', index), 'upstream'))
-    if (!isSection(route) || !isKnown || !names.has(String(route.upstream))) return []
+    if (isMapping(route) && isKnown && route.upstream === undefined) continue
+    if (!isMapping(route) || !isKnown || !names.has(String(route.upstream))) return []
     used.add(route.upstream)
   }
   return upstreams.flatMap(({ name, pointer }) => {
-    if (used.has(name)) return []
-    const diagnostic = diagnosticAt(yaml, pointer, 'no route uses this upstream')
-    return [{ ...diagnostic, offset: yaml.locations.get(pointer)?.key ?? diagnostic.offset }]
+    return used.has(name) ? [] : [diagnosticAtKey(yaml, pointer, 'no route uses this upstream')]
   })
 }

@@ -1,6 +1,7 @@
 // The schema of the `auth` section: tokens, keys, hashing, and the limits of the account endpoints.
 import { Type } from '../../schema/type.ts'
 import { formatted, formattedOrZero, rate, section } from './builders.ts'
+import { providers } from './providers.ts'
 
 const hashing = section(
   {
@@ -21,11 +22,11 @@ const hashing = section(
       default: '5s',
     }),
   },
-  { description: 'Limits for password hashing with Argon2.', default: {} },
+  { description: 'Limits for computing and checking password hashes.', default: {} },
 )
 
 /**
- * The upper limit of the cache sizes. A million users and a million tokens use about 1.5 GB (docs/dev/measurements.md),
+ * The upper limit of the cache sizes. A million users and a million tokens use about 1.7 GB (docs/dev/measurements.md),
  * and Node's heap has at most 4 GiB by default.
  */
 const maxRemembered = 1_000_000
@@ -34,7 +35,7 @@ const remember = section(
   {
     users: Type.Integer({
       description:
-        'Maximum number of cached users per process. Two other caches have the same limit: owners of API keys, and users without remaining daily uses. One entry in each cache takes about 720 bytes in total.',
+        'Maximum number of cached users per process. Three other caches have the same limit: owners of API keys, users without remaining daily uses, and quotas of users without remaining uses. One entry in each cache takes about 930 bytes in total.',
       minimum: 1,
       maximum: maxRemembered,
       default: 100_000,
@@ -60,6 +61,8 @@ const rateLimits = section(
     login_failures_per_address: rate('Failed logins per client address, for all emails together.', '300/5m'),
     refresh: rate('Token refreshes per client address.', '600/1m'),
     bad_keys: rate('Unknown X-API-Key values per client address.', '300/1m'),
+    keys: rate('New API keys per user.', '30/1h'),
+    external: rate('Sign-ins with other identity providers per client address.', '300/1m'),
   },
   { description: 'Rate limits of the account endpoints. 0 turns a limit off.', default: {} },
 )
@@ -121,6 +124,12 @@ export const auth = section(
         'Previous key_secret. It decrypts stored keys and secrets until peage keys reseal has re-encrypted them with key_secret.',
       default: '',
     }),
+    return_urls: Type.Array(formatted('return_url'), {
+      description:
+        'Pages that browsers may return to after they signed in with a provider. Empty: sign-in in a browser is off.',
+      default: [],
+    }),
+    providers,
     hashing,
     remember,
     rate_limits: rateLimits,

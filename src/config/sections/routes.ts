@@ -1,6 +1,6 @@
 // The schema of the `routes` section: which requests are forwarded, for which callers, and to which upstream.
 import { Type } from '../../schema/type.ts'
-import { formatted, NAME_PATTERN, rate, section } from './builders.ts'
+import { formatted, NAME_PATTERN, ownName, planReference, rate, scopeName, section } from './builders.ts'
 import { cors } from './cors.ts'
 
 const changes = (of: string) =>
@@ -25,6 +25,11 @@ const headers = section(
   { description: 'Headers to set or remove. Names are not case-sensitive.' },
 )
 
+/** Returns the quota of a route with its cost. The short form is only the name. */
+export function readQuota(quota: string | { name: string; cost?: number }): { name: string; cost: number } {
+  return typeof quota === 'string' ? { name: quota, cost: 1 } : { cost: 1, ...quota }
+}
+
 export const route = section(
   {
     name: Type.Optional(
@@ -45,26 +50,37 @@ export const route = section(
         minItems: 1,
       }),
     ),
-    hosts: Type.Array(formatted('host'), {
-      description: 'Hosts that the route is limited to. Empty: every host.',
+    hosts: Type.Array(formatted('route_host'), {
+      description:
+        'Hosts that the route is limited to. *.example.com matches every subdomain of example.com. Empty: every host.',
       default: [],
     }),
-    upstream: Type.String({
-      title: 'the name of an upstream',
-      description: 'Upstream that receives the requests.',
-    }),
+    upstream: Type.Optional(
+      Type.String({
+        title: 'the name of an upstream',
+        description:
+          'Upstream that receives the requests. Required without server.forward_auth. Omitted: the route is only for forward auth.',
+      }),
+    ),
     auth: Type.Enum(['required', 'optional', 'none'], {
       description:
         'Authentication. required: only with a valid credential. optional: anonymous without a credential. none: credentials are not read.',
       default: 'required',
     }),
     plans: Type.Optional(
-      Type.Array(Type.Enum(['free', 'premium', 'pro']), {
-        title: 'a list of at least one plan (free, premium, pro); omit the key for every plan',
+      Type.Array(planReference(), {
+        title: 'a list of at least one plan; omit the key for every plan',
         description: 'Plans that may use the route. Omitted: every plan.',
         minItems: 1,
       }),
     ),
+    scope: Type.Optional(
+      scopeName('Scope that an API key with scopes needs. Omitted: API keys with scopes are refused.'),
+    ),
+    bearer_only: Type.Boolean({
+      description: 'Accept only access tokens, and no API keys.',
+      default: false,
+    }),
     verified: Type.Boolean({
       description: 'Allow only users with a verified email.',
       default: false,
@@ -73,6 +89,34 @@ export const route = section(
       description: 'Count each request of a user with plan free as a daily use (limits.free_daily).',
       default: false,
     }),
+    quota: Type.Optional(
+      Type.Convert(
+        Type.Union(
+          [
+            ownName('Name of a quota.'),
+            section(
+              {
+                name: ownName('Name of a quota.'),
+                cost: Type.Optional(
+                  Type.Integer({
+                    description: 'Uses that one request counts.',
+                    minimum: 1,
+                    maximum: 1_000,
+                    default: 1,
+                  }),
+                ),
+              },
+              { description: 'Quota and cost of a request.' },
+            ),
+          ],
+          {
+            title: 'the name of a quota, or { name: …, cost: … }',
+            description: 'Quota that counts each request of a user. The plans state its allowances.',
+          },
+        ),
+        readQuota,
+      ),
+    ),
     strip_prefix: Type.Optional(
       formatted('path', {
         description:

@@ -7,6 +7,8 @@ import { auth } from './auth.ts'
 import { formatted, section } from './builders.ts'
 import { events } from './events.ts'
 import { mail } from './mail.ts'
+import { plans } from './plans.ts'
+import type { provider } from './providers.ts'
 import { type route, routes } from './routes.ts'
 import { server } from './server.ts'
 import { limits, storage } from './storage.ts'
@@ -61,6 +63,7 @@ export const schema = section(
     storage,
     auth,
     account,
+    plans,
     limits,
     subscription,
     webhooks,
@@ -79,6 +82,7 @@ export type RouteInput = Written<typeof route>
 
 /** Durations are in milliseconds and sizes in bytes. Hosts are in lower case, without port and final dot. */
 export type RouteConfig = Decoded<typeof route> & { name: string }
+export type PlanConfig = DecodedConfig['plans'][number]
 export type UpstreamConfig = Decoded<typeof upstream>
 
 type MailSection = NonNullable<DecodedConfig['mail']>
@@ -90,12 +94,19 @@ export type MailConfig = Omit<MailSection, 'smtp' | 'from' | 'product'> & {
   product: string
 }
 
+/** A provider with a client id. Audiences are not empty. */
+export type ProviderConfig = Decoded<typeof provider> & { name: string; label: string }
+
 /** The settings of the service that receives events. Undefined in the configuration if `events.url` is empty. */
 export type EventsConfig = NonNullable<DecodedConfig['events']>
 
-export type Config = Omit<DecodedConfig, 'routes' | 'mail'> & {
+export type Config = Omit<DecodedConfig, 'routes' | 'mail' | 'auth'> & {
   mail?: MailConfig
   server: { workers: number }
-  auth: { hashing: { concurrency: number } }
+  auth: Omit<DecodedConfig['auth'], 'providers'> & {
+    hashing: { concurrency: number }
+    /** The providers with a client id, in the order of the file. */
+    providers: ProviderConfig[]
+  }
   routes: RouteConfig[]
 }

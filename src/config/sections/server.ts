@@ -54,18 +54,48 @@ const tls = section(
   },
 )
 
+const forwardAuth = section(
+  {
+    from: Type.Array(formatted('network'), {
+      title: 'a list of at least one IP address or CIDR',
+      description:
+        'Addresses and networks of the proxies that may ask. The address of the connection counts.',
+      minItems: 1,
+    }),
+    path: formatted('literal_path', {
+      description: 'Path at which proxies ask about a request.',
+      default: '/.peage/authorize',
+    }),
+  },
+  {
+    description:
+      'Forward auth: nginx, Traefik, Caddy or Envoy ask about each request and forward it themselves. Omit the section to switch it off.',
+  },
+)
+
 export const server = section(
   {
     listen: formatted('listen', {
       description: 'Address of the client listener. With port 0, the system chooses a port.',
       default: '0.0.0.0:8080',
     }),
+    public_url: Type.Optional(
+      formatted('public_url', {
+        description:
+          'Origin where browsers reach the gateway: https, or http to loopback. Required for auth.return_urls.',
+      }),
+    ),
     workers,
+    language: Type.Enum(['fr', 'en'], {
+      description: 'Language of error and message in the responses of the gateway.',
+      default: 'fr',
+    }),
     trusted_proxies: Type.Array(formatted('network'), {
       description:
         'Addresses and networks of the proxies whose X-Forwarded-* headers are trusted. Empty: none.',
       default: [],
     }),
+    forward_auth: Type.Optional(forwardAuth),
     drain_timeout: formatted('duration', {
       description:
         'Maximum duration of the shutdown after SIGTERM. Requests in progress get four fifths of this time.',

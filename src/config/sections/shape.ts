@@ -36,8 +36,9 @@ export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn
     if (schema.maximum !== undefined && value > schema.maximum) report('maximum')
     if (schema.minimum !== undefined && value < schema.minimum) report('minimum')
   } else if (Array.isArray(value)) {
-    const { items, minItems = 0 } = schema
+    const { items, minItems = 0, maxItems = value.length } = schema
     if (value.length < minItems) report('minItems')
+    if (value.length > maxItems) report('maxItems')
     for (const [index, item] of value.entries()) if (items !== undefined) checkPart(items, item, index)
   } else if (isMapping(value)) checkMapping(value)
   if (schema.const !== undefined && value !== schema.const) report('const')
@@ -101,7 +102,8 @@ function decodeWritten(schema: Schema, value: unknown): unknown {
 
 type Mapping = Record<string, unknown>
 
-function isMapping(value: unknown): value is Mapping {
+/** Returns whether a value is a mapping of keys, and not a list. */
+export function isMapping(value: unknown): value is Mapping {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 

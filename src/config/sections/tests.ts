@@ -1,26 +1,51 @@
 // The schema of the `tests` section: test cases for the rest of the file, run by `peage test`.
 import { Type } from '../../schema/type.ts'
-import { formatted, section } from './builders.ts'
+import { formatted, planReference, scopeName, section } from './builders.ts'
 
 const caller = Type.Union(
   [
-    Type.Enum(['anonymous', 'free', 'premium', 'pro'], { type: 'string' }),
+    planReference({ description: 'anonymous, or the name of a plan.' }),
     section(
       {
-        plan: Type.Enum(['free', 'premium', 'pro'], { description: 'Plan of the user.' }),
+        plan: planReference({ description: 'Plan of the user.' }),
         verified: Type.Optional(
           Type.Boolean({ description: 'Treat the email of the user as verified.', default: true }),
         ),
         used_today: Type.Optional(
           Type.Integer({ description: 'Daily uses already spent.', minimum: 0, default: 0 }),
         ),
+        used: Type.Optional(
+          Type.Integer({
+            description: 'Uses of the route’s quota that are already counted in the current period.',
+            minimum: 0,
+            default: 0,
+          }),
+        ),
+        key: Type.Optional(
+          Type.Unsafe<true>({
+            type: 'boolean',
+            const: true,
+            title: 'true; omit the key for an access token',
+            description: 'Send an API key instead of an access token.',
+          }),
+        ),
+        scopes: Type.Optional(
+          Type.Array(scopeName('Scope of the key.'), {
+            title: 'a list of scopes',
+            description: 'Send an API key that is limited to these scopes.',
+          }),
+        ),
       },
-      { description: 'User with a plan, and optionally with spent daily uses or an unverified email.' },
+      {
+        description: 'User with a plan, and optionally with counted uses, an unverified email or an API key.',
+      },
     ),
   ],
   {
-    title: 'anonymous, free, premium or pro, or { plan: …, verified: …, used_today: … }',
-    description: 'Caller of the request: anonymous, or a user of a plan with a valid access token.',
+    title:
+      'anonymous, the name of a plan, or { plan: …, verified: …, used_today: …, used: …, key: …, scopes: … }',
+    description:
+      'Caller of the request: anonymous, or a user of a plan with a valid access token or API key.',
     default: 'anonymous',
   },
 )

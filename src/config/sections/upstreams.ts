@@ -58,7 +58,7 @@ const circuitBreaker = section(
     }),
     open_for: formatted('duration', {
       description:
-        'Time without requests to the target. Afterwards, one request at a time tests whether the target responds again.',
+        'How long the circuit breaker stops requests to the target. Afterwards, one request tests whether the target responds again.',
       default: '10s',
     }),
   },

@@ -49,6 +49,12 @@ export function diagnosticAt(yaml: YamlSource, pointer: string, message: string)
   return { offset, path, message }
 }
 
+/** Creates a diagnostic at the key of a mapping instead of its value. */
+export function diagnosticAtKey(yaml: YamlSource, pointer: string, message: string): Diagnostic {
+  const diagnostic = diagnosticAt(yaml, pointer, message)
+  return { ...diagnostic, offset: yaml.locations.get(pointer)?.key ?? diagnostic.offset }
+}
+
 /** Returns the positions of JSON Pointers. A value that is not in the file has the position of its nearest ancestor. */
 export function positionsOf({ locations }: YamlSource, text: string): (pointer: string) => Position {
   const positionOf = positionsIn(text)
@@ -151,11 +157,7 @@ class Reader {
   #alias(alias: Alias, pointer: string, location: SourceLocation): unknown {
     const target = this.#aliasTargets.get(alias)
     if (target === undefined || this.#open.has(target)) {
-      const why =
-        target === undefined
-          ? 'refers to an anchor that is not defined before it'
-          : 'is inside the value that it refers to'
-      this.#report(location, `the alias ${why}`)
+      this.#report(location, unreadable(alias, target))
       return this.#markUnknown(pointer)
     }
     const value = this.#value(target, pointer, location, true)
@@ -249,4 +251,11 @@ class Reader {
   #report(location: SourceLocation, message: string, offset = location.value): void {
     this.#diagnostics.push({ offset, path: location.path, message })
   }
+}
+
+/** @param target the value that the alias refers to; undefined if there is none */
+function unreadable(alias: Alias, target: Node | undefined): string {
+  if (target !== undefined) return 'the alias is inside the value that it refers to'
+  if (alias.source.startsWith('.')) return 'put a wildcard in quotes, such as "*.example.com"'
+  return 'the alias refers to an anchor that is not defined before it'
 }

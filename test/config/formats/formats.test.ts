@@ -5,6 +5,7 @@ import {
   parseListen,
   parseNetwork,
   parseOrigin,
+  parseRouteHost,
   parseTarget,
 } from '../../../src/config/formats/addresses.ts'
 import { parsePostgres, parseRedis, parseRedisNode } from '../../../src/config/formats/store-addresses.ts'
@@ -147,6 +148,34 @@ table(
     ['xn--bcher-kva.example', 'xn--bcher-kva.example'],
   ],
   ['', '.', '*.example.com', 'a b', 'a..b', 'bücher.example', 'http://a', 'a/b', '::1', 'a@b', 'a:b', '-a'],
+)
+
+table(
+  'a host of a route',
+  parseRouteHost,
+  [
+    ['API.Example.com.:8443', 'api.example.com'],
+    ['[::1]:80', '[::1]'],
+    ['*.example.com', '*.example.com'],
+    ['*.API.Example.com.:8443', '*.api.example.com'],
+    ['*.localhost', '*.localhost'],
+    ['*.xn--bcher-kva.example', '*.xn--bcher-kva.example'],
+  ],
+  [
+    ...['', '.', 'a..b', 'bücher.example', '.example.com', '*', '*:80', '*.', '*..', '*.*', '**.example.com'],
+    ...['*example.com', 'api*.example.com', 'a.*.example.com', '*.*.example.com', 'example.*', '*.a*.com'],
+    ...[
+      '*..example.com',
+      '*.-a',
+      '*.1.2.3.4',
+      '*.4',
+      '*.[::1]',
+      '[*]',
+      'http://*.example.com',
+      '*.a/b',
+      '*.a:b',
+    ],
+  ],
 )
 
 table(

@@ -15,7 +15,10 @@ const route: fc.Arbitrary<Written> = fc.record(
   {
     name: fc.constantFrom('a', 'b', 'c'),
     path: fc.constantFrom('/x', '/X/', '/x/*', '/:id', '/:other', '/:id/*', '/x/y', '/x%2Dy', '/x-y'),
-    hosts: fc.uniqueArray(fc.constantFrom('one.test', 'two.test', 'ONE.test'), { minLength: 1 }),
+    hosts: fc.uniqueArray(
+      fc.constantFrom('one.test', 'two.test', 'ONE.test', '*.test', '*.one.test', '*.ONE.test.'),
+      { minLength: 1 },
+    ),
     methods: fc.uniqueArray(fc.constantFrom('GET', 'HEAD', 'POST'), { minLength: 1 }),
   },
   { requiredKeys: ['path'] },
@@ -26,7 +29,8 @@ const shapeOf = ({ path }: Written) =>
 
 function shareHost({ hosts: some }: Written, { hosts: others }: Written): boolean {
   if (some === undefined || others === undefined) return some === others
-  return some.some(host => others.some(other => host.toLowerCase() === other.toLowerCase()))
+  const normal = (host: string) => host.toLowerCase().replace(/\.$/, '')
+  return some.some(host => others.some(other => normal(host) === normal(other)))
 }
 
 function shareMethod({ methods: some }: Written, { methods: others }: Written): boolean {

@@ -1,0 +1,69 @@
+// Returns the plans of a file for the rules. A plan with an invalid key still has all of its valid keys.
+import { appendToPointer } from '../diagnostics.ts'
+import { type Allowance, parseAllowance } from '../formats/units.ts'
+import type { Plans } from '../plans.ts'
+import { isOwnName } from '../sections/builders.ts'
+import { isMapping } from '../sections/shape.ts'
+import type { Validation } from '../validate.ts'
+import type { YamlSource } from '../yaml/yaml-source.ts'
+
+export interface DeclaredPlan {
+  readonly pointer: string
+  /** Undefined if the name is missing or invalid. */
+  readonly name: string | undefined
+  /** The quotas that the plan states. A quota with an invalid allowance has the value undefined. */
+  readonly quotas: ReadonlyMap<string, Allowance | undefined>
+  /** Whether the plan might state more quotas, because a name of a quota is invalid. */
+  readonly hasUnknownQuotas: boolean
+}
+
+export interface DeclaredPlans extends Pick<Plans, 'names' | 'allowance'> {
+  readonly all: readonly DeclaredPlan[]
+  /** Whether the author may have declared a plan of this name. */
+  isKnown(name: string): boolean
+  /** Whether the author may have stated an allowance of this quota for the plan. */
+  isStated(plan: string, quota: string): boolean
+}
+
+export function declaredPlans(yaml: YamlSource, validation: Validation): DeclaredPlans {
+  const { plans } = yaml.value as { plans?: unknown }
+  const listed: readonly unknown[] = Array.isArray(plans) ? plans : []
+  const all = listed.map((plan, index) =>
+    declaredPlan(isMapping(plan) ? plan : {}, appendToPointer('/plans', index), validation),
+  )
+  const byName = new Map<string, DeclaredPlan>()
+  for (const plan of all) if (plan.name !== undefined && !byName.has(plan.name)) byName.set(plan.name, plan)
+  const written = new Set(listed.map(plan => (isMapping(plan) ? plan.name : undefined)))
+  const hasUnreadableName = !Array.isArray(plans) || [...written].some(name => typeof name !== 'string')
+  return {
+    all,
+    names: [...byName.keys()],
+    allowance: (plan, quota) => byName.get(plan)?.quotas.get(quota),
+    isKnown: name => hasUnreadableName || written.has(name),
+    isStated(plan, quota) {
+      const declared = byName.get(plan)
+      return declared === undefined || declared.hasUnknownQuotas || declared.quotas.has(quota)
+    },
+  }
+}
+
+function declaredPlan(
+  { name, quotas }: Readonly<Record<string, unknown>>,
+  pointer: string,
+  validation: Validation,
+): DeclaredPlan {
+  const isValid = (...steps: string[]) => validation.isValid(steps.reduce<string>(appendToPointer, pointer))
+  const stated = isMapping(quotas) ? Object.entries(quotas) : []
+  const known = stated.filter(([quota]) => isOwnName(quota))
+  return {
+    pointer,
+    name: typeof name === 'string' && isValid('name') ? name : undefined,
+    quotas: new Map(
+      known.map(([quota, text]) => [
+        quota,
+        isValid('quotas', quota) ? parseAllowance(String(text)) : undefined,
+      ]),
+    ),
+    hasUnknownQuotas: !isMapping(quotas) || known.length < stated.length,
+  }
+}
