@@ -10,6 +10,11 @@ interface RecordCache<K, V extends object> {
    * @throws errors of `read`, synchronously or in the promise
    */
   get(key: K): V | undefined | Promise<V | undefined>
+  /**
+   * Returns the record as it was last cached. If the feed is lost, the record may be outdated.
+   * @returns undefined if the record was not cached, was evicted, or was reported as changed
+   */
+  lastKnown(key: K): V | undefined
   forget(key: K): void
   forgetAll(): void
 }
@@ -34,6 +39,8 @@ export function createRecordCache<K extends {}, V extends object>({
   read,
 }: Options<K, V>): RecordCache<K, V> {
   const present = new LRUCache<K, V>({ max: maxRecords })
+  /** Whether `present` must be cleared before the next use. Until then it serves only `lastKnown`. */
+  let isOutdated = false
   const absent = maxAbsent > 0 ? new LRUCache<K, true>({ max: maxAbsent }) : undefined
   /** The running reads that began after the last change of their record. New callers may share these reads. */
   const inFlight = new Map<K, Promise<V | undefined>>()
@@ -90,6 +97,8 @@ export function createRecordCache<K extends {}, V extends object>({
         results.bypass += 1
         return readUncached(key)
       }
+      if (isOutdated) present.clear()
+      isOutdated = false
       const value = present.get(key)
       if (value !== undefined || absent?.get(key)) {
         results.hit += 1
@@ -98,13 +107,14 @@ export function createRecordCache<K extends {}, V extends object>({
       results.miss += 1
       return inFlight.get(key) ?? load(key)
     },
+    lastKnown: key => present.peek(key),
     forget(key) {
       present.delete(key)
       absent?.delete(key)
       inFlight.delete(key)
     },
     forgetAll() {
-      present.clear()
+      isOutdated = true
       absent?.clear()
       inFlight.clear()
     },

@@ -1,41 +1,43 @@
-// Caches users and the owners of API tokens until the database reports that they changed.
+// Caches users and API keys until the database reports that they changed.
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
 import type { User } from '../../users/user.ts'
 import type { UserStore, UserWithEpoch } from '../../users/user-store.ts'
-import type { ActiveApiToken, ApiTokenStore } from '../api-tokens/api-token-store.ts'
+import type { ApiKey, ApiKeyStore } from '../api-keys/api-key-store.ts'
 import { createRecordCache } from './record-cache.ts'
 
-export interface ApiTokenOwner {
-  user: User
-  apiTokenId: number
+export interface KeyOwner {
+  readonly user: User
+  readonly apiKey: ApiKey
 }
 
-/** Both methods return cached records synchronously. @throws StorageError, synchronously or in the promise */
+/** `find` and `findOwner` return cached records synchronously. @throws StorageError, synchronously or in the promise */
 export interface UserCache {
   /** Returns the active user with this id. */
   find(userId: number): MaybePromise<UserWithEpoch | undefined>
-  /** Returns the active user of an active API token, by the token's hash. */
-  findOwner(tokenHash: string): MaybePromise<ApiTokenOwner | undefined>
+  /** Returns the active user of an API key that is not revoked, by the key's hash. The key may have expired. */
+  findOwner(tokenHash: string): MaybePromise<KeyOwner | undefined>
+  /** Returns an API key as it was last cached, by its hash. It may be outdated while the store fails. */
+  lastKnownKey(tokenHash: string): ApiKey | undefined
   close(): void
 }
 
 interface Dependencies {
   users: Pick<UserStore, 'findWithEpoch'>
-  apiTokens: Pick<ApiTokenStore, 'findActive'>
+  apiKeys: Pick<ApiKeyStore, 'findActive'>
   feed: ChangeFeed
   /**
-   * The maximum number of users, and also of API tokens. When the cache is full, it removes the least recently used
+   * The maximum number of users, and also of API keys. When the cache is full, it removes the least recently used
    * entry.
    */
   maxUsers: number
   results: CacheResults
 }
 
-const maxUnknownTokens = 1_000
+const maxUnknownKeys = 1_000
 
-export function createUserCache({ users, apiTokens, feed, maxUsers, results }: Dependencies): UserCache {
+export function createUserCache({ users, apiKeys, feed, maxUsers, results }: Dependencies): UserCache {
   // Inactive users are cached too, because the database reports their reactivation. Unknown ids are not cached. The
   // database does not report the insertion of a user, and a restored database may reuse an id.
   const byId = createRecordCache<number, UserWithEpoch>({
@@ -46,12 +48,12 @@ export function createUserCache({ users, apiTokens, feed, maxUsers, results }: D
     read: users.findWithEpoch,
   })
   const find = (userId: number) => chain(byId.get(userId), user => (user?.is_active === 1 ? user : undefined))
-  const byHash = createRecordCache<string, ActiveApiToken>({
+  const byHash = createRecordCache<string, ApiKey>({
     feed,
     maxRecords: maxUsers,
-    maxAbsent: maxUnknownTokens,
+    maxAbsent: maxUnknownKeys,
     results,
-    read: apiTokens.findActive,
+    read: apiKeys.findActive,
   })
   const close = feed.subscribe(
     change => {
@@ -67,10 +69,11 @@ export function createUserCache({ users, apiTokens, feed, maxUsers, results }: D
   return {
     find,
     findOwner: tokenHash =>
-      chain(byHash.get(tokenHash), apiToken => {
-        if (apiToken === undefined) return undefined
-        return chain(find(apiToken.userId), user => user && { user, apiTokenId: apiToken.apiTokenId })
+      chain(byHash.get(tokenHash), apiKey => {
+        if (apiKey === undefined) return undefined
+        return chain(find(apiKey.userId), user => user && { user, apiKey })
       }),
+    lastKnownKey: byHash.lastKnown,
     close,
   }
 }

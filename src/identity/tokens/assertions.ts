@@ -1,6 +1,6 @@
 // Issues identity assertions: signed statements about the caller, which upstreams verify with the JWKS.
 import type { Clock } from '../../clock.ts'
-import type { Plan } from '../../users/user.ts'
+import { type AuthenticatedUser, namedKeyOf } from '../identity.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -9,7 +9,7 @@ export interface Assertions {
    * Returns a token that is valid for at least another 30 s.
    * @param upstream the name of the upstream, which becomes the audience
    */
-  tokenFor(user: { id: number; plan: Plan }, upstream: string): Promise<string>
+  tokenFor(caller: AuthenticatedUser, upstream: string): Promise<string>
 }
 
 interface Dependencies {
@@ -18,17 +18,24 @@ interface Dependencies {
   clock: Clock
 }
 
-/** A signature costs more than the rest of the gate, so a user's requests to an upstream share one token for 30 s. */
+/**
+ * A signature costs more than the rest of the gate. So for 30 s, an upstream receives the same assertion for all requests
+ * of one API key, and for all requests of a user with access tokens.
+ */
 export function createAssertions({ tokens, keys, clock }: Dependencies): Assertions {
   const remembered = new Map<string, { token: Promise<string>; at: number }>()
   return {
-    tokenFor({ id, plan }, upstream) {
-      const key = `${keys.forAssertions().kid} ${upstream} ${plan} ${id}`
+    tokenFor(caller, upstream) {
+      const { user, apiKey } = caller
+      // Access tokens of one user share assertions, because these contain nothing about the access token.
+      // `*` is not a scope, so a key without a limit differs from every key with scopes.
+      const credential = apiKey === undefined ? '' : `${apiKey.id} ${apiKey.scopes ?? '*'}`
+      const key = `${keys.forAssertions().kid} ${upstream} ${user.plan} ${user.id} ${credential}`
       const entry = remembered.get(key)
       const now = clock.now()
       const ageMs = entry === undefined ? Number.POSITIVE_INFINITY : now - entry.at
       if (entry !== undefined && ageMs >= 0 && ageMs < reuseMs) return entry.token
-      const token = tokens.issueAssertion({ id, plan }, upstream)
+      const token = tokens.issueAssertion(user, upstream, namedKeyOf(caller))
       // Moves the entry to the end, because the oldest entries are removed first.
       remembered.delete(key)
       if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value as string)

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../../clock.ts'
 import type { Plan } from '../../users/user.ts'
+import type { ApiKey } from '../api-keys/api-key-store.ts'
 import { assertionTtlMs } from '../keys/key-schedule.ts'
 import type { SigningKey } from '../keys/signing-key.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
@@ -47,8 +48,13 @@ export interface Tokens {
   /**
    * Issues a token that the upstream verifies and that has the upstream as its audience. Because of its `typ`, it
    * cannot be used as an access or refresh token.
+   * @param key the API key of the request, if its id and scopes are part of the statement
    */
-  issueAssertion(user: { id: number; plan: Plan }, audience: string): Promise<string>
+  issueAssertion(
+    user: { id: number; plan: Plan },
+    audience: string,
+    key?: Pick<ApiKey, 'id' | 'scopes'>,
+  ): Promise<string>
   /** @throws StorageError if the token's key is not loaded and the stored keys cannot be read */
   verifyAccess(token: string): Promise<VerifiedToken | TokenProblem>
   /** @throws StorageError under the same conditions as `verifyAccess` */
@@ -139,8 +145,11 @@ export function createTokens({
       return issue('at+jwt', id, lifetime, { plan, email, sid })
     },
 
-    issueAssertion: ({ id, plan }, upstream) =>
-      issue('JWT', id, { now: clock.now(), ttlMs: assertionTtlMs }, { aud: upstream, plan }),
+    issueAssertion({ id, plan }, upstream, key) {
+      const scope = key?.scopes?.join(' ')
+      const claims = { plan, ...(key && { key_id: key.id }), ...(scope !== undefined && { scope }) }
+      return issue('JWT', id, { now: clock.now(), ttlMs: assertionTtlMs }, { aud: upstream, ...claims })
+    },
 
     async issueRefresh(userId, { id: sid, endsAtMs }) {
       const now = clock.now()

@@ -1,11 +1,10 @@
 // Tests cached users and owners of API keys with real stores: reads, and how changes invalidate cached records.
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
 import { createUserCache, type UserCache } from '../../../src/identity/cache/user-cache.ts'
 import type { Database } from '../../../src/storage/database.ts'
-import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
+import { openApiKeys } from '../../support/api-keys.ts'
 import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
 import { describeOverSetups } from '../../support/setups.ts'
 import { addUser } from '../../support/users.ts'
@@ -39,7 +38,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     }
     return createUserCache({
       users: createUserStore(counting),
-      apiTokens: createApiTokenStore(counting, createUserQueue()),
+      apiKeys: openApiKeys(counting),
       feed,
       maxUsers,
       results: { hit: 0, miss: 0, bypass: 0 },
@@ -52,7 +51,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     const found = await Promise.all(Array.from({ length: 100 }, () => known.findOwner(`hash${id}`)))
     expect(new Set(found.map(owner => owner?.user.id))).toEqual(new Set([id]))
     expect(statements).toBe(2)
-    expect(known.findOwner(`hash${id}`)).toMatchObject({ user: { id }, apiTokenId: expect.any(Number) })
+    expect(known.findOwner(`hash${id}`)).toMatchObject({ user: { id }, apiKey: { userId: id } })
   })
 
   it('stay the same for access tokens and for API keys until a notification about a change arrives', async () => {
@@ -84,6 +83,27 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
       [free, `${free}@example.com`],
     )
     expect(await known.find(free)).toMatchObject({ id: free })
+  })
+
+  it('are bounded together for keys of both kinds', async () => {
+    await database.query(
+      "insert into api_keys (user_id, token_hash, name, prefix) values ($1, $2, 'n', 'p')",
+      [id, `named${id}`],
+    )
+    const bounded = create(1)
+    await bounded.findOwner(`hash${id}`)
+    await bounded.findOwner(`named${id}`)
+    expect(bounded.findOwner(`named${id}`)).toMatchObject({ apiKey: { isApiToken: false } })
+    expect(bounded.lastKnownKey(`hash${id}`)).toBeUndefined()
+  })
+
+  it('keep the last known API key while the feed is lost, and drop it at the next use of the cache', async () => {
+    await known.findOwner(`hash${id}`)
+    feed.trust(false)
+    expect(known.lastKnownKey(`hash${id}`)).toMatchObject({ userId: id, isApiToken: true })
+    feed.trust(true)
+    await known.findOwner('another hash')
+    expect(known.lastKnownKey(`hash${id}`)).toBeUndefined()
   })
 
   it('lose a revoked API key, and get a new API key, when the notification about this change arrives', async () => {

@@ -4,10 +4,11 @@ import { generatePrivateJwk, readPrivateJwk } from '../../../src/identity/keys/s
 import { createAssertions } from '../../../src/identity/tokens/assertions.ts'
 import { createTokens } from '../../../src/identity/tokens/tokens.ts'
 import { type MovableClock, movableClock } from '../../accounts/setup.ts'
+import { userIdentity } from '../../gate/guards/a-guarded-request.ts'
 
 const first = await readPrivateJwk((await generatePrivateJwk('ES256')).text)
 const second = await readPrivateJwk((await generatePrivateJwk('ES256')).text)
-const user = { id: 42, plan: 'pro' as const }
+const user = userIdentity({ id: 42, plan: 'pro' })
 
 let clock: MovableClock
 let current = first
@@ -58,8 +59,8 @@ describe('an assertion', () => {
     const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
     const tokens = [
       await assertions.tokenFor(user, 'app'),
-      await assertions.tokenFor({ ...user, id: 43 }, 'app'),
-      await assertions.tokenFor({ ...user, plan: 'free' }, 'app'),
+      await assertions.tokenFor(userIdentity({ id: 43, plan: 'pro' }), 'app'),
+      await assertions.tokenFor(userIdentity({ id: 42, plan: 'free' }), 'app'),
       await assertions.tokenFor(user, 'other'),
     ]
     current = second
@@ -73,6 +74,32 @@ describe('an assertion', () => {
       ['42', 'free', 'app'],
       ['42', 'pro', 'other'],
       ['42', 'pro', 'app'],
+    ])
+  })
+
+  it('for an API key contains the id and the scopes of the key, and is not used for another credential', async () => {
+    const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
+    const withKey = (id: string, scopes: string[] | null, isApiToken = false) => ({
+      ...user,
+      apiKey: { id, userId: 42, isApiToken, scopes, expiresAtMs: null },
+    })
+    const callers = [
+      user,
+      withKey('k1', null),
+      withKey('k1', ['a', 'b:c']),
+      withKey('k2', ['a', 'b:c']),
+      withKey('k1', ['null']),
+      withKey('api-token-1', null, true),
+    ]
+    const tokens = await Promise.all(callers.map(caller => assertions.tokenFor(caller, 'app')))
+    expect(new Set(tokens).size).toBe(6)
+    expect(tokens.map(token => claimsOf(token)).map(({ key_id, scope }) => [key_id, scope])).toEqual([
+      [undefined, undefined],
+      ['k1', undefined],
+      ['k1', 'a b:c'],
+      ['k2', 'a b:c'],
+      ['k1', 'null'],
+      [undefined, undefined],
     ])
   })
 
@@ -100,16 +127,16 @@ describe('an assertion', () => {
     let signed = 0
     const tokens = { issueAssertion: async () => `token ${++signed}` }
     const assertions = createAssertions({ keys, clock, tokens })
-    for (let id = 1; id <= 10_001; id++) await assertions.tokenFor({ id, plan: 'free' }, 'app')
-    await assertions.tokenFor({ id: 10_001, plan: 'free' }, 'app')
+    for (let id = 1; id <= 10_001; id++) await assertions.tokenFor(userIdentity({ id }), 'app')
+    await assertions.tokenFor(userIdentity({ id: 10_001 }), 'app')
     expect(signed).toBe(10_001)
-    await assertions.tokenFor({ id: 1, plan: 'free' }, 'app')
+    await assertions.tokenFor(userIdentity(), 'app')
     expect(signed).toBe(10_002)
   })
 
   it('is neither an access token nor a refresh token, whatever its audience', async () => {
     const tokens = tokensNow()
-    const token = await tokens.issueAssertion(user, 'app')
+    const token = await tokens.issueAssertion(user.user, 'app')
     expect(await tokens.verifyAccess(token)).toBe('type')
     expect(await tokens.verifyRefresh(token)).toBe('type')
     expect(await tokens.verifyRefreshOffline(token)).toBe('type')

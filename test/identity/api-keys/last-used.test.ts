@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createLastUsed } from '../../../src/identity/api-tokens/last-used.ts'
+import { createLastUsed } from '../../../src/identity/api-keys/last-used.ts'
 import { StorageError } from '../../../src/storage/database.ts'
 import { type MovableClock, movableClock } from '../../accounts/setup.ts'
 
@@ -20,7 +20,7 @@ async function pass(milliseconds: number): Promise<void> {
 }
 
 function recorder() {
-  const recordUse = vi.fn(async (_keyId: number, _at: Date) => {})
+  const recordUse = vi.fn(async (_keyId: string, _at: Date) => {})
   const onError = vi.fn()
   const lastUsed = createLastUsed({ store: { recordUse }, clock, onError })
   return {
@@ -35,13 +35,13 @@ describe('the last use of an API key', () => {
   it('is written immediately if the key was not used within the last second', async () => {
     const { lastUsed, writes } = recorder()
     const first = start()
-    lastUsed.record(1)
-    expect(writes()).toEqual([[1, first]])
+    lastUsed.record('1')
+    expect(writes()).toEqual([['1', first]])
     await pass(1000)
-    lastUsed.record(1)
+    lastUsed.record('1')
     expect(writes()).toEqual([
-      [1, first],
-      [1, first + 1000],
+      ['1', first],
+      ['1', first + 1000],
     ])
   })
 
@@ -49,23 +49,23 @@ describe('the last use of an API key', () => {
     const { lastUsed, writes } = recorder()
     const first = start()
     for (let i = 0; i < 100; i += 1) {
-      lastUsed.record(1)
+      lastUsed.record('1')
       await pass(25)
     }
     await pass(5000)
     expect(writes()).toEqual([
-      [1, first],
-      [1, first + 975],
-      [1, first + 1975],
-      [1, first + 2475],
+      ['1', first],
+      ['1', first + 975],
+      ['1', first + 1975],
+      ['1', first + 2475],
     ])
   })
 
   it('is written for each key without waiting for other keys', () => {
     const { lastUsed, writes } = recorder()
-    lastUsed.record(1)
-    lastUsed.record(2)
-    expect(writes().map(([keyId]) => keyId)).toEqual([1, 2])
+    lastUsed.record('1')
+    lastUsed.record('2')
+    expect(writes().map(([keyId]) => keyId)).toEqual(['1', '2'])
   })
 
   it('is written immediately at a flush, which waits for all writes', async () => {
@@ -76,13 +76,13 @@ describe('the last use of an API key', () => {
       await new Promise(resolve => setImmediate(resolve))
       ended += 1
     })
-    lastUsed.record(1)
+    lastUsed.record('1')
     await pass(10)
-    lastUsed.record(1)
+    lastUsed.record('1')
     await lastUsed.flush()
     expect(writes()).toEqual([
-      [1, first],
-      [1, first + 10],
+      ['1', first],
+      ['1', first + 10],
     ])
     expect(ended).toBe(2)
   })
@@ -91,11 +91,11 @@ describe('the last use of an API key', () => {
     const { lastUsed, touch, onError, writes } = recorder()
     const failure = new StorageError('away', undefined, undefined)
     touch.mockRejectedValueOnce(failure)
-    lastUsed.record(1)
+    lastUsed.record('1')
     await lastUsed.flush()
     expect(onError).toHaveBeenCalledWith(failure)
     await pass(1000)
-    lastUsed.record(1)
+    lastUsed.record('1')
     expect(writes()).toHaveLength(2)
   })
 })

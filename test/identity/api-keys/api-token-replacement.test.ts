@@ -4,12 +4,12 @@ import { createHash } from 'node:crypto'
 import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createSessionStore } from '../../../src/accounts/session-store.ts'
-import { type ApiTokenStore, createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
+import { apiTokenIdOf } from '../../../src/identity/api-keys/api-key-store.ts'
 import { Refusal } from '../../../src/refusals/refusal.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import { openPostgres } from '../../../src/storage/postgres/postgres.ts'
-import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
+import { type ApiKeyStores, openApiKeys } from '../../support/api-keys.ts'
 import { postgresDatabase } from '../../support/databases.ts'
 import { describeWithServices } from '../../support/services.ts'
 import { signIn, storedToken } from '../../support/sessions.ts'
@@ -36,12 +36,12 @@ function keysOf(database: Database, userId: number): Promise<KeyRow[]> {
 
 describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => {
   let database: Database
-  let store: ApiTokenStore
+  let store: ApiKeyStores
   let id: number
 
   beforeAll(async () => {
     database = await open()
-    store = createApiTokenStore(database, createUserQueue())
+    store = openApiKeys(database)
   })
   beforeEach(async () => {
     id = await addUser(database)
@@ -51,14 +51,14 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
   it('activates the new key and revokes the old key, and keeps both records', async () => {
     expect(await store.replace(id, hashOf('first'), now)).toEqual({ created_at: now })
     const first = await store.findActive(hashOf('first'))
-    await store.recordUse(first?.apiTokenId ?? 0, now)
+    await store.recordUse(first?.id ?? '', now)
     const later = new Date(now.getTime() + 1)
     expect(await store.replace(id, hashOf('second'), later)).toEqual({ created_at: later })
     expect(await store.findActive(hashOf('first'))).toBeUndefined()
     expect((await store.findActive(hashOf('second')))?.userId).toBe(id)
     expect(await keysOf(database, id)).toEqual([
       {
-        id: first?.apiTokenId,
+        id: apiTokenIdOf(first?.id ?? ''),
         token_hash: hashOf('first'),
         revoked: 1,
         created_at: now,
@@ -78,7 +78,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     const other = await addUser(database)
     await store.replace(other, hashOf('theirs'), now)
     await store.replace(id, hashOf('mine'), now)
-    await store.revoke(id)
+    await store.revokeApiToken(id)
     expect((await store.findActive(hashOf('theirs')))?.userId).toBe(other)
   })
 
@@ -86,9 +86,9 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     const hashes = Array.from({ length: 50 }, (_, i) => hashOf(`${id} of many ${i}`))
     // Each store stands for one replica. The stores know nothing of each other, so only the database can serialize the
     // replacements.
-    const stores = Array.from({ length: 10 }, () => createApiTokenStore(database, createUserQueue()))
+    const stores = Array.from({ length: 10 }, () => openApiKeys(database))
     const answers = await Promise.all(
-      hashes.map((hash, i) => (stores[i % 10] as ApiTokenStore).replace(id, hash, now)),
+      hashes.map((hash, i) => (stores[i % 10] as ApiKeyStores).replace(id, hash, now)),
     )
     expect(answers).toEqual(hashes.map(() => ({ created_at: now })))
     const keys = await keysOf(database, id)
@@ -139,11 +139,11 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     const users = createUserStore(database)
     const sessions = createSessionStore(database)
     await store.replace(id, hashOf(`${id} start`), now)
-    const keyId = (await store.findActive(hashOf(`${id} start`)))?.apiTokenId ?? 0
+    const keyId = (await store.findActive(hashOf(`${id} start`)))?.id ?? ''
     await Promise.all(
       Array.from({ length: 10 }, (_, i) => [
         store.replace(id, hashOf(`${id} crowd ${i}`), now),
-        store.revoke(id),
+        store.revokeApiToken(id),
         store.recordUse(keyId, new Date(now.getTime() + i)),
         users.update(id, { plan: 'pro' }),
         sessions.revokeAll(id),
@@ -154,11 +154,11 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
   })
 
   it('creates a key that can be revoked, and another revocation succeeds even if there is no active key', async () => {
-    await store.revoke(id)
+    await store.revokeApiToken(id)
     await store.replace(id, hashOf(`${id} to revoke`), now)
-    await store.revoke(id)
+    await store.revokeApiToken(id)
     expect(await store.findActive(hashOf(`${id} to revoke`))).toBeUndefined()
-    await store.revoke(id)
+    await store.revokeApiToken(id)
     expect(await keysOf(database, id)).toMatchObject([{ revoked: 1 }])
   })
 })
@@ -181,7 +181,7 @@ describeWithServices('a user who is locked by another transaction', () => {
 
   it('uses only one connection for all waiting replacements', async () => {
     const small = openPostgres({ url: database.url, maxConnections: 2, onError: () => {} })
-    const store = createApiTokenStore(small, createUserQueue())
+    const store = openApiKeys(small)
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])
     const waiting = Promise.all(
@@ -209,7 +209,7 @@ describeWithServices('a user who is locked by another transaction', () => {
   })
 
   it('if the store does not respond, makes all waiting replacements fail at the same time', async () => {
-    const store = createApiTokenStore(database, createUserQueue())
+    const store = openApiKeys(database)
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])
     const begun = performance.now()

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ApiTokenStore, createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
-import { hashApiToken, makeApiToken } from '../../../src/identity/api-tokens/api-tokens.ts'
+import { hashApiKey, makeApiKey } from '../../../src/identity/api-keys/api-key.ts'
+import { apiTokenIdOf } from '../../../src/identity/api-keys/api-key-store.ts'
 import type { Database } from '../../../src/storage/database.ts'
-import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
+import { type ApiKeyStores, openApiKeys } from '../../support/api-keys.ts'
 import { describeOverSetups } from '../../support/setups.ts'
 import { addUser } from '../../support/users.ts'
 
@@ -15,28 +15,28 @@ const received = (value: string) => Buffer.from(value).toString('latin1')
 
 describe('the hash of an API key', () => {
   it('is the SHA-256 of the received bytes, even if they are not ASCII', () => {
-    expect(hashApiToken('peage_abc')).toBe(sha256('peage_abc'))
-    expect(hashApiToken(received('clé'))).toBe(sha256('clé'))
+    expect(hashApiKey('peage_abc')).toBe(sha256('peage_abc'))
+    expect(hashApiKey(received('clé'))).toBe(sha256('clé'))
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), key => {
         fc.pre(!/^[\t-\r ]|[\t-\r ]$/.test(key))
-        expect(hashApiToken(received(key))).toBe(sha256(Buffer.from(key)))
+        expect(hashApiKey(received(key))).toBe(sha256(Buffer.from(key)))
       }),
     )
   })
 
   it('ignores white space around the key, but not inside it', () => {
-    expect(hashApiToken(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
+    expect(hashApiKey(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
   })
 
   it('includes the byte 0xA0 of the key, which is a space in Latin-1, but the last byte of à in UTF-8', () => {
-    expect(hashApiToken(received('à'))).toBe(sha256('à'))
-    expect(hashApiToken(received(' \u00a0 '))).toBe(sha256('\u00a0'))
+    expect(hashApiKey(received('à'))).toBe(sha256('à'))
+    expect(hashApiKey(received(' \u00a0 '))).toBe(sha256('\u00a0'))
   })
 
   it('takes less than 10 ms for 16 KB of white space', () => {
     const begun = performance.now()
-    for (let i = 0; i < 100; i += 1) hashApiToken(`a${' '.repeat(16_000)}b`)
+    for (let i = 0; i < 100; i += 1) hashApiKey(`a${' '.repeat(16_000)}b`)
     expect(performance.now() - begun).toBeLessThan(1000)
   })
 })
@@ -53,11 +53,11 @@ describe('a new API key', () => {
     ['Zm9vYmFyQmF6MTIzNDU2Nzg5MFhZWj', '1lsVNX'],
     ['ibqMmr7UXV4Cg0wwlzIduSXdCObPIR', '000LOc'],
   ])('with the random part %s ends with the checksum %s', (random, checksum) => {
-    expect(makeApiToken(() => bytesFor(random))).toBe(`peage_${random}${checksum}`)
+    expect(makeApiKey(() => bytesFor(random))).toBe(`peage_${random}${checksum}`)
   })
 
   it('is unique, and has a format that secret scanners can find', () => {
-    const keys = new Set(Array.from({ length: 2000 }, () => makeApiToken(randomBytes)))
+    const keys = new Set(Array.from({ length: 2000 }, () => makeApiKey(randomBytes)))
     expect(keys.size).toBe(2000)
     for (const key of keys) expect(key).toMatch(/^peage_[0-9A-Za-z]{36}$/)
   })
@@ -65,7 +65,7 @@ describe('a new API key', () => {
   it('contains each character with the same probability, because bytes that would cause a bias are replaced', () => {
     const drawn: number[] = []
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
-    const key = makeApiToken(size => {
+    const key = makeApiKey(size => {
       drawn.push(size)
       // The first call returns the bytes 238 to 255. Bytes from 248 (four times 62) on would cause a bias, so the key
       // must not use them.
@@ -78,12 +78,12 @@ describe('a new API key', () => {
 
 describeOverSetups('the records of API keys', ({ openDatabase: open }) => {
   let database: Database
-  let store: ApiTokenStore
+  let store: ApiKeyStores
   let id: number
 
   beforeAll(async () => {
     database = await open()
-    store = createApiTokenStore(database, createUserQueue())
+    store = openApiKeys(database)
     id = await addUser(database)
     await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, sha256('live')])
     await database.query('insert into api_tokens (user_id, token_hash, revoked) values ($1, $2, 1)', [
@@ -94,24 +94,32 @@ describeOverSetups('the records of API keys', ({ openDatabase: open }) => {
   afterAll(() => database.close())
 
   it('an active key is found with its user, even if the user is inactive', async () => {
-    const live = { apiTokenId: expect.any(Number), userId: id }
-    expect(await store.findActive(hashApiToken('live'))).toEqual(live)
+    const live = {
+      id: expect.stringMatching(/^api-token-\d+$/),
+      userId: id,
+      isApiToken: true,
+      scopes: null,
+      expiresAtMs: null,
+    }
+    expect(await store.findActive(hashApiKey('live'))).toEqual(live)
     const users = createUserStore(database)
     await users.update(id, { is_active: 0 })
-    expect(await store.findActive(hashApiToken('live'))).toEqual(live)
+    expect(await store.findActive(hashApiKey('live'))).toEqual(live)
     await users.update(id, { is_active: 1 })
   })
 
   it('a revoked key and an unknown key are not found', async () => {
-    expect(await store.findActive(hashApiToken('revoked'))).toBeUndefined()
-    expect(await store.findActive(hashApiToken('unknown'))).toBeUndefined()
+    expect(await store.findActive(hashApiKey('revoked'))).toBeUndefined()
+    expect(await store.findActive(hashApiKey('unknown'))).toBeUndefined()
   })
 
   it('a time of use replaces a later stored time only if the stored time is far in the future', async () => {
-    const keyId = (await store.findActive(hashApiToken('live')))?.apiTokenId ?? 0
+    const keyId = (await store.findActive(hashApiKey('live')))?.id ?? ''
     const lastUsed = async () =>
       (
-        await database.query<{ at: Date }>('select last_used_at as at from api_tokens where id = $1', [keyId])
+        await database.query<{ at: Date }>('select last_used_at as at from api_tokens where id = $1', [
+          apiTokenIdOf(keyId),
+        ])
       )[0]?.at
     const [earlier, later] = [new Date('2026-01-02T03:04:05.678Z'), new Date('2026-01-02T03:04:05.679Z')]
     await store.recordUse(keyId, later)

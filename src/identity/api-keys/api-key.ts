@@ -1,21 +1,21 @@
-// Generates personal API tokens, and hashes presented tokens for the lookup.
+// Generates API keys, and hashes presented keys for the lookup.
 import { crc32 } from 'node:zlib'
 import { sha256Hex } from '../token-hash.ts'
 
 export type RandomBytes = (size: number) => Uint8Array
 
 /**
- * Returns a new API token: `peage_`, 30 random base62 characters (178 bits), and a checksum of 6 base62 digits. The
+ * Returns a new API key: `peage_`, 30 random base62 characters (178 bits), and a checksum of 6 base62 digits. The
  * checksum is the CRC-32 of the 30 characters in ASCII, zero-padded, most significant digit first. The base62 digits
  * are `0-9A-Za-z` in this order.
  */
-export function makeApiToken(randomBytes: RandomBytes): string {
+export function makeApiKey(randomBytes: RandomBytes): string {
   const random = randomBase62(30, randomBytes)
   return `peage_${random}${base62(crc32(Buffer.from(random, 'ascii')), 6)}`
 }
 
 /** @param headerValue the value of the header as Node decodes it: one character per byte */
-export function hashApiToken(headerValue: string): string {
+export function hashApiKey(headerValue: string): string {
   return sha256Hex(Buffer.from(stripSpace(headerValue), 'latin1'))
 }
 
