@@ -70,6 +70,9 @@ const maxHeartbeatAgeMs = 3_000
 /** The maximum time until a change takes effect in the process that made it. */
 const catchUpTimeoutMs = 1_000
 
+/** Two clocks may differ by this much more after a heartbeat, because clocks are rounded and adjusted. */
+const clockToleranceMs = 100
+
 export function createChangeFeed({ listen, database, now, onState }: Dependencies): ChangeFeed {
   // Each process has its own channel, because a hundred replicas must not receive each other's heartbeats.
   const heartbeatChannel = `peage_heartbeat_${randomUUID().replaceAll('-', '_')}`
@@ -86,6 +89,8 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
    */
   let unansweredSince: number | undefined
   let freshUntil = Number.NEGATIVE_INFINITY
+  /** By how many milliseconds the clock of Postgres was at most ahead of `now` at the last heartbeat. */
+  let mostAheadMs = Number.POSITIVE_INFINITY
   let lastState: 'trusted' | 'lost' = 'trusted'
 
   const isFresh = () => now() < freshUntil
@@ -151,16 +156,27 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
   }
 
   /**
+   * Drops all caches if the clock of Postgres was set forward. The end of a cached period may then have passed.
+   * @param sentAt when the heartbeat was sent, by `now`
+   */
+  function checkClock(postgresMs: number, sentAt: number): void {
+    if (postgresMs - now() > mostAheadMs + clockToleranceMs) notifyGap()
+    mostAheadMs = postgresMs - sentAt
+  }
+
+  /**
    * @returns true if the heartbeat was sent; false if it is uncertain whether it was sent. If it is false, no caller
    *   waits for the heartbeat.
    */
   async function send(onHeard: () => void): Promise<boolean> {
     heartbeatCount += 1
     const sequence = heartbeatCount
-    pendingHeartbeats.set(sequence, { at: now(), onHeard })
-    unansweredSince ??= now()
+    const sentAt = now()
+    pendingHeartbeats.set(sequence, { at: sentAt, onHeard })
+    unansweredSince ??= sentAt
     try {
-      await database.query('select pg_notify($1, $2)', [heartbeatChannel, String(sequence)])
+      const [clock] = await database.query<{ ms: number }>(HEARTBEAT, [heartbeatChannel, String(sequence)])
+      if (clock !== undefined) checkClock(clock.ms, sentAt)
       return true
     } catch {
       pendingHeartbeats.delete(sequence)
@@ -214,3 +230,6 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     },
   }
 }
+
+const HEARTBEAT =
+  'select pg_notify($1, $2), (extract(epoch from clock_timestamp()) * 1000)::double precision as ms'

@@ -107,7 +107,7 @@ async function applyPending(
     // The runner is loaded on demand, because it takes a tenth of the start time.
     const { runner } = await import('node-pg-migrate')
     await runner({
-      // The runner's type requires pg's whole client, but the runner calls only this method.
+      // The runner's type requires pg's whole client, but the runner calls only the method `query`.
       dbClient: watched as never,
       dir,
       direction: 'up',

@@ -22,7 +22,7 @@ export interface Limit {
   windowMs: number
 }
 
-type RateLimiterName = 'register' | 'login' | 'login_address' | 'refresh' | 'bad_keys'
+type RateLimiterName = 'register' | 'login' | 'login_address' | 'refresh' | 'bad_keys' | 'keys' | 'external'
 export type RateLimiters = Readonly<Record<RateLimiterName, RateLimiter>>
 
 interface Dependencies {
@@ -45,6 +45,8 @@ export function createRateLimiters(
     login_address: create('login_address', limits.login_failures_per_address),
     refresh: create('refresh', limits.refresh),
     bad_keys: create('bad_keys', limits.bad_keys),
+    keys: create('keys', limits.keys),
+    external: create('external', limits.external),
   }
 }
 
@@ -54,6 +56,8 @@ export const limitNames: Readonly<Record<RateLimiterName, LimitNames>> = {
   login_address: { policy: 'login_address', key: 'auth.rate_limits.login_failures_per_address' },
   refresh: { policy: 'refresh', key: 'auth.rate_limits.refresh' },
   bad_keys: { policy: 'bad_keys', key: 'auth.rate_limits.bad_keys' },
+  keys: { policy: 'keys', key: 'auth.rate_limits.keys' },
+  external: { policy: 'external', key: 'auth.rate_limits.external' },
 }
 
 /** @param name the name of the limit, which is part of its keys in Redis; replicas share limits with the same name */

@@ -1,9 +1,11 @@
 // Decides whether a user has a free use left today. Redis gives a hint, and the record in Postgres decides:
 // docs/how-it-works.md#counting-a-use.
 import { createBatches } from '../async/batches.ts'
+import { createSingleFlight } from '../async/single-flight.ts'
 import type { Clock } from '../clock.ts'
+import { batchBounds } from './row-counter.ts'
 import type { UsageHint } from './usage-hint.ts'
-import { batchBounds, type Count, type UsageRecord, type UsageStore, type UserIds } from './usage-store.ts'
+import type { Count, UsageRecord, UsageStore, UserIds } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 
 /** `used` includes this use. With `no_user`, the user does not exist and nothing was counted. */
@@ -58,7 +60,9 @@ export function createDailyCounter({
   dailyLimit,
   onFallback,
 }: Dependencies): DailyCounter {
-  const reads = createSingleFlight(store)
+  // Several uses of a user share one read of the record. Without this, a user without remaining uses could occupy all
+  // connections of the pool by trying again.
+  const reads = createSingleFlight(store.read)
 
   async function reserveHints(userIds: UserIds, day: string): Promise<readonly Hint[]> {
     if (usageHint === undefined) return userIds.map(() => 'unknown')
@@ -108,7 +112,7 @@ export function createDailyCounter({
    */
   async function decideFull(use: Use): Promise<UseResult> {
     const { userId, day } = use
-    const record = await reads.read(userId)
+    const record = await reads.run(userId)
     if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
     const usedToday = usedOn(record, day)
     if (usedToday >= dailyLimit) return { counted: false, used: usedToday, reason: 'spent', day }
@@ -154,24 +158,4 @@ function idsOf([first, ...others]: readonly [Use, ...Use[]]): UserIds {
 
 function usedOn({ daily_usage, last_usage_date }: UsageRecord, day: string): number {
   return last_usage_date === day ? daily_usage : 0
-}
-
-/**
- * Several uses of a user share one read of the record. Without this, a user without remaining uses could occupy all
- * connections of the pool by trying again.
- */
-function createSingleFlight(store: UsageStore) {
-  const inFlight = new Map<number, ReturnType<UsageStore['read']>>()
-  return {
-    read(userId: number) {
-      const running = inFlight.get(userId)
-      if (running !== undefined) return running
-      const read = store.read(userId).finally(() => {
-        if (inFlight.get(userId) === read) inFlight.delete(userId)
-      })
-      inFlight.set(userId, read)
-      return read
-    },
-    forgetAll: () => inFlight.clear(),
-  }
 }

@@ -1,6 +1,6 @@
 // Stores the daily use in two columns of `users`, changed by one conditional update.
-import { createBatches } from '../async/batches.ts'
 import { type Database, prepared } from '../storage/database.ts'
+import { type CountedRow, createRowCounter, type UseGroup } from './row-counter.ts'
 
 export interface UsageRecord {
   daily_usage: number
@@ -19,11 +19,11 @@ export type Count = { readonly counted: boolean; readonly used: number } | undef
 
 export interface UsageStore {
   /**
-   * Counts one use of each user on `day` in one statement. A use is not counted if `limit` uses are already counted, or
-   * if the record already has the date of the next day. A replica whose clock is past midnight may have written that
-   * date. In any number of concurrent calls, at most `limit` are counted.
-   * @returns the results in the order of the ids; a promise if a second statement has to decide, for example for a
-   * locked row
+   * Counts one use on `day` for each entry of `userIds`. A use is not counted if `limit` uses of the user are already
+   * counted, or if the record already has the date of the next day. A replica whose clock is past midnight may have
+   * written that date. For each user, at most `limit` uses are counted, in any number of concurrent calls.
+   * @returns one result for each entry, in the same order. A result is a promise if the first statement did not decide
+   * it, for example because the user's row was locked.
    * @throws StorageError
    */
   count(userIds: UserIds, day: string, limit: number): Promise<readonly (Count | Promise<Count>)[]>
@@ -31,24 +31,27 @@ export interface UsageStore {
   read(userId: number): Promise<UsageRecord | undefined>
 }
 
-/**
- * The limits of a batch. A statement of at most 100 uses locks its rows only briefly, and its failure affects at most
- * 100 uses. Larger batches are not cheaper per use. A batch waits at most 300 ms for the batch before it. Together
- * with the timeouts of Redis and Postgres, this is less than 2 s, so a storage failure is noticed within that time.
- */
-export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
-
 export function createUsageStore(database: Database): UsageStore {
-  const waitingUsers = createWaitingUsers(database)
-  return {
-    async count(userIds, day, limit) {
-      const others = userIds.filter(userId => !waitingUsers.has(userId))
-      const rows = await countUnlocked(database, others, day, limit)
-      return userIds.map(userId => {
-        const row = rows.get(userId)
-        return row === undefined ? waitingUsers.count({ userId, day, limit }) : nextCount(row)
-      })
+  const count = createRowCounter<Use, Row, Exclude<Count, undefined>>({
+    keyOf: ({ userId }) => userId,
+    userOf: ({ userId }) => userId,
+    costOf: () => 1,
+    areAlike: (first, later) => first.day === later.day && first.limit === later.limit,
+    async countUnlocked(groups) {
+      const [{ use, uses }] = groups
+      const rows = await (groups.length === 1
+        ? database.query<Row>(COUNT_ONE_UNLOCKED, [use.userId, use.day, use.limit, uses])
+        : database.query<Row>(COUNT_UNLOCKED, valuesOf(groups)))
+      return new Map(rows.map(row => [row.id, row]))
     },
+    async countWaiting(group) {
+      const [row] = await database.query<Row>(COUNT_WAITING, valuesOf([group]))
+      return row
+    },
+    resultOf: (counted, used) => ({ counted, used }),
+  })
+  return {
+    count: (userIds, day, limit) => count(userIds.map(userId => ({ userId, day, limit }))),
     async read(userId) {
       const [row] = await database.query<UsageRecord>(
         'select daily_usage, last_usage_date from users where id = $1',
@@ -65,80 +68,14 @@ interface Use {
   readonly limit: number
 }
 
-/**
- * Decides the uses that the first statement did not count, because the user's row is locked or does not exist, or
- * because the user has no use left. Each user has a separate queue, in the order of the calls. So no user waits for the
- * row of another user.
- */
-function createWaitingUsers(database: Database) {
-  const waiting = new Map<number, { uses: number; count: (use: Use) => Promise<Count> }>()
-
-  const createCount = () =>
-    createBatches({
-      ...batchBounds,
-      areAlike: (first: Use, later: Use) => first.day === later.day && first.limit === later.limit,
-      async run(uses) {
-        const [{ userId, day, limit }] = uses
-        const values = [[userId], day, limit, [uses.length]]
-        const [row] = await database.query<CountedRow>(COUNT_WAITING, values)
-        return uses.map(() => row && nextCount(row))
-      },
-    })
-
-  return {
-    has: (userId: number) => waiting.has(userId),
-    async count(use: Use): Promise<Count> {
-      const user = waiting.get(use.userId) ?? { uses: 0, count: createCount() }
-      waiting.set(use.userId, user)
-      user.uses += 1
-      try {
-        return await user.count(use)
-      } finally {
-        user.uses -= 1
-        if (user.uses === 0) waiting.delete(use.userId)
-      }
-    },
-  }
-}
-
-interface CountedRow {
+interface Row extends CountedRow {
   readonly id: number
-  /**
-   * The number of uses of this day: first those counted before the statement, then one more for each use that
-   * `nextCount` has returned.
-   */
-  used: number
-  readonly used_after: number
 }
 
-/**
- * Returns one of the uses that a statement has counted together.
- * @returns the next use; `counted: false` if no counted use is left
- */
-function nextCount(row: CountedRow): Count {
-  const counted = row.used < row.used_after
-  if (counted) row.used += 1
-  return { counted, used: row.used }
-}
-
-/**
- * @returns the rows by user id; it has no row for a user whose row is locked, and perhaps none for a user without a
- * counted use
- */
-async function countUnlocked(
-  database: Database,
-  userIds: readonly number[],
-  day: string,
-  limit: number,
-): Promise<ReadonlyMap<number, CountedRow>> {
-  const usesByUser = new Map<number, number>()
-  for (const userId of userIds) usesByUser.set(userId, (usesByUser.get(userId) ?? 0) + 1)
-  const [ids, uses] = [[...usesByUser.keys()], [...usesByUser.values()]]
-  if (ids.length === 0) return new Map()
-  const rows = await (ids.length === 1
-    ? database.query<CountedRow>(COUNT_ONE_UNLOCKED, [ids[0], day, limit, uses[0]])
-    : database.query<CountedRow>(COUNT_UNLOCKED, [ids, day, limit, uses]))
-  return new Map(rows.map(row => [row.id, row]))
+/** All uses of a call have the same day and limit. */
+function valuesOf(groups: readonly [UseGroup<Use>, ...UseGroup<Use>[]]): unknown[] {
+  const [{ use }] = groups
+  return [groups.map(group => group.use.userId), use.day, use.limit, groups.map(({ uses }) => uses)]
 }
 
 // Each statement locks its rows before it updates them, so `used` is the newest value. With `skip locked`, two batches

@@ -1,4 +1,5 @@
-// Computes UTC calendar days. Free uses are counted per UTC day.
+// Computes UTC calendar days and months. Free uses are counted per UTC day.
+import type { Period } from '../config/formats/units.ts'
 
 const DAY_MS = 86_400_000
 
@@ -20,4 +21,11 @@ export function nextMidnight(nowMs: number): Date {
 /** Returns the time one day after the end of `day`, in seconds since the epoch. */
 export function dayAfterEndSeconds(day: string): number {
   return (Date.parse(day) + 2 * DAY_MS) / 1000
+}
+
+/** Returns the end of the period that contains the time. Both times are in milliseconds since the epoch. */
+export function periodEndMs(period: Period, timeMs: number): number {
+  const time = new Date(timeMs)
+  const [year, month, day] = [time.getUTCFullYear(), time.getUTCMonth(), time.getUTCDate()]
+  return period === 'day' ? Date.UTC(year, month, day + 1) : Date.UTC(year, month + 1, 1)
 }

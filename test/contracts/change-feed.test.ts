@@ -3,12 +3,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
-import { createApiTokenStore } from '../../src/identity/api-tokens/api-token-store.ts'
 import { createKeyStore } from '../../src/identity/keys/key-store.ts'
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUsageStore } from '../../src/usage/usage-store.ts'
-import { createUserQueue } from '../../src/users/user-record-store.ts'
+import { openApiKeys } from '../support/api-keys.ts'
 import { openFeed } from '../support/feed.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
 import { describeOnBothSetups } from '../support/setups.ts'
@@ -159,7 +158,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     })
 
     it('reports both the old key and the new key if the new key replaces the old key', async () => {
-      const store = createApiTokenStore(database, createUserQueue())
+      const store = openApiKeys(database)
       await store.replace(id, `first${id}`, new Date())
       const changes = await heardOf(() => store.replace(id, `second${id}`, new Date()))
       expect(changes.sort()).toEqual([`key first${id}`, `key second${id}`])
@@ -175,10 +174,48 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
 
     it('does not report that the key was used', async () => {
       await insertKey(`used${id}`)
-      const store = createApiTokenStore(database, createUserQueue())
-      const keyId = (await store.findActive(`used${id}`))?.apiTokenId ?? 0
+      const store = openApiKeys(database)
+      const keyId = (await store.findActive(`used${id}`))?.id ?? ''
       expect(await heardOf(() => store.recordUse(keyId, new Date()))).toEqual([])
       expect(await heardOf(onKey('created_at = now()', `used${id}`))).toEqual([])
+    })
+  })
+
+  describe('for changes of a record in api_keys', () => {
+    const add = (hash: string, expiresAt = 'null') =>
+      database.query(
+        `insert into api_keys (user_id, token_hash, name, prefix, expires_at) values ($1, $2, 'n', 'p', ${expiresAt})`,
+        [id, hash],
+      )
+    const set = (assignment: string, hash: string) => () =>
+      database.query(`update api_keys set ${assignment} where token_hash = $1`, [hash])
+    const remove = (hash: string) => () =>
+      database.query('delete from api_keys where token_hash = $1', [hash])
+
+    it('reports every change on which the validity of the key depends', async () => {
+      const hash = `named${id}`
+      const other = await addUser(database)
+      expect(await heardOf(() => add(hash))).toEqual([`key ${hash}`])
+      for (const assignment of [
+        "scopes = '{a}'",
+        "expires_at = now() + interval '1 day'",
+        'revoked_at = now()',
+        'revoked_at = null',
+        `user_id = ${other}`,
+        'id = gen_random_uuid()',
+      ])
+        expect(await heardOf(set(assignment, hash)), assignment).toEqual([`key ${hash}`])
+      const changes = await heardOf(set(`token_hash = 'renamed${id}'`, hash))
+      expect(changes.sort()).toEqual([`key ${hash}`, `key renamed${id}`])
+      expect(await heardOf(remove(`renamed${id}`))).toEqual([`key renamed${id}`])
+    })
+
+    it('does not report a use, another name, or the deletion of a revoked key', async () => {
+      await add(`revoked${id}`)
+      expect(await heardOf(set('last_used_at = now()', `revoked${id}`))).toEqual([])
+      expect(await heardOf(set("name = 'another'", `revoked${id}`))).toEqual([])
+      await heardOf(set('revoked_at = now()', `revoked${id}`))
+      expect(await heardOf(remove(`revoked${id}`))).toEqual([])
     })
   })
 
@@ -297,7 +334,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
   })
 
   it('if a table is emptied, reports that changes may be missing', async () => {
-    for (const table of ['api_tokens', 'refresh_tokens', 'users cascade', 'signing_keys']) {
+    for (const table of ['api_tokens', 'api_keys', 'refresh_tokens', 'users cascade', 'signing_keys']) {
       const before = gaps
       expect(await heardOf(() => database.query(`truncate ${table}`))).toEqual([])
       expect(gaps).toBeGreaterThan(before)

@@ -45,8 +45,8 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     database = await open()
     changes = createCodeRedemptionStore({
       database,
-      async forgetIntegrations(_tx, userId) {
-        forgotten.push(userId)
+      async forgetIntegrations(_tx, { id }) {
+        forgotten.push(id)
       },
       async recordChanges(_tx, all) {
         recorded.push(...all)

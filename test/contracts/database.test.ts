@@ -146,7 +146,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
   })
 
   describe('concurrent calls', () => {
-    it('that make a conditional update succeed exactly as often as the condition allows', async () => {
+    it('with the same conditional update succeed exactly as often as the condition allows', async () => {
       await database.query('insert into things (id) values (60)')
       const passes = await Promise.all(
         Array.from({ length: 40 }, () =>

@@ -7,6 +7,7 @@ import { createAlertStore } from '../../src/webhooks/alerts/alert-store.ts'
 import { createDeliveryStore } from '../../src/webhooks/delivery/delivery-store.ts'
 import type { LeasedDelivery, LeaseRequest } from '../../src/webhooks/delivery/lease-store.ts'
 import { postgresDatabase } from '../support/databases.ts'
+import { builtInPlans } from '../support/plans.ts'
 import { describeWithServices } from '../support/services.ts'
 import { describeOnBothSetups } from '../support/setups.ts'
 import { type Stored, storedIn, usualLease } from '../webhooks/delivery/stored.ts'
@@ -117,7 +118,9 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
           ),
       }
       const alert = { id: '7b0f5a3e-2f9e-4c43-9c0c-0a4a4a8f0001', type: 'x', body: '{}' }
-      expect(await createAlertStore(counting).queue(alert, undefined, new Date(time))).toBe(1000)
+      expect(
+        await createAlertStore(counting, () => builtInPlans).queue(alert, undefined, new Date(time)),
+      ).toBe(1000)
       expect(statements).toBe(1)
       expect(await database.query('select id from alerts')).toHaveLength(1)
     })
@@ -145,7 +148,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       for (let i = 0; i < 200; i += 1) await stored.receiving(`https://r${i}.test/`)
       await stored.alert()
       // Each of the four stores represents the store of a different replica.
-      const stores = Array.from({ length: 4 }, () => createDeliveryStore(database))
+      const stores = Array.from({ length: 4 }, () => createDeliveryStore(database, () => builtInPlans))
       const taken: LeasedDelivery[] = []
       await Promise.all(
         stores.map(async store => {
@@ -520,7 +523,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(before).not.toBe(current)
     })
 
-    it('does not sign deliveries after a registration by the previous release, which leaves this secret in the row', async () => {
+    it('does not sign deliveries after a gateway of the previous release registers a webhook and leaves this secret in the row', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')

@@ -175,6 +175,8 @@ describeWithServices('the limiter in Redis', () => {
       login_failures_per_address: limit,
       refresh: limit,
       bad_keys: limit,
+      keys: limit,
+      external: limit,
     }
     const limiters = createRateLimiters(all, (name, limit) =>
       createRateLimiter(name, limit, { clock, scriptRunner }),

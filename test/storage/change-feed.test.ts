@@ -12,7 +12,8 @@ describe('the change feed', () => {
   let own: string
   /** The heartbeats that the feed has sent. The test decides when they arrive. */
   let beats: string[]
-  let send: () => Promise<never[]>
+  /** The response of Postgres to each heartbeat: its clock. Empty if the clock does not matter. */
+  let send: () => Promise<{ ms: number }[]>
   let reconnects: number
   let gaps: number
   let states: string[]
@@ -40,7 +41,7 @@ describe('the change feed', () => {
       database: {
         query: async <Row>(_sql: string, values: readonly unknown[] = []) => {
           beats.push(String(values[1]))
-          return (await send()) as Row[]
+          return (await send()) as unknown[] as Row[]
         },
       },
       now: () => time,
@@ -192,6 +193,30 @@ describe('the change feed', () => {
     await pass(500)
     expect(beats.length).toBe(before + 2)
     end()
+  })
+
+  it('reports a gap if the clock of Postgres was set forward, but not if it was set back or a response is late', async () => {
+    let ahead = 5_000
+    let delay = 0
+    send = async () => {
+      const sentAt = time
+      time += delay
+      return [{ ms: sentAt + ahead }]
+    }
+    const gapsAfter = async (change: () => void) => {
+      change()
+      gaps = 0
+      await pass(500)
+      hear()
+      return gaps
+    }
+    await trusted()
+    expect(await gapsAfter(() => {})).toBe(0)
+    expect(await gapsAfter(() => (ahead += 2_000))).toBe(1)
+    expect(await gapsAfter(() => (delay = 900))).toBe(0)
+    expect(await gapsAfter(() => (delay = 0))).toBe(0)
+    expect(await gapsAfter(() => (ahead -= 60_000))).toBe(0)
+    expect(await gapsAfter(() => (ahead += 60_000))).toBe(1)
   })
 
   describe('catching up', () => {

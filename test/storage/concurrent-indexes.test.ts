@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMailStore } from '../../src/mail/mail-store.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createDeliveryStore } from '../../src/webhooks/delivery/delivery-store.ts'
+import { builtInPlans } from '../support/plans.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
 describeOverSetups('a query on a large table', ({ openDatabase: open }) => {
@@ -29,7 +30,7 @@ describeOverSetups('a query on a large table', ({ openDatabase: open }) => {
   afterAll(() => database.close())
 
   it.each(['failed', 'dropped'] as const)('uses an index for deliveries with the status %s', async status => {
-    const plan = await createDeliveryStore(planning).list({ status, limit: 101 })
+    const plan = await createDeliveryStore(planning, () => builtInPlans).list({ status, limit: 101 })
     expect(JSON.stringify(plan)).toContain(`webhook_deliveries_${status}`)
   })
 

@@ -20,6 +20,8 @@ const rate_limits: Parameters<typeof createRateLimiters>[0] = {
   login_failures_per_address: { limit: 3, windowMs: 60_000 },
   refresh: null,
   bad_keys: limit,
+  keys: limit,
+  external: null,
 }
 
 let lines: string[]
@@ -45,8 +47,15 @@ async function expectComplete(storage: Config['storage']): Promise<void> {
     expect(await backing.database.query('select count(*) as n from users')).toEqual([{ n: 0 }])
     const limiters = createRateLimiters(rate_limits, backing.createRateLimiter)
     const taken = await Promise.all(Object.values(limiters).map(limiter => limiter.consume('192.0.2.1')))
-    expect(Object.keys(limiters)).toEqual(['register', 'login', 'login_address', 'refresh', 'bad_keys'])
-    expect(taken.map(({ limit }) => limit)).toEqual([1, 2, 3, Number.POSITIVE_INFINITY, 1])
+    expect(Object.keys(limiters)).toEqual([
+      'register',
+      'login',
+      'login_address',
+      'refresh',
+      'bad_keys',
+      'keys',
+    ])
+    expect(taken.map(({ limit }) => limit)).toEqual([1, 2, 3, Number.POSITIVE_INFINITY, 1, 1])
     expect((await limiters.register.consume('192.0.2.1')).allowed).toBe(false)
   } finally {
     await backing.close()

@@ -1,0 +1,43 @@
+// Remembers which users have no uses of a quota left, until the period ends or the record changes.
+import type { Period } from '../config/formats/units.ts'
+import type { ChangeFeed } from '../storage/change-feed.ts'
+import { createRefusalCache, type OpenRefusalCache, type RefusalCache } from './refusal-cache.ts'
+
+/** A use that the record had no room for. */
+export interface ExhaustedQuota {
+  readonly period: Period
+  /** The allowance that was applied, in uses per period. */
+  readonly limit: number
+  /** The cost of the refused use. Uses with this cost or a higher cost are refused too. */
+  readonly cost: number
+  /** The uses in the record. */
+  readonly used: number
+  /** The end of the period, in milliseconds since the epoch. */
+  readonly resetsAtMs: number
+  /** The end of the period by the monotonic clock of this process (`performance.now()`). It does not jump. */
+  readonly untilMs: number
+}
+
+/** The keys have the form of a change in the change feed: `quota USER NAME`. */
+export type ExhaustedQuotas = RefusalCache<string, ExhaustedQuota>
+
+export function exhaustedKey(userId: number, quota: string): string {
+  return `quota ${userId} ${quota}`
+}
+
+interface Dependencies {
+  feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
+  /** The maximum number of pairs of user and quota. */
+  maxPairs: number
+}
+
+export function createExhaustedQuotas({
+  feed,
+  maxPairs,
+}: Dependencies): OpenRefusalCache<string, ExhaustedQuota> {
+  return createRefusalCache({
+    feed,
+    maxKeys: maxPairs,
+    changedKey: change => (change.startsWith('quota ') ? change : undefined),
+  })
+}
