@@ -4,6 +4,7 @@ import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
+import type { AnswerQuestion } from '../proxy/answer-question.ts'
 import type { ForwardRequest } from '../proxy/forward-request.ts'
 import { handleRequest, type ServeEndpoint } from '../proxy/handle-request.ts'
 import { RequestContext, type RequestSnapshot } from '../proxy/request-context.ts'
@@ -14,6 +15,7 @@ import type { Dispatched } from './stub-upstreams.ts'
 interface Options {
   gate: Gate
   forward: ForwardRequest
+  answerQuestion: AnswerQuestion
   request: IncomingMessage
   head: RequestHead
   routing: RoutingDecision
@@ -33,7 +35,7 @@ interface DryRun {
 }
 
 export function dryRun(options: Options): Promise<DryRun> {
-  const { gate, forward, request, head, routing, probe, upstreamHeaders } = options
+  const { gate, forward, answerQuestion, request, head, routing, probe, upstreamHeaders } = options
   return new Promise((resolve, reject) => {
     let result: DryRun = {}
     const response = createStubResponse(request, sent => resolve({ ...result, head: sent }))
@@ -58,12 +60,14 @@ export function dryRun(options: Options): Promise<DryRun> {
         forward(trying, to, { ...admission, reservation: undefined })
         forward(context, to, admission)
       },
+      answerQuestion,
       onRefusal(_, refusal) {
         // An internal error is a bug in the gateway, so it is reported as an error and not as the explanation.
         if (refusal.code === 'internal') reject(refusal.cause)
         result = { refusal }
       },
       accessEnded: async () => {},
+      language: 'fr',
       bodyIdleMs: 0,
       logOrigin: () => {},
       logRequest: undefined,
@@ -82,6 +86,6 @@ export function dryRun(options: Options): Promise<DryRun> {
 
 async function passGuards(context: RequestContext, endpoint: LocalEndpoint): Promise<void> {
   if (endpoint.kind !== 'guarded') return
-  const result = await context.snapshot.gate.endpointGuards(endpoint.plans)(context)
+  const result = await context.snapshot.gate.endpointGuards(endpoint.accepts)(context)
   if (!result.allowed) throw result.thrown
 }

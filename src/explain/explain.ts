@@ -1,11 +1,18 @@
 // Explains how the gateway would handle a request. Uses the real gate with stubs for stores and network.
+import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
-import type { GuardName } from '../config/active-guards.ts'
+import { type GuardName, isGuardActive } from '../config/active-guards.ts'
+import { createPlans } from '../config/plans.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { TestCase } from '../config/test-cases.ts'
-import { createGate } from '../gate/gate.ts'
+import { createGate, type Gate } from '../gate/gate.ts'
+import type { RequestHead } from '../gate/parsing/request-head.ts'
+import type { RoutingDecision } from '../gate/routing/decision.ts'
+import type { Route } from '../gate/routing/route.ts'
 import { createCounters, type GuardDecisions } from '../observability/metrics/counters.ts'
+import { createAnswerQuestion } from '../proxy/answer-question.ts'
 import { createForwardRequest } from '../proxy/forward-request.ts'
+import type { Language } from '../refusals/catalog.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import { weightsByUrl } from '../upstream/targets/load-balancer.ts'
 import type { Plan } from '../users/user.ts'
@@ -20,25 +27,33 @@ import {
 } from './header-diff.ts'
 import { createStubRequest, type HeaderList, toHeaderList } from './stub-request.ts'
 import { createStubUpstreams, type Dispatched } from './stub-upstreams.ts'
-import { type Caller, stubAssertions, stubDependencies, stubEndpoints, stubToken } from './stubs.ts'
+import {
+  type Caller,
+  type ExplainedKey,
+  type ExplainedUser,
+  stubAssertions,
+  stubDependencies,
+  stubEndpoints,
+  stubKey,
+  stubToken,
+} from './stubs.ts'
 
 export interface ExplainRequest {
   readonly method: string
   /** The request target, as in a request line. */
   readonly path: string
   readonly host: string
-  /** The plan of the caller, who has a valid access token. An `anonymous` caller has no token. */
+  /** The plan of the caller, who has a valid credential. An `anonymous` caller has none. */
   readonly as: Plan | 'anonymous'
   /** The uses already counted today. */
   readonly usedToday: number
+  /** The uses of the route's quota that are already counted in the current period. */
+  readonly used: number
   readonly verified: boolean
+  /** The API key of the caller. Undefined if the caller has an access token. */
+  readonly key?: ExplainedKey
   /** The specific user who sends the request. With `split_by: user`, the id of this user selects the target. */
   readonly user?: ExplainedUser
-}
-
-export interface ExplainedUser {
-  readonly id: number
-  readonly isActive: boolean
 }
 
 export interface GuardOutcome {
@@ -57,8 +72,10 @@ export interface Explanation {
   readonly own: string | null
   /** The guards in the order in which they run. Empty if the request reaches no guard. */
   readonly guards: readonly GuardOutcome[]
-  /** `null` if the request goes to an upstream or to a local endpoint. */
+  /** `null` if the request goes to an upstream or to a local endpoint, or if it is allowed for a proxy that asks. */
   readonly refusal: RefusedWith | null
+  /** The status code of the gateway's own response; `null` if the request goes to an upstream or a local endpoint. */
+  readonly status: number | null
   readonly upstream: ForwardedTo | null
   readonly headers: { readonly request: HeaderDiff; readonly response: HeaderDiff }
 }
@@ -86,8 +103,9 @@ export type Explain = (request: ExplainRequest) => Promise<Explanation>
 
 /** Use the returned function for only one request at a time, because all requests share the stubs. */
 export async function createExplain(config: Config, clock: Clock): Promise<Explain> {
-  const caller: Caller = { usedToday: 0, verified: true, user: undefined }
-  const findLocalPath = stubEndpoints(config)
+  const caller: Caller = { plan: '', usedToday: 0, used: 0, verified: true, key: undefined, user: undefined }
+  const plans = createPlans(config.plans)
+  const findLocalPath = stubEndpoints(config, plans)
   const { guards: decisions } = createCounters()
   let onDispatch = (_: Dispatched): void => {}
   const upstreams = createStubUpstreams(config.upstreams, dispatched => onDispatch(dispatched))
@@ -98,29 +116,32 @@ export async function createExplain(config: Config, clock: Clock): Promise<Expla
   )
   const gate = await createGate({
     config,
+    plans,
     findLocalPath,
-    dependencies: stubDependencies(config.limits.free_daily, caller, clock),
+    dependencies: stubDependencies(config.limits.free_daily, plans.names, caller, clock),
     upstreams,
     decisions,
     clock,
   })
 
   return async explainRequest => {
-    const { usedToday, verified, user } = explainRequest
-    Object.assign(caller, { usedToday, verified, user })
+    const { as: plan, usedToday, used, verified, key, user } = explainRequest
+    Object.assign(caller, { plan, usedToday, used, verified, key, user })
     for (const decided of Object.values(decisions)) Object.assign(decided, { pass: 0, refuse: 0, error: 0 })
     const requestHeaders = requestHeadersOf(explainRequest)
     const toRequest = (fields: HeaderList) =>
       createStubRequest({ ...explainRequest, fields, isEncrypted: config.server.tls !== undefined })
     const request = toRequest(requestHeaders)
     const parsed = gate.parse(request)
-    const routing = gate.decide(request, parsed)
-    const route = routing.kind === 'route' ? routing.route : undefined
+    const routing = decide(gate, request, parsed)
+    const isQuestion = routing.kind === 'question'
+    const route = isQuestion || routing.kind === 'route' ? routing.route : undefined
     const probeHeaders = route ? probeRequestHeaders(route, requestHeaders) : requestHeaders
     const upstreamHeaders = route ? probeResponseHeaders(route) : []
     const dryRunResult = await dryRun({
       gate,
       forward,
+      answerQuestion: createAnswerQuestion(stubAssertions),
       request,
       head: parsed,
       routing,
@@ -131,14 +152,18 @@ export async function createExplain(config: Config, clock: Clock): Promise<Expla
       },
     })
     const { refusal, dispatched, head } = dryRunResult
-    const receivedHeaders = refusal ? [] : upstreamHeaders
+    const receivedHeaders = dispatched ? upstreamHeaders : []
     return {
       request: explainRequest,
       route: route?.name ?? null,
       own: routing.kind === 'local' ? routing.path : null,
-      guards: outcomesOf(decisions, refusal, route?.verified === true),
-      refusal: refusal ? refusedWith(refusal) : null,
-      upstream: route && dispatched ? forwardedTo(config, route.upstreamName, dispatched.request) : null,
+      guards: outcomesOf(decisions, refusal, route, explainRequest),
+      refusal: refusal ? refusedWith(refusal, config.server.language) : null,
+      status: refusal?.status ?? (isQuestion ? 200 : null),
+      upstream:
+        route?.upstreamName !== undefined && dispatched
+          ? forwardedTo(config, route.upstreamName, dispatched.request)
+          : null,
       headers: {
         request: dispatched
           ? {
@@ -157,9 +182,20 @@ export async function createExplain(config: Config, clock: Clock): Promise<Expla
   }
 }
 
-function requestHeadersOf({ host, as }: ExplainRequest): HeaderList {
+/** Decides like a running gateway. Only a proxy may request a route without upstream, by a question about the request. */
+function decide(gate: Gate, request: IncomingMessage, head: RequestHead): RoutingDecision {
+  const asQuestion = gate.decide(request, head, true)
+  const route = 'route' in asQuestion ? asQuestion.route : undefined
+  return route !== undefined && route.upstream === undefined ? asQuestion : gate.decide(request, head)
+}
+
+function requestHeadersOf({ host, as, key }: ExplainRequest): HeaderList {
   const fields: HeaderList = [['Host', host]]
-  return as === 'anonymous' ? fields : [...fields, ['Authorization', `Bearer ${stubToken(as)}`]]
+  if (as === 'anonymous') return fields
+  return [
+    ...fields,
+    key === undefined ? ['Authorization', `Bearer ${stubToken(as)}`] : ['X-API-Key', stubKey],
+  ]
 }
 
 /**
@@ -169,12 +205,19 @@ function requestHeadersOf({ host, as }: ExplainRequest): HeaderList {
 function outcomesOf(
   decisions: GuardDecisions,
   refusal: Refusal | undefined,
-  showsVerified: boolean,
+  route: Route | undefined,
+  { key }: ExplainRequest,
 ): GuardOutcome[] {
-  // The guard `verified` is listed only for routes with `verified: true`. For all other routes, the list must stay as
-  // it was in version 0.1, because programs may depend on this list.
+  // The guards `scope`, `verified` and `quota` are listed only for routes that have them. For all other routes, the
+  // list must stay as it was in version 0.1, because programs may depend on this list. For callers with an API key, the
+  // guard `scope` is always listed, because it refuses keys with scopes on routes without a scope.
+  const isHidden: Partial<Record<GuardName, boolean>> = {
+    scope: key === undefined && !(route && isGuardActive.scope(route)),
+    verified: route?.verified !== true,
+    quota: route?.quota === undefined,
+  }
   const all = (Object.entries(decisions) as [GuardName, GuardDecisions[GuardName]][]).filter(
-    ([guard]) => guard !== 'verified' || showsVerified,
+    ([guard]) => !isHidden[guard],
   )
   if (all.every(([, { pass, refuse }]) => pass + refuse === 0)) return []
   return all.map(([guard, { pass, refuse }]) => {
@@ -184,8 +227,9 @@ function outcomesOf(
   })
 }
 
-function refusedWith({ status, code, response }: Refusal): RefusedWith {
-  const { error } = JSON.parse(Buffer.from(response.body, 'latin1').toString())
+function refusedWith(refusal: Refusal, language: Language): RefusedWith {
+  const { status, code } = refusal
+  const { error } = JSON.parse(Buffer.from(refusal.response(language).body, 'latin1').toString())
   return { status, code, sentence: error }
 }
 
@@ -208,8 +252,20 @@ export function toExplainRequest({
   as,
   user,
 }: Question): ExplainRequest {
-  const { plan, used_today: usedToday = 0, verified = true } = typeof as === 'string' ? { plan: as } : as
-  return { method, path, host, as: plan, usedToday, verified, ...(user && { user }) }
+  const caller: Exclude<Question['as'], string> = typeof as === 'string' ? { plan: as } : as
+  const { plan, used_today: usedToday = 0, used = 0, verified = true, scopes } = caller
+  const key = scopes !== undefined || caller.key ? { scopes: scopes ?? null } : undefined
+  return {
+    method,
+    path,
+    host,
+    as: plan,
+    usedToday,
+    used,
+    verified,
+    ...(key && { key }),
+    ...(user && { user }),
+  }
 }
 
 /** A client that sends an absolute-form target repeats the target's authority in `Host` (RFC 9112 §3.2.2). */
@@ -218,13 +274,13 @@ function authorityHost(path: string): string {
 }
 
 /** Returns the explanation as JSON, for `peage explain --json` and the admin API. */
-export function toDocument({ request, route, guards, refusal, upstream, headers }: Explanation) {
+export function toDocument({ request, route, guards, status, upstream, headers }: Explanation) {
   const { method, path, as } = request
   return {
     request: { method, path, as },
     route,
     guards,
-    status: refusal?.status ?? null,
+    status,
     upstream: upstream && { name: upstream.name, url: upstream.url },
     headers,
   }

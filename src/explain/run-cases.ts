@@ -1,5 +1,6 @@
 // Runs a configuration's test cases, and finds the routes and guards that no case reached.
 import { activeGuards, type GuardName } from '../config/active-guards.ts'
+import { createPlans } from '../config/plans.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { LocatedCase } from '../config/test-cases.ts'
 import { type Explain, type Explanation, toExplainRequest } from './explain.ts'
@@ -46,12 +47,12 @@ export async function runCases(
   return { results, unreached: uncovered(covered, config) }
 }
 
-function missesOf({ expect }: LocatedCase, { refusal, route, upstream }: Explanation): Miss[] {
+function missesOf({ expect }: LocatedCase, { refusal, status, route, upstream }: Explanation): Miss[] {
   const misses: Miss[] = []
   const compare = (what: Miss['what'], expected: Miss['expected'] | undefined, came: Miss['came']) => {
     if (expected !== undefined && expected !== came) misses.push({ what, expected, came })
   }
-  compare('status', expect.status, refusal?.status ?? null)
+  compare('status', expect.status, status)
   compare('error', expect.error, refusal?.code ?? null)
   compare('route', expect.route, route)
   const isUrl = expect.upstream?.includes('://')
@@ -61,13 +62,17 @@ function missesOf({ expect }: LocatedCase, { refusal, route, upstream }: Explana
   return misses
 }
 
-function uncovered(reached: ReadonlyMap<string, ReadonlySet<GuardName>>, { routes }: Config): Unreached {
+function uncovered(
+  reached: ReadonlyMap<string, ReadonlySet<GuardName>>,
+  { routes, plans: configured }: Config,
+): Unreached {
+  const plans = createPlans(configured)
   return {
     routes: routes.map(({ name }) => name).filter(name => !reached.has(name)),
     guards: routes.flatMap(route => {
       const decided = reached.get(route.name)
       if (decided === undefined) return []
-      return activeGuards(route)
+      return activeGuards(route, plans)
         .filter(guard => !decided.has(guard))
         .map(guard => ({ route: route.name, guard }))
     }),

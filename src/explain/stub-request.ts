@@ -52,8 +52,9 @@ export function createStubResponse(
   onHead: (head: ResponseHead) => void,
 ): ServerResponse {
   const response = new ServerResponse(request)
-  const writeHead = (status: number, _reason: unknown, rawHeaders: readonly string[]) => {
-    onHead({ status, fields: toHeaderList(rawHeaders) })
+  const writeHead = (status: number, ...rest: unknown[]) => {
+    // The headers are the last argument. The reason is optional.
+    onHead({ status, fields: toHeaderList(rest.at(-1) as readonly string[]) })
     return response
   }
   return Object.assign(response, { writeHead, end: () => response })

@@ -2,16 +2,21 @@
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
+import { parsePathPattern } from '../config/formats/path-pattern.ts'
+import type { Plans } from '../config/plans.ts'
 import { sharedTargets } from '../config/rules/declarations.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { FindLocalPath } from '../endpoints/endpoint-table.ts'
-import { createTrustedProxies } from '../http/client-address.ts'
+import type { AcceptedCallers } from '../endpoints/local-endpoint.ts'
+import { createTrustedProxies, type TrustedProxies } from '../http/client-address.ts'
 import type { GuardDecisions } from '../observability/metrics/counters.ts'
+import { Refusal } from '../refusals/refusal.ts'
 import type { CreateRateLimiter } from '../storage/rate-limiter.ts'
 import type { Upstreams } from '../upstream/targets/upstreams.ts'
 import type { DailyCounter } from '../usage/daily-counter.ts'
+import type { ExhaustedQuotas } from '../usage/exhausted-quotas.ts'
 import type { ExhaustedUsers } from '../usage/exhausted-users.ts'
-import type { Plan } from '../users/user.ts'
+import type { QuotaCounter } from '../usage/quota-count-store.ts'
 import { type AuthenticationDependencies, createAuthenticate } from './guards/authenticate.ts'
 import {
   compileEndpointGuards,
@@ -20,8 +25,10 @@ import {
   type GuardChain,
 } from './guards/chain.ts'
 import { createCountDailyUse } from './guards/count-daily-use.ts'
+import { createCountQuota } from './guards/count-quota.ts'
 import { createRateLimit } from './guards/rate-limit.ts'
-import { parseRequestHead, type RequestHead } from './parsing/request-head.ts'
+import { createQuestions, type Questions } from './parsing/question.ts'
+import { parseRequestHead, type RequestHead, refuseMessage } from './parsing/request-head.ts'
 import { createAllowAmbiguous } from './routing/allow-ambiguous-path.ts'
 import { createCorsPolicies } from './routing/cors.ts'
 import { createDecide, type Decide, type GuardedRoute } from './routing/decision.ts'
@@ -29,10 +36,13 @@ import { compileRoute } from './routing/route.ts'
 import { createRouteTable } from './routing/route-table.ts'
 
 export interface Gate {
+  /** Parses a request of a client. */
   parse(request: IncomingMessage): RequestHead
+  /** Undefined without `server.forward_auth`. */
+  readonly parseQuestion: Questions['parse'] | undefined
   readonly decide: Decide
-  /** Returns the guards of a local endpoint. @param plans the allowed plans; `undefined` for every plan */
-  endpointGuards(plans: readonly Plan[] | undefined): GuardChain<EndpointAdmission>
+  /** Returns the guards of a local endpoint. */
+  endpointGuards(accepted: AcceptedCallers): GuardChain<EndpointAdmission>
 }
 
 export interface GuardDependencies {
@@ -41,10 +51,13 @@ export interface GuardDependencies {
   readonly createRateLimiter: CreateRateLimiter
   readonly counter: Pick<DailyCounter, 'use'>
   readonly exhausted: ExhaustedUsers
+  readonly quotas: QuotaCounter
+  readonly exhaustedQuotas: ExhaustedQuotas
 }
 
 interface Options {
   config: Pick<Config, 'server' | 'limits' | 'upstreams' | 'routes'>
+  plans: Plans
   /** Finds the gateway's own endpoints, which have priority over the routes. */
   findLocalPath: FindLocalPath
   dependencies: GuardDependencies
@@ -62,32 +75,43 @@ const routesPerTurn = 1_000
 
 export async function createGate({
   config,
-  findLocalPath,
+  plans,
+  findLocalPath: findEndpoint,
   dependencies,
   upstreams,
   decisions,
   clock,
 }: Options): Promise<Gate> {
-  const { counter, exhausted } = dependencies
+  const { counter, exhausted, quotas, exhaustedQuotas } = dependencies
   const authenticate = createAuthenticate(dependencies.identity)
   const guardDependencies = {
     authenticate,
-    limitRate: createRateLimit(dependencies.createRateLimiter),
+    limitRate: createRateLimit(dependencies.createRateLimiter, plans),
     countDailyUse: createCountDailyUse({ counter, spent: exhausted, limit: config.limits.free_daily, clock }),
+    countQuota: createCountQuota({
+      plans,
+      counter: quotas,
+      exhausted: exhaustedQuotas,
+      now: () => performance.now(),
+    }),
     decisions,
+    plans,
   }
   const compiled: GuardedRoute[] = []
   for (const declared of config.routes) {
     const route = compileRoute(declared)
-    const upstream = upstreams.get(route.upstreamName)
-    compiled.push({ ...route, upstream, guards: compileGuards(route, upstream, guardDependencies) })
+    const upstream = route.upstreamName === undefined ? undefined : upstreams.get(route.upstreamName)
+    compiled.push({ ...route, upstream, ...compileGuards(route, upstream, guardDependencies) })
     if (compiled.length % routesPerTurn === 0) await setImmediate()
   }
   const routes = createRouteTable(compiled)
   const endpointGuards = new Map<string, GuardChain<EndpointAdmission>>()
-  const proxies = createTrustedProxies(config.server.trusted_proxies)
+  const { trusted_proxies, forward_auth } = config.server
+  const findLocalPath = forward_auth === undefined ? findEndpoint : reserve(forward_auth.path, findEndpoint)
+  const questions = forward_auth && createQuestions(forward_auth, trusted_proxies)
   return {
-    parse: request => parseRequestHead(request, proxies),
+    parse: createParse(createTrustedProxies(trusted_proxies), questions),
+    parseQuestion: questions?.parse,
     decide: createDecide({
       findLocalPath,
       routes,
@@ -105,11 +129,31 @@ export async function createGate({
       }),
       policies: createCorsPolicies(config.server.cors, compiled),
     }),
-    endpointGuards(plans) {
-      const name = String(plans)
-      const known = endpointGuards.get(name) ?? compileEndpointGuards(plans, guardDependencies)
+    endpointGuards(accepted) {
+      const name = JSON.stringify([accepted.keys, accepted.plans])
+      const known = endpointGuards.get(name) ?? compileEndpointGuards(accepted, guardDependencies)
       endpointGuards.set(name, known)
       return known
     },
   }
+}
+
+/** Creates the parser for requests of clients. A client may not ask, whatever its request contains. */
+function createParse(proxies: TrustedProxies, questions: Questions | undefined): Gate['parse'] {
+  if (questions === undefined) return request => parseRequestHead(request, proxies)
+  const unknown = new Refusal('route_unknown')
+  return request =>
+    parseRequestHead(
+      request,
+      proxies,
+      questions.isAtPath(request) ? (_, seen) => refuseMessage(request, seen) ?? unknown : undefined,
+    )
+}
+
+/** Returns a function that also reserves a path, and the paths below it, for the gateway. */
+function reserve(path: string, find: FindLocalPath): FindLocalPath {
+  const reserved = parsePathPattern(path).segments
+  const isReserved = (segments: readonly string[]) =>
+    reserved.every((segment, index) => segment.kind === 'literal' && segment.value === segments[index])
+  return segments => (isReserved(segments) ? 'unknown' : find(segments))
 }

@@ -1,6 +1,6 @@
 // Creates the refusals of limits (429): rate limits with the headers of draft-ietf-httpapi-ratelimit-headers-09,
-// connection limits, and the daily limit.
-import { dailyLimitSentence, upgradePath } from './catalog.ts'
+// connection limits, the daily limit, and quotas.
+import { dailyLimitSentence, quotaSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
 export interface RateLimitState {
@@ -64,6 +64,40 @@ export function rateLimitHeaders(
   }
 }
 
+/** The headers with one member for each limit that looked at the request, in the order of the limits. */
+const headersOfLimits: ReadonlySet<string> = new Set(['ratelimit-policy', 'ratelimit'])
+
+/** Returns both sets of headers as one. `added` replaces headers of `before`, except that limits append their members. */
+export function appendHeaders(
+  before: Readonly<Record<string, string>> | undefined,
+  added: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const all: Record<string, string> = { ...before, ...added }
+  for (const name of headersOfLimits) {
+    const [first, next] = [before?.[name], added[name]]
+    if (first !== undefined && next !== undefined) all[name] = `${first}, ${next}`
+  }
+  return all
+}
+
+/**
+ * Returns the headers of a refusal, followed by the headers of the request's context. If a limit refuses, its members
+ * follow the members of the limits that allowed the request.
+ * @param fields the headers of the refusal, as alternating names and values
+ * @param ofContext the headers of the context, as alternating names and values
+ */
+export function fieldsWithLimits(fields: readonly string[], ofContext: readonly string[]): string[] {
+  const all = [...fields]
+  for (let i = 0; i < ofContext.length; i += 2) {
+    const [name, value] = [ofContext[i] as string, ofContext[i + 1] as string]
+    const isOfLimit = headersOfLimits.has(name)
+    const at = isOfLimit ? fields.findIndex((field, index) => index % 2 === 0 && field === name) : -1
+    if (at === -1) all.push(name, value)
+    else all[at + 1] = `${value}, ${all[at + 1]}`
+  }
+  return all
+}
+
 /**
  * Creates the refusals for users who have reached the daily limit. Their sentence contains the limit. All requests that
  * are refused within the same second share one refusal.
@@ -71,13 +105,64 @@ export function rateLimitHeaders(
  * @returns a function that returns the refusal; its argument is the number of seconds until UTC midnight
  */
 export function createDailyLimitReached(limit: number): (retryAfterSeconds: number) => Refusal {
-  const body = { error: dailyLimitSentence(limit), upgrade_url: upgradePath }
+  const texts = dailyLimitSentence(limit)
+  const body = { upgrade_url: upgradePath }
   let last: { retryAfterSeconds: number; refusal: Refusal } | undefined
   return retryAfterSeconds => {
     if (last?.retryAfterSeconds !== retryAfterSeconds) {
       const headers = { 'retry-after': String(retryAfterSeconds) }
-      last = { retryAfterSeconds, refusal: new Refusal('daily_limit_reached', { body, headers }) }
+      last = { retryAfterSeconds, refusal: new Refusal('daily_limit_reached', { texts, body, headers }) }
     }
     return last.refusal
+  }
+}
+
+interface QuotaState {
+  /** The allowance of the user's plan, in uses per period. */
+  readonly limit: number
+  /** The uses that are left in the period. */
+  readonly remaining: number
+  /** Whole seconds, at least 1, until the period ends. */
+  readonly resetSeconds: number
+}
+
+interface RefusedUse extends QuotaState {
+  readonly plan: string
+  readonly quota: string
+  readonly period: 'day' | 'month'
+  readonly used: number
+  readonly cost: number
+  /** The end of the period, in milliseconds since the epoch. */
+  readonly resetsAtMs: number
+}
+
+/** Creates the refusal of a use that the user's allowance has no room for. */
+export function quotaExceeded(use: RefusedUse): Refusal {
+  const { plan, quota, period, limit, used, cost, resetsAtMs, resetSeconds } = use
+  return new Refusal('quota_exceeded', {
+    reason: `plans.${plan}.quotas.${quota}`,
+    texts: quotaSentence(plan, limit, quota, period),
+    body: {
+      quota,
+      limit,
+      used,
+      cost,
+      resets_at: inWholeSeconds(resetsAtMs),
+      upgrade_url: upgradePath,
+    },
+    headers: { 'retry-after': String(resetSeconds), ...quotaHeaders(quota, use) },
+  })
+}
+
+/** Formats a time without a fraction, for example `2026-12-01T00:00:00Z`. @param timeMs milliseconds since the epoch */
+export function inWholeSeconds(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 19)}Z`
+}
+
+/** Returns the headers with the user's state under a quota. Responses to counted requests have these headers too. */
+export function quotaHeaders(quota: string, { limit, remaining, resetSeconds }: QuotaState) {
+  return {
+    'ratelimit-policy': `"quota:${quota}";q=${limit}`,
+    ratelimit: `"quota:${quota}";r=${remaining};t=${resetSeconds}`,
   }
 }

@@ -1,12 +1,21 @@
 // Defines expected refusals. A refusal may be thrown anywhere and is sent in one place (http/error-handlers.ts). Any
 // other thrown error is unexpected.
-import { type CatalogEntry, type CodeWithReasons, catalog, type RefusalCode } from './catalog.ts'
+import {
+  type Bilingual,
+  type CatalogEntry,
+  type CodeWithReasons,
+  catalog,
+  type Language,
+  type RefusalCode,
+} from './catalog.ts'
 
 interface Details {
   /** Replaces the catalog's status. For example, `user_not_found` is 404 in the admin API. */
   status?: number
-  /** Additional members of the body. An `error` among them replaces the catalog's `error`. */
+  /** Additional members of the body. */
   body?: Readonly<Record<string, unknown>>
+  /** Replaces the texts of the catalog. */
+  texts?: Bilingual
   /** Additional headers of the response. Every refusal also has the standard headers. */
   headers?: Readonly<Record<string, string>>
   /** The cause of the refusal, for the log only. The client never sees it. */
@@ -28,6 +37,7 @@ export class Refusal extends Error {
   readonly status: number
   readonly #details: Details
   #response: RefusalResponse | undefined
+  #language: Language | undefined
 
   constructor(code: RefusalCode, details: Details & { reason: string })
   constructor(code: Exclude<RefusalCode, CodeWithReasons>, details?: Details)
@@ -49,17 +59,24 @@ export class Refusal extends Error {
     return this.#details.reason ?? entry.reason
   }
 
-  /** Built once per refusal, because some refusals are sent several times. */
-  get response(): RefusalResponse {
-    this.#response ??= responseOf(this.code, this.#details)
+  /** Returns the response. It is built again only for another language, because some refusals are sent several times. */
+  response(language: Language): RefusalResponse {
+    if (this.#response === undefined || this.#language !== language) {
+      this.#response = responseOf(this.code, language, this.#details)
+      this.#language = language
+    }
     return this.#response
   }
 }
 
 const statusesWithReason: ReadonlySet<number> = new Set([401, 403, 429])
 
-function responseOf(code: RefusalCode, { headers = {}, body }: Details): RefusalResponse {
-  const bytes = Buffer.from(JSON.stringify({ error: catalog[code].error, ...body }))
+function responseOf(
+  code: RefusalCode,
+  language: Language,
+  { headers = {}, body, texts = catalog[code] }: Details,
+): RefusalResponse {
+  const bytes = Buffer.from(JSON.stringify({ error: texts[language], ...body }))
   const fields = [
     ['content-type', 'application/json; charset=utf-8'],
     ['content-length', String(bytes.length)],

@@ -14,6 +14,8 @@ describe('`peage explain` and a running gateway', () => {
       '401 token_invalid': expect.any(Number),
       '401 unauthenticated': expect.any(Number),
       '403 plan_insufficient': expect.any(Number),
+      '403 scope_insufficient': expect.any(Number),
+      '403 bearer_required': expect.any(Number),
       '404 route_unknown': expect.any(Number),
       '405 method_not_allowed': expect.any(Number),
       '429 daily_limit_reached': expect.any(Number),

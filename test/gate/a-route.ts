@@ -9,6 +9,7 @@ export function routeWith(declared: Partial<RouteConfig>): Route {
     hosts: [],
     upstream: 'u',
     auth: 'none',
+    bearer_only: false,
     verified: false,
     free_daily: false,
     forward_credentials: false,

@@ -29,7 +29,7 @@ describe('a rate limit', () => {
       'rate_limited',
       'auth.rate_limits.refresh',
     ])
-    expect(fieldsOf(refusal.response.fields)).toMatchObject({
+    expect(fieldsOf(refusal.response('fr').fields)).toMatchObject({
       'retry-after': '42',
       'ratelimit-policy': '"refresh";q=20;w=91',
       ratelimit: '"refresh";r=0;t=42',
@@ -40,7 +40,7 @@ describe('a rate limit', () => {
 describe('the daily limit', () => {
   it('is in the refusal, together with the upgrade URL and the seconds until the end of the day', () => {
     const refusal = createDailyLimitReached(3)(7_200)
-    const { fields, body } = refusal.response
+    const { fields, body } = refusal.response('fr')
     expect([refusal.status, refusal.code]).toEqual([429, 'daily_limit_reached'])
     expect(JSON.parse(Buffer.from(body, 'latin1').toString())).toEqual({
       error: 'Limite quotidienne atteinte (plan free: 3 courses/jour)',
@@ -53,7 +53,7 @@ describe('the daily limit', () => {
     const reached = createDailyLimitReached(1)
     const first = reached(10)
     expect(reached(10)).toBe(first)
-    expect([9, 10].map(seconds => fieldsOf(reached(seconds).response.fields)['retry-after'])).toEqual([
+    expect([9, 10].map(seconds => fieldsOf(reached(seconds).response('fr').fields)['retry-after'])).toEqual([
       '9',
       '10',
     ])

@@ -7,13 +7,13 @@ describe('a refusal', () => {
   it('has a JSON body with the exact Content-Length, no-store, and its code in a header', () => {
     for (const code of Object.keys(catalog) as (keyof typeof catalog)[]) {
       const refusal = new Refusal(code, { reason: 'given' })
-      const { fields, body } = refusal.response
+      const { fields, body } = refusal.response('fr')
       expect(refusal.status).toBe(catalog[code].status)
       expect(fields).toEqual([
         ...['content-type', 'application/json; charset=utf-8', 'content-length', String(body.length)],
         ...['cache-control', 'no-store', 'x-peage-error', code],
       ])
-      expect(JSON.parse(Buffer.from(body, 'latin1').toString())).toEqual({ error: catalog[code].error })
+      expect(JSON.parse(Buffer.from(body, 'latin1').toString())).toEqual({ error: catalog[code].fr })
     }
   })
 
@@ -36,16 +36,16 @@ describe('a refusal', () => {
       headers: { allow: 'GET' },
     })
     expect(refusal.status).toBe(404)
-    expect(refusal.response.fields.slice(-2)).toEqual(['allow', 'GET'])
-    expect(JSON.parse(refusal.response.body)).toEqual({ error: 'autre', plan: 'pro' })
+    expect(refusal.response('fr').fields.slice(-2)).toEqual(['allow', 'GET'])
+    expect(JSON.parse(refusal.response('fr').body)).toEqual({ error: 'autre', plan: 'pro' })
   })
 
   it('keeps its cause for the log, but not in the response', () => {
     const cause = new Error('connection refused at 10.0.0.5')
     const refusal = serviceUnavailable(cause)
     expect([refusal.status, refusal.cause]).toEqual([503, cause])
-    expect(JSON.stringify(refusal.response)).not.toContain('10.0.0.5')
-    expect(refusal.response.fields.slice(-2)).toEqual(['retry-after', '1'])
+    expect(JSON.stringify(refusal.response('fr'))).not.toContain('10.0.0.5')
+    expect(refusal.response('fr').fields.slice(-2)).toEqual(['retry-after', '1'])
   })
 
   it('has no stack trace, while other errors still have one', () => {

@@ -1,11 +1,13 @@
 // Defines the authentication guard. It accepts a bearer token or an API key. If neither is valid, it refuses with 401.
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
+import type { Clock } from '../../clock.ts'
 import { rateLimitKey } from '../../http/client-address.ts'
-import { hashApiToken } from '../../identity/api-tokens/api-tokens.ts'
-import type { LastUsed } from '../../identity/api-tokens/last-used.ts'
+import { hashApiKey } from '../../identity/api-keys/api-key.ts'
+import { isExpired } from '../../identity/api-keys/api-key-store.ts'
+import type { LastUsed } from '../../identity/api-keys/last-used.ts'
 import type { SessionCache } from '../../identity/cache/session-cache.ts'
 import type { TokenCache } from '../../identity/cache/token-cache.ts'
-import type { ApiTokenOwner, UserCache } from '../../identity/cache/user-cache.ts'
+import type { KeyOwner, UserCache } from '../../identity/cache/user-cache.ts'
 import { anonymous, type Identity } from '../../identity/identity.ts'
 import type { TokenProblem, VerifiedToken } from '../../identity/tokens/tokens.ts'
 import { rateLimited } from '../../refusals/limits.ts'
@@ -25,7 +27,8 @@ export interface AuthenticationDependencies {
   lastUsed: Pick<LastUsed, 'record'>
   badKeys: RateLimiter
   /** Receives the error that made the check of an API key fail. The client receives only a 401. */
-  onApiTokenError(error: unknown): void
+  onApiKeyError(error: unknown): void
+  clock: Clock
 }
 
 /** @param auth the value of `routes[].auth` */
@@ -85,7 +88,7 @@ function identifyByToken(
     if (user === undefined) {
       throw new Refusal('user_not_found', { headers: challenge({ isTokenPresented: true }) })
     }
-    const identity: Identity = { kind: 'user', user, credential: 'access_token', sessionId }
+    const identity: Identity = { kind: 'user', user, sessionId, apiKey: undefined }
     if (sessions === undefined || sessionId === undefined) return identity
     return chain(sessions.isLive(user, sessionId), isLive => {
       if (isLive) return identity
@@ -106,47 +109,69 @@ function identifyByApiKey(
   if (credentials.apiKey === undefined) {
     throw new Refusal('token_invalid', { reason: problem, headers: challenge(credentials) })
   }
-  const owner = dependencies.users.findOwner(hashApiToken(credentials.apiKey))
-  // If the owner of the key is cached, the key is valid and no wait is needed. Otherwise `lookUp` waits for a read from
-  // the store, which may fail or find no owner.
-  if (owner !== undefined && !(owner instanceof Promise)) return identified(dependencies, owner)
-  return lookUp(dependencies, owner, credentials, client)
+  const keyHash = hashApiKey(credentials.apiKey)
+  const owner = dependencies.users.findOwner(keyHash)
+  // If the owner of the key is cached and the key has not expired, no wait is needed. Otherwise `lookUp` waits for a read
+  // from the store, which may fail or find no owner.
+  const identity = owner instanceof Promise ? undefined : identified(dependencies, owner)
+  return identity ?? lookUp(dependencies, { owner, keyHash }, credentials, client)
 }
 
-function identified({ lastUsed }: AuthenticationDependencies, { user, apiTokenId }: ApiTokenOwner): Identity {
-  lastUsed.record(apiTokenId)
-  return { kind: 'user', user, credential: 'api_token', apiTokenId }
+/** @returns undefined if there is no owner, or if the key has expired */
+function identified(
+  { lastUsed, clock }: AuthenticationDependencies,
+  owner: KeyOwner | undefined,
+): Identity | undefined {
+  if (owner === undefined) return undefined
+  const { user, apiKey } = owner
+  if (isExpired(apiKey, clock.now())) return undefined
+  lastUsed.record(apiKey.id)
+  return { kind: 'user', user, sessionId: undefined, apiKey }
+}
+
+interface Lookup {
+  readonly owner: MaybePromise<KeyOwner | undefined>
+  readonly keyHash: string
 }
 
 async function lookUp(
   dependencies: AuthenticationDependencies,
-  looking: MaybePromise<ApiTokenOwner | undefined>,
+  looking: Lookup,
   credentials: Credentials,
   client: string,
 ): Promise<Identity> {
   const owner = await orInvalid(dependencies, looking, credentials)
-  if (owner !== undefined) return identified(dependencies, owner)
+  const identity = owner === 'expired' ? undefined : identified(dependencies, owner)
+  if (identity !== undefined) return identity
   const taken = await dependencies.badKeys.consume(rateLimitKey(client))
   if (!taken.allowed) throw rateLimited(limitNames.bad_keys, taken)
-  throw new Refusal('token_invalid', { reason: 'unknown', headers: challenge(credentials) })
+  const reason = owner === undefined ? 'unknown' : 'expired'
+  throw new Refusal('token_invalid', { reason, headers: challenge(credentials) })
 }
 
-/** Every failure of the check counts as an invalid key. The response is a 401 even if the store is unreachable. */
+/**
+ * Every failure of the check counts as an invalid key. The response is a 401 even if the store is unreachable.
+ * @returns `expired` if the store is unreachable, and the key has expired by the record that was last cached
+ */
 async function orInvalid(
-  dependencies: AuthenticationDependencies,
-  looking: MaybePromise<ApiTokenOwner | undefined>,
+  { users, clock, onApiKeyError }: AuthenticationDependencies,
+  { owner, keyHash }: Lookup,
   credentials: Credentials,
-) {
+): Promise<KeyOwner | 'expired' | undefined> {
   try {
-    return await looking
+    return await owner
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    dependencies.onApiTokenError(error)
+    const known = users.lastKnownKey(keyHash)
+    if (known !== undefined && isExpired(known, clock.now())) return 'expired'
+    onApiKeyError(error)
     throw new Refusal('key_check_failed', { headers: { ...challenge(credentials), 'retry-after': '1' } })
   }
 }
 
-/** The challenge contains the error only if a token was presented (RFC 6750 §3). */
-function challenge({ isTokenPresented }: Pick<Credentials, 'isTokenPresented'>): Record<string, string> {
+/** Returns the header of a 401. It contains the error only if a token was presented (RFC 6750 §3). */
+export function challenge({
+  isTokenPresented,
+}: Pick<Credentials, 'isTokenPresented'>): Record<string, string> {
   return { 'www-authenticate': isTokenPresented ? 'Bearer error="invalid_token"' : 'Bearer' }
 }

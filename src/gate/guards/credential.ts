@@ -1,5 +1,5 @@
 // Reads the credentials of a request: a bearer token, an API key, or none.
-import { stripSpace } from '../../identity/api-tokens/api-tokens.ts'
+import { stripSpace } from '../../identity/api-keys/api-key.ts'
 import { isGatewayToken } from '../../identity/tokens/tokens.ts'
 
 export interface Credentials {

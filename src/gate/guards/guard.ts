@@ -21,12 +21,12 @@ export interface GuardedRequest {
   /**
    * Reserves a connection for the request, because no use may be counted without a connection. The caller must pass the
    * reservation on or cancel it.
-   * @returns a promise if no connection is free
+   * @returns a promise if no connection is free; undefined if the gateway does not forward the request
    * @throws Refusal 503 `upstream_unavailable` if no connection becomes free in time
    * @throws Refusal 429 `rate_limited` if the client has used up its share
    * @throws ClientDisconnected if the client leaves during the wait
    */
-  reserveConnection(): Reservation | Promise<Reservation>
+  reserveConnection(): Reservation | undefined | Promise<Reservation>
   addHeaders(headers: Readonly<Record<string, string>>): void
 }
 

@@ -1,10 +1,14 @@
-// Enforces the rate limit of a route, per user, or per client address for anonymous requests.
+// Enforces the rate limits: of the user's plan over all routes together, and of the route. A route's limit counts per
+// user, or per client address for anonymous requests.
+import type { Plans } from '../../config/plans.ts'
 import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
-import { rateLimited, rateLimitHeaders } from '../../refusals/limits.ts'
-import type { CreateRateLimiter } from '../../storage/rate-limiter.ts'
+import { type LimitNames, rateLimited, rateLimitHeaders } from '../../refusals/limits.ts'
+import type { Refusal } from '../../refusals/refusal.ts'
+import type { CreateRateLimiter, Limit, RateLimiter } from '../../storage/rate-limiter.ts'
+import type { User } from '../../users/user.ts'
 import type { Route } from '../routing/route.ts'
-import type { Guard } from './guard.ts'
+import type { Guard, GuardedRequest } from './guard.ts'
 
 declare const limited: unique symbol
 
@@ -12,25 +16,57 @@ export type WithinLimit = Identity & { readonly [limited]: true }
 
 /**
  * Creates a guard that refuses with 429 `rate_limited`. If the store is unreachable, requests are counted in memory
- * instead.
+ * instead. The guard is synchronous if neither the user's plan nor the route has a limit.
  */
 export type RateLimit = (route: Route) => Guard<Identity, WithinLimit>
+
+interface NamedLimit {
+  readonly limiter: RateLimiter
+  readonly names: LimitNames
+}
 
 /**
  * @param createLimiter a function that creates a limiter; limiters with the same name share their counts across all
  *   replicas
  */
-export function createRateLimit(createLimiter: CreateRateLimiter): RateLimit {
+export function createRateLimit(createLimiter: CreateRateLimiter, plans: Plans): RateLimit {
+  // Limiters of plans and routes have a prefix, and limiters of local endpoints do not. So their names are never equal.
+  const create = (kind: 'plan' | 'route', name: string, limit: Limit): NamedLimit => ({
+    limiter: createLimiter(`${kind}:${name}`, limit),
+    names: {
+      policy: kind === 'plan' ? `plan:${name}` : name,
+      key: `${kind}s.${name}.rate_limit`,
+    },
+  })
+  const limitsOfPlans = new Map(
+    plans.all.flatMap(({ name, rate_limit }) =>
+      rate_limit ? [[name, create('plan', name, rate_limit)] as const] : [],
+    ),
+  )
+  const limitOfPlan = ({ plan }: User) => limitsOfPlans.get((plans.find(plan) ?? plans.first).name)
+
   return ({ name, rate_limit }) => {
-    if (!rate_limit) return (_, identity) => identity as WithinLimit
-    // Limiters of routes have this prefix, and limiters of local endpoints do not. So their names are never equal.
-    const limiter = createLimiter(`route:${name}`, rate_limit)
-    const names = { policy: name, key: `routes.${name}.rate_limit` }
-    return async (request, identity) => {
-      const taken = await limiter.consume(String(clientKeyOf(identity, request.head.client)))
-      if (!taken.allowed) return rateLimited(names, taken)
-      request.addHeaders(rateLimitHeaders(name, taken))
-      return identity as WithinLimit
+    const ofRoute = rate_limit ? create('route', name, rate_limit) : undefined
+    return (request, identity) => {
+      const ofPlan = identity.kind === 'user' ? limitOfPlan(identity.user) : undefined
+      if (ofPlan === undefined && ofRoute === undefined) return identity as WithinLimit
+      return consumeEach([ofPlan, ofRoute], request, identity)
     }
   }
+}
+
+/** Counts the request under each limit in turn. A limit after a refusing limit does not count the request. */
+async function consumeEach(
+  limits: readonly (NamedLimit | undefined)[],
+  request: GuardedRequest,
+  identity: Identity,
+): Promise<WithinLimit | Refusal> {
+  const key = String(clientKeyOf(identity, request.head.client))
+  for (const limit of limits) {
+    if (limit === undefined) continue
+    const taken = await limit.limiter.consume(key)
+    if (!taken.allowed) return rateLimited(limit.names, taken)
+    request.addHeaders(rateLimitHeaders(limit.names.policy, taken))
+  }
+  return identity as WithinLimit
 }

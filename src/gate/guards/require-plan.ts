@@ -1,10 +1,10 @@
 // Defines the plan guard. It runs after authentication, and before any use is counted.
 import type { Identity } from '../../identity/identity.ts'
-import { upgradePath } from '../../refusals/catalog.ts'
+import { planRefusal } from '../../refusals/plan-refusal.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Plan } from '../../users/user.ts'
 import type { Guard } from './guard.ts'
-import type { WithinLimit } from './rate-limit.ts'
+import type { ScopeAllowed } from './require-scope.ts'
 
 declare const admitted: unique symbol
 
@@ -15,14 +15,11 @@ export function anonymousRefusal(): Refusal {
 }
 
 /** Refuses anonymous requests with 401 `unauthenticated`, and users of other plans with 403 `plan_insufficient`. */
-export function requirePlan(plans: readonly Plan[] | undefined): Guard<WithinLimit, PlanAllowed> {
+export function requirePlan(plans: readonly Plan[] | undefined): Guard<ScopeAllowed, PlanAllowed> {
   return (_, identity) => {
     if (plans === undefined) return identity as Identity as PlanAllowed
     if (identity.kind === 'anonymous') return anonymousRefusal()
-    if (!plans.includes(identity.user.plan)) {
-      const body = { required: plans, current_plan: identity.user.plan, upgrade_url: upgradePath }
-      return new Refusal('plan_insufficient', { body })
-    }
+    if (!plans.includes(identity.user.plan)) return planRefusal(plans, identity.user.plan)
     return identity as Identity as PlanAllowed
   }
 }

@@ -4,7 +4,7 @@ import { isPrivate, normalizeAddress, type TrustedProxies } from '../../http/cli
 import { maxHeaderBytes } from '../../http/http-server.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { isLastHop } from './max-forwards.ts'
-import { hasValidFraming, type RequestHeaders, scanHeaders } from './request-headers.ts'
+import { hasValidExpectation, hasValidFraming, type RequestHeaders, scanHeaders } from './request-headers.ts'
 import { safeId } from './request-ids.ts'
 import { isHost, parseRequestTarget, type RequestTarget } from './request-target.ts'
 
@@ -42,8 +42,15 @@ export interface RequestHead {
   readonly target: RequestTarget | Refusal
 }
 
+/** Returns the target of a request, or the refusal if the request is invalid. */
+type ReadTarget = (request: IncomingMessage, seen: RequestHeaders) => RequestTarget | Refusal
+
 /** Parses the head of a request, without side effects. The same request always gives the same head. */
-export function parseRequestHead(request: IncomingMessage, proxies: TrustedProxies): RequestHead {
+export function parseRequestHead(
+  request: IncomingMessage,
+  proxies: TrustedProxies,
+  readTarget: ReadTarget = targetOf,
+): RequestHead {
   const seen = scanHeaders(request.rawHeaders)
   const address = request.socket.remoteAddress ?? ''
   const peer = normalizeAddress(address)
@@ -63,13 +70,20 @@ export function parseRequestHead(request: IncomingMessage, proxies: TrustedProxi
     hasBody: seen.transferEncoding !== undefined || (seen.contentLength ?? '0') !== '0',
     expectsContinue: request.headers.expect !== undefined && request.httpVersion === '1.1',
     isLastHop: isLastHop(request),
-    target: targetOf(request, seen),
+    target: readTarget(request, seen),
   }
 }
 
-function targetOf(request: IncomingMessage, seen: RequestHeaders): RequestTarget | Refusal {
+/** Returns the refusal of a message that is too large or malformed, or undefined. */
+export function refuseMessage(request: IncomingMessage, seen: RequestHeaders): Refusal | undefined {
   if (seen.bytes > maxHeaderBytes) return closing('headers_too_large')
-  if (seen.isMalformed || !hasValidFraming(request, seen)) return malformed()
+  return seen.isMalformed || !hasValidFraming(request, seen) ? malformed() : undefined
+}
+
+function targetOf(request: IncomingMessage, seen: RequestHeaders): RequestTarget | Refusal {
+  const refused = refuseMessage(request, seen)
+  if (refused !== undefined) return refused
+  if (!hasValidExpectation(request)) return malformed()
   const target = parseRequestTarget(request.url ?? '')
   if (target === undefined) return new Refusal('path_invalid')
   // `hasValidFraming` has already checked Host, so only the authority is checked here.

@@ -81,18 +81,21 @@ function isNamed(name: string, lower: string): boolean {
 
 /**
  * Returns false if Node's parser accepts the framing but an upstream may read it differently (RFC 9112 §3.2, §6.1 and
- * §6.3, RFC 9110 §10.1.1).
+ * §6.3).
  */
 export function hasValidFraming(request: IncomingMessage, seen: RequestHeaders): boolean {
   if (request.httpVersionMajor !== 1) return false
   const isHttp10 = request.httpVersionMinor === 0
   if (seen.host === undefined && !isHttp10) return false
   if (seen.host !== undefined && seen.host !== '' && !isHost(seen.host)) return false
-  const { expect } = request.headers
-  if (expect !== undefined && expect.toLowerCase() !== '100-continue') return false
   if (seen.contentLength !== undefined && !isLength(seen.contentLength)) return false
   if (seen.transferEncoding === undefined) return true
   return !isHttp10 && seen.contentLength === undefined && seen.transferEncoding.toLowerCase() === 'chunked'
+}
+
+/** Returns false for an `Expect` other than `100-continue` (RFC 9110 §10.1.1). */
+export function hasValidExpectation({ headers: { expect } }: IncomingMessage): boolean {
+  return expect === undefined || expect.toLowerCase() === '100-continue'
 }
 
 /** Returns whether the value has only digits and is a number that JavaScript can represent exactly. */

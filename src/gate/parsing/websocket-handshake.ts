@@ -2,10 +2,12 @@
 import type { IncomingMessage } from 'node:http'
 
 /** `upgrade` is true if Node's parser handed over the connection. Node's types do not declare this property. */
-type ReceivedRequest = IncomingMessage & { readonly upgrade?: boolean | null }
+type ReceivedRequest = Pick<IncomingMessage, 'method' | 'headers' | 'httpVersion'> & {
+  readonly upgrade?: boolean | null
+}
 
 /** Returns whether the request has `Upgrade: websocket`, even if its handshake is invalid. */
-export function asksForWebSocket(request: IncomingMessage): boolean {
+export function asksForWebSocket(request: Pick<IncomingMessage, 'headers'>): boolean {
   return (
     request.headers.upgrade !== undefined &&
     listOf(request.headers.upgrade.toLowerCase()).includes('websocket')

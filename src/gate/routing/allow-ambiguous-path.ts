@@ -8,8 +8,8 @@ interface Options {
   /** Returns whether a path belongs to the gateway's own endpoints. */
   isOwn(segments: readonly string[]): boolean
   routes: RouteTable<Route>
-  /** Returns whether two upstreams, given by name, are the same service. */
-  isSameService(one: string, other: string): boolean
+  /** Returns whether two upstreams, given by name, are the same service. Routes without upstream share a service. */
+  isSameService(one: string | undefined, other: string | undefined): boolean
 }
 
 /** @param route the route that matches if ambiguous characters count as ordinary characters */

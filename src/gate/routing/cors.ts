@@ -49,7 +49,10 @@ export function createCorsPolicies(
  * Returns undefined if the request is no preflight. Only an `OPTIONS` request with `Origin` and
  * `Access-Control-Request-Method` is a preflight.
  */
-export function readPreflight({ method, headers }: IncomingMessage): Preflight | undefined {
+export function readPreflight({
+  method,
+  headers,
+}: Pick<IncomingMessage, 'method' | 'headers'>): Preflight | undefined {
   if (method !== 'OPTIONS') return undefined
   const requested = headers['access-control-request-method']
   if (!headers.origin || !requested) return undefined

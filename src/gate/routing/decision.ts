@@ -1,25 +1,33 @@
-// Makes the routing decision: a local endpoint, a route with its guards, a preflight, or a refusal.
+// Makes the routing decision: a local endpoint, a route with its guards, a preflight, or a refusal. It also decides about
+// requests that a proxy asks about (docs/forward-auth.md).
 import type { IncomingMessage } from 'node:http'
 import type { FindLocalPath, LocalPath } from '../../endpoints/endpoint-table.ts'
 import type { LocalEndpoint } from '../../endpoints/local-endpoint.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Upstream } from '../../upstream/targets/upstreams.ts'
-import type { GuardChain } from '../guards/chain.ts'
+import type { GuardChain, RouteGuards } from '../guards/chain.ts'
 import { malformed, type RequestHead } from '../parsing/request-head.ts'
 import { normalizeHost, type RequestTarget } from '../parsing/request-target.ts'
 import { asksForWebSocket, isHandshake, parseOfferedProtocols } from '../parsing/websocket-handshake.ts'
 import type { AllowAmbiguous } from './allow-ambiguous-path.ts'
 import { type CorsHeaders, type CorsPolicies, type Preflight, readPreflight } from './cors.ts'
 import type { Route } from './route.ts'
-import type { RouteTable } from './route-table.ts'
+import { allowOf, type RouteTable } from './route-table.ts'
 
 /** A route with its guards and its upstream, which are resolved when the configuration is loaded. */
-export interface GuardedRoute extends Route {
+export interface GuardedRoute extends Route, RouteGuards {
+  /** Undefined if the route is only for forward auth. */
+  readonly upstream: Upstream | undefined
+}
+
+/** A route whose requests the gateway forwards. */
+export interface ForwardingRoute extends GuardedRoute {
+  readonly upstreamName: string
   readonly guards: GuardChain
   readonly upstream: Upstream
 }
 
-export type RoutingDecision = ToLocalEndpoint | ToRoute | ToPreflight | Refused
+export type RoutingDecision = ToLocalEndpoint | ToRoute | ToQuestion | ToPreflight | Refused
 
 interface Common {
   /** CORS headers of every response, including refusals and upstream responses; undefined without CORS. */
@@ -34,9 +42,15 @@ interface ToLocalEndpoint extends Common {
 
 export interface ToRoute extends Common {
   readonly kind: 'route'
-  readonly route: GuardedRoute
+  readonly route: ForwardingRoute
   readonly target: RequestTarget
   readonly isWebSocket: boolean
+}
+
+/** A proxy asks about a request to the route. */
+export interface ToQuestion extends Common {
+  readonly kind: 'question'
+  readonly route: GuardedRoute
 }
 
 interface ToPreflight extends Common {
@@ -61,16 +75,22 @@ interface Options {
   policies: CorsPolicies | undefined
 }
 
-/** Decides where a request goes. On a WebSocket route, also sets the bearer token of `head` from the subprotocols. */
-export type Decide = (request: IncomingMessage, head: RequestHead) => RoutingDecision
+/** The parts of a request that the decision reads, except its head. */
+export type DecidedRequest = Pick<IncomingMessage, 'method' | 'headers' | 'httpVersion'>
+
+/**
+ * Decides where a request goes. On a WebSocket route, also sets the bearer token of `head` from the subprotocols.
+ * @param isQuestion whether a proxy asks about the request, and forwards it itself
+ */
+export type Decide = (request: DecidedRequest, head: RequestHead, isQuestion?: boolean) => RoutingDecision
 
 export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }: Options): Decide {
-  function corsOf(request: IncomingMessage, route: GuardedRoute | undefined): CorsHeaders | undefined {
+  function corsOf(request: DecidedRequest, route: GuardedRoute | undefined): CorsHeaders | undefined {
     return policies?.(route)?.answer(request.headers.origin)
   }
 
   function refuse(
-    request: IncomingMessage,
+    request: DecidedRequest,
     refusal: Refusal,
     route?: GuardedRoute | undefined,
     isWebSocket = false,
@@ -79,7 +99,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
   }
 
   function toLocal(
-    request: IncomingMessage,
+    request: DecidedRequest,
     head: RequestHead,
     target: RequestTarget,
     found: LocalPath | 'unknown',
@@ -115,11 +135,11 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
   }
 
   function toRoute(
-    request: IncomingMessage,
+    request: DecidedRequest,
     head: RequestHead,
     target: RequestTarget,
     host: string,
-    route: GuardedRoute,
+    route: ForwardingRoute,
   ): RoutingDecision {
     // If the authority and `Host` differ, one may be forged. So only a route that lists its hosts serves the request.
     const isContradicted = target.authority !== undefined && normalizeHost(head.host) !== host
@@ -136,21 +156,36 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
     return { kind: 'route', route, target, isWebSocket, cors: corsOf(request, route) }
   }
 
+  function toQuestion(request: DecidedRequest, head: RequestHead, route: GuardedRoute): RoutingDecision {
+    if (head.hasAmbiguousCredentials) return refuse(request, new Refusal('credentials_ambiguous'), route)
+    return { kind: 'question', route, cors: corsOf(request, route) }
+  }
+
   /** Returns whether the operator declared a route at exactly the path of a replaceable endpoint. */
   function isReplaced(found: LocalPath | 'unknown', host: string, { segments }: RequestTarget): boolean {
     if (found === 'unknown' || !found.isReplaceable) return false
     return routes.match('GET', host, segments).route?.isLiteral === true
   }
 
-  return (request, head) => {
+  return (request, head, isQuestion = false) => {
     const { target } = head
     if (target instanceof Refusal) return refuse(request, target)
     const { method = '' } = request
     const host = normalizeHost(target.authority ?? head.host)
     const preflight = policies && readPreflight(request)
     const found = findLocalPath(target.segments)
+    if (isQuestion && target.unmergedPath !== undefined) {
+      // The gateway merges duplicate slashes, but the proxy does not.
+      const { route } = routes.match(method, host, target.segments)
+      if (!route?.allow_in_path.includes('double_slash')) {
+        return refuse(request, new Refusal('path_invalid'), route)
+      }
+    }
     if (found !== undefined && !isReplaced(found, host, target)) {
-      return toLocal(request, head, target, found, preflight)
+      // The proxy sends these paths to the gateway itself, so it does not ask about them.
+      return isQuestion
+        ? toLocal(request, head, target, 'unknown', undefined)
+        : toLocal(request, head, target, found, preflight)
     }
 
     if (target.ambiguities !== 0) {
@@ -161,18 +196,30 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
     }
     if (preflight !== undefined) {
       const { route } = routes.match(preflight.method, host, target.segments)
-      const answered = toPreflight(preflight, route?.name, route?.allowedMethods, route)
+      const served = isQuestion || isForwarding(route) ? route : undefined
+      const answered = toPreflight(preflight, served?.name, served?.allowedMethods, served)
       if (answered !== undefined) return answered
     }
     const match = routes.match(method, host, target.segments)
     if (match.kind === 'none') return refuse(request, new Refusal('route_unknown'))
-    if (match.kind === 'method') return refuse(request, notAllowed(match.allow), match.route)
+    if (match.kind === 'method') {
+      const served = isQuestion ? match.routes : match.routes.filter(isForwarding)
+      if (served.length === 0) return refuse(request, new Refusal('route_unknown'))
+      return refuse(request, notAllowed(allowOf(served)), served[0])
+    }
+    if (isQuestion) return toQuestion(request, head, match.route)
+    // For clients of the gateway, the route does not exist. A less specific route must not forward the request.
+    if (!isForwarding(match.route)) return refuse(request, new Refusal('route_unknown'))
     return toRoute(request, head, target, host, match.route)
   }
 }
 
+function isForwarding(route: GuardedRoute | undefined): route is ForwardingRoute {
+  return route?.upstream !== undefined
+}
+
 /** Uses the token of the subprotocol `peage.bearer.<token>`. Browsers cannot set `Authorization` on a WebSocket. */
-function takeBearer(request: IncomingMessage, head: RequestHead): void {
+function takeBearer(request: DecidedRequest, head: RequestHead): void {
   const { bearers } = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
   if (bearers.length === 0) return
   if (bearers.length > 1 || head.authorization !== undefined) head.hasAmbiguousCredentials = true

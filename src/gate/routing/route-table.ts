@@ -6,9 +6,9 @@ export type Match<R extends Route> =
   | { readonly kind: 'route'; readonly route: R }
   /**
    * Some routes match the path and the host, but the most specific of these routes do not allow the method. Less
-   * specific routes are not tried. `route` is one of the most specific routes.
+   * specific routes are not tried. `routes` are the most specific routes, and `route` is the first of them.
    */
-  | { readonly kind: 'method'; readonly allow: string; readonly route: R }
+  | { readonly kind: 'method'; readonly routes: readonly R[]; readonly route: R }
   | { readonly kind: 'none'; readonly route?: undefined }
 
 export interface RouteTable<R extends Route> {
@@ -30,11 +30,12 @@ export function createRouteTable<R extends Route>(routes: readonly R[]): RouteTa
         if (route.allowedMethods === undefined || route.allowedMethods.has(method))
           return { kind: 'route', route }
       }
-      return { kind: 'method', allow: allowOf(candidates), route: candidates[0] as R }
+      return { kind: 'method', routes: candidates, route: candidates[0] as R }
     },
   }
 }
 
-function allowOf(routes: readonly Route[]): string {
+/** Returns the methods of the routes, for the header `Allow`. */
+export function allowOf(routes: readonly Route[]): string {
   return [...new Set(routes.flatMap(route => [...(route.allowedMethods ?? [])]))].sort().join(', ')
 }

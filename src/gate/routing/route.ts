@@ -7,8 +7,8 @@ import { toFlags } from '../parsing/path-ambiguity.ts'
 import type { RequestTarget } from '../parsing/request-target.ts'
 
 export interface Route extends Omit<RouteConfig, 'upstream'>, HeaderRules {
-  /** A key of `upstreams`. */
-  readonly upstreamName: string
+  /** A key of `upstreams`. Undefined if the route is only for forward auth. */
+  readonly upstreamName: string | undefined
   readonly pattern: PathPattern
   /** The declared methods. HEAD is added if GET is declared. `undefined` for every method. */
   readonly allowedMethods: ReadonlySet<string> | undefined

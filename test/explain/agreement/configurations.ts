@@ -73,10 +73,13 @@ const route = fc
       {},
       { hosts: ['api.example.com'] },
       { hosts: ['admin.example.com', 'localhost'] },
+      { hosts: ['*.example.com'] },
+      { hosts: ['*.admin.example.com', 'api.example.com'] },
     ),
     fc.constantFrom({}, {}, { auth: 'none' }, { auth: 'none' }, { auth: 'optional' }, { auth: 'optional' }),
     fc.constantFrom({}, {}, { plans: ['pro'] }, { plans: ['premium', 'pro'] }, { plans: ['free'] }),
     often({ free_daily: true }),
+    fc.constantFrom({}, {}, {}, { scope: 'a' }, { scope: 'b' }, { bearer_only: true }),
     fields,
     some({ forward_credentials: true }),
     some({ forward_email: true, identity_assertion: true }),
@@ -95,7 +98,15 @@ const route = fc
     const rewriting = parts.pop() as string
     const keys = Object.assign({}, base, ...parts) as Record<string, unknown>
     if (keys.auth === 'none') {
-      for (const key of ['plans', 'free_daily', 'forward_email', 'identity_assertion']) delete keys[key]
+      for (const key of [
+        'plans',
+        'scope',
+        'bearer_only',
+        'free_daily',
+        'forward_email',
+        'identity_assertion',
+      ])
+        delete keys[key]
     }
     return { ...keys, ...rewritten(base.path, rewriting) }
   })

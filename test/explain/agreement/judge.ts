@@ -11,6 +11,8 @@ export interface Happened {
   readonly answered: readonly Pair[]
   /** The user that sent the request, or undefined for an anonymous request. */
   readonly user: { readonly id: number; readonly email: string } | undefined
+  /** The id of the API key of the request, or undefined for a request without a key. */
+  readonly keyId: string | undefined
 }
 
 /** @returns the disagreements, one sentence each */
@@ -51,7 +53,7 @@ export function disagreements(explanation: Explanation, happened: Happened): str
 /** Codes of refusals that the gateway decides before it calls an endpoint. */
 const decidedBefore = new Set([
   ...['path_invalid', 'request_invalid', 'route_unknown', 'method_not_allowed', 'plan_insufficient'],
-  ...['token_invalid', 'unauthenticated'],
+  ...['token_invalid', 'unauthenticated', 'bearer_required', 'scope_insufficient'],
 ])
 
 /** Headers of the connection and the framing. `explain` does not show them. */
@@ -88,10 +90,11 @@ function fieldDifferences(
   return differences
 }
 
-/** Puts the real user and address in place of the simulated user and address of `explain`. */
-function withReal({ set, remove }: HeaderDiff, { user }: Happened): HeaderDiff {
+/** Puts the real user, API key and address in place of the simulated user, API key and address of `explain`. */
+function withReal({ set, remove }: HeaderDiff, { user, keyId }: Happened): HeaderDiff {
   const real: Record<string, string> = { ...set }
   if ('x-user-id' in set) real['x-user-id'] = String(user?.id)
+  if ('x-user-key-id' in set) real['x-user-key-id'] = String(keyId)
   if ('x-user-email' in set) real['x-user-email'] = String(user?.email)
   const forwarded = set['x-forwarded-for']
   if (forwarded !== undefined) real['x-forwarded-for'] = forwarded.replace('192.0.2.1', '127.0.0.1')

@@ -1,5 +1,7 @@
-// Runs the long comparison: `npm run agree -- [--pairs N] [--seed S]`. Exits with 1 if explain and a gateway disagree.
+// Runs the long comparisons: `npm run agree -- [--pairs N] [--seed S]`. Compares explain with a gateway, and questions of
+// forward auth with requests of clients. Exits with 1 after a disagreement.
 import { parseArgs } from 'node:util'
+import { runBothWays } from '../../forward-auth/agreement/run.ts'
 import { runAgreement } from './run.ts'
 
 const { values } = parseArgs({ options: { pairs: { type: 'string' }, seed: { type: 'string' } } })
@@ -15,17 +17,36 @@ const configurations = Math.ceil(pairs / requests)
 const startedAt = performance.now()
 const seconds = () => ((performance.now() - startedAt) / 1000).toFixed(0)
 console.log(`seed ${seed}: ${configurations} configurations, ${requests} requests to each`)
-const report = await runAgreement({
-  seed,
-  configurations,
-  requests,
-  onConfiguration: count => count % 10 === 0 && console.log(`${count} configurations in ${seconds()} s`),
-})
-for (const { differences, question, yaml } of report.disagreements.slice(0, 10)) {
-  console.log(`\nDISAGREEMENT\n  ${differences.join('\n  ')}\n${JSON.stringify(question)}\n${yaml}`)
+const onConfiguration = (count: number) =>
+  count % 10 === 0 && console.log(`${count} configurations in ${seconds()} s`)
+const plan = { seed, configurations, requests, onConfiguration }
+const explained = await runAgreement(plan)
+print(
+  'explain',
+  explained,
+  explained.disagreements.map(({ question, ...rest }) => ({ ...rest, request: question })),
+)
+const bothWays = await runBothWays(plan)
+print('forward auth', bothWays, bothWays.disagreements)
+process.exit(explained.disagreements.length + bothWays.disagreements.length > 0 ? 1 : 0)
+
+interface Disagreement {
+  readonly differences: readonly string[]
+  readonly request: object
+  readonly yaml: string
 }
-for (const [outcome, count] of Object.entries(report.outcomes).sort(([, a], [, b]) => b - a)) {
-  console.log(`${String(count).padStart(7)}  ${outcome}`)
+
+function print(
+  name: string,
+  { outcomes }: { outcomes: Readonly<Record<string, number>> },
+  disagreements: readonly Disagreement[],
+): void {
+  for (const { differences, request, yaml } of disagreements.slice(0, 10)) {
+    console.log(`\nDISAGREEMENT\n  ${differences.join('\n  ')}\n${JSON.stringify(request)}\n${yaml}`)
+  }
+  for (const [outcome, count] of Object.entries(outcomes).sort(([, a], [, b]) => b - a)) {
+    console.log(`${String(count).padStart(7)}  ${outcome}`)
+  }
+  const pairs = Object.values(outcomes).reduce((sum, count) => sum + count, 0)
+  console.log(`${name}: ${pairs} pairs in ${seconds()} s; disagreements: ${disagreements.length}`)
 }
-console.log(`${report.pairs} pairs in ${seconds()} s; disagreements: ${report.disagreements.length}`)
-process.exit(report.disagreements.length > 0 ? 1 : 0)

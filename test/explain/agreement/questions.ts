@@ -16,7 +16,11 @@ const hosts = [
   'API.Example.com.:8080',
   'admin.example.com',
   'other.example.com',
+  'a.admin.example.com',
 ]
+
+/** The API keys of each user: one without scopes, and keys with scopes. */
+export const keys = [{ scopes: null }, { scopes: ['a'] }, { scopes: ['b'] }, { scopes: ['b', 'a'] }] as const
 
 /** Generates requests to the path of a route. Most of these requests match the route. */
 function questionsTo(route: RouteConfig): fc.Arbitrary<ExplainRequest> {
@@ -35,16 +39,24 @@ function questionsTo(route: RouteConfig): fc.Arbitrary<ExplainRequest> {
         { weight: 1, arbitrary: fc.constantFrom(...others) },
       ),
       query: fc.constantFrom('', '', '', '?page=2', '?a=b&c=%2F', '?', '?x=/../'),
-      host: mostly(route.hosts.length === 0 ? ['localhost'] : route.hosts, hosts),
+      host: mostly(route.hosts.length === 0 ? ['localhost'] : route.hosts.map(oneOf), hosts),
       as: fc.constantFrom('anonymous', 'free', 'free', 'premium', 'pro'),
       usedToday: fc.constantFrom(0, 0, 1, 2, 3, 7),
+      key: fc.oneof(
+        { weight: 2, arbitrary: fc.constant(undefined) },
+        { weight: 1, arbitrary: fc.constantFrom(...keys) },
+      ),
     })
-    .map(({ fill, steps, elsewhere, query, ...rest }) => {
+    .map(({ fill, steps, elsewhere, query, key, ...others }) => {
+      const rest = key === undefined || others.as === 'anonymous' ? others : { ...others, key }
       const plain = (elsewhere ?? filled(route.path, fill)) + query
       const mutated = mutateTarget(plain, steps)
       return { ...rest, path: isSendable(mutated) ? mutated : plain } as ExplainRequest
     })
 }
+
+/** Returns a host that the host or wildcard of a route matches. */
+const oneOf = (host: string) => host.replace('*', 'x')
 
 function mostly(meant: readonly string[], any: readonly string[]): fc.Arbitrary<string> {
   return fc.oneof(
@@ -57,6 +69,7 @@ function mostly(meant: readonly string[], any: readonly string[]): fc.Arbitrary<
 const others = [
   ...['/', '/a', '/a/b', '/b/c', '/nobody/here', 'http://api.example.com/a', 'http://localhost/a/b'],
   ...['/api/v1/auth/login', '/api/v1/auth/nothing', '/api/v1/user/api-token', '/api/v1/user/webhook'],
+  ...['/api/v1/auth/keys/unknown', '/api/v1/auth/usage'],
   ...['/api/v1/subscription/upgrade', '/.well-known/jwks.json', '/API/V1/Auth/Logout/', '/api/v1/user/'],
 ]
 

@@ -1,13 +1,15 @@
 // Explains generated requests, sends them to a gateway with the same generated configuration, and compares the results.
+import { createHash, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { activeGuards } from '../../../src/config/active-guards.ts'
+import { activeGuards, guardNames } from '../../../src/config/active-guards.ts'
+import { createPlans } from '../../../src/config/plans.ts'
 import { createExplain, type Explain, type ExplainRequest } from '../../../src/explain/explain.ts'
 import { newUser, type TestUser } from '../../support/client.ts'
 import { embedded, startGateway, type TestGateway } from '../../support/gateway.ts'
 import { configurations, type Generated } from './configurations.ts'
 import { createSender, type Echo, type Pair, type Sender, startEcho } from './exchange.ts'
 import { disagreements } from './judge.ts'
-import { questions } from './questions.ts'
+import { keys, questions } from './questions.ts'
 
 interface Plan {
   readonly seed: number
@@ -43,6 +45,8 @@ const forged: readonly Pair[] = [
   ['X-User-Id', '999'],
   ['x-user-plan', 'pro'],
   ['X-User-Email', 'root@example.com'],
+  ['X-User-Key-Id', 'forged'],
+  ['X-User-Scopes', 'a b'],
   ['X-Peage-Assertion', 'forged'],
   ['X-Forwarded-For', '198.51.100.1'],
   ['X-Forwarded-Host', 'tried.example'],
@@ -83,13 +87,13 @@ async function compare(
   const sender = createSender(gateway.url)
   try {
     const users = {
-      free: await newUser(gateway),
-      premium: await newUser(gateway, 'premium'),
-      pro: await newUser(gateway, 'pro'),
+      free: await newKeyHolder(gateway, 'free'),
+      premium: await newKeyHolder(gateway, 'premium'),
+      pro: await newKeyHolder(gateway, 'pro'),
     }
     const explain = await createExplain(config, gateway.clock)
     for (const question of asked) {
-      const user = question.as === 'anonymous' ? undefined : users[question.as]
+      const user = question.as === 'anonymous' ? undefined : users[question.as as keyof typeof users]
       const differences = await pair({ gateway, sender, explain, upstreams, question, user, config, report })
       report.pairs += 1
       if (differences.length > 0) report.disagreements.push({ differences, question, yaml })
@@ -100,13 +104,36 @@ async function compare(
   }
 }
 
+/** A user with the generated API keys. */
+interface KeyHolder extends TestUser {
+  /** The ids of the keys, by their scopes as JSON. A key has its scopes as JSON after `peage_` and the plan. */
+  readonly keyIds: ReadonlyMap<string, string>
+  keyOf(scopes: readonly string[] | null): string
+}
+
+async function newKeyHolder(gateway: TestGateway, plan: string): Promise<KeyHolder> {
+  const user = await newUser(gateway, plan)
+  const keyOf = (scopes: readonly string[] | null) => `peage_${plan}-${JSON.stringify(scopes)}`
+  const keyIds = new Map<string, string>()
+  for (const { scopes } of keys) {
+    const hash = createHash('sha256').update(keyOf(scopes)).digest('hex')
+    const id = randomUUID()
+    keyIds.set(JSON.stringify(scopes), id)
+    await gateway.sql(
+      "insert into api_keys (id, user_id, token_hash, name, prefix, scopes) values ($1, $2, $3, 'key', '', $4)",
+      [id, user.id, hash, scopes],
+    )
+  }
+  return { ...user, keyIds, keyOf }
+}
+
 interface Parts {
   gateway: TestGateway
   sender: Sender
   explain: Explain
   upstreams: readonly Echo[]
   question: ExplainRequest
-  user: TestUser | undefined
+  user: KeyHolder | undefined
   config: Generated['config']
   report: Report
 }
@@ -124,24 +151,36 @@ async function pair(parts: Parts): Promise<string[]> {
   const isTrusted = config.server.trusted_proxies.length > 0
   const sent: Pair[] = [
     ['Host', question.host],
-    ...(user === undefined ? [] : [['Authorization', `Bearer ${user.access}`] as Pair]),
+    ...(user === undefined ? [] : [credentialOf(question, user)]),
     ...(isTrusted ? forged.filter(([name]) => !name.startsWith('X-Forwarded')) : forged),
-    // On a public route, this API key is meant for the upstream. It is sent only there, because other routes would
-    // check it as a credential of the gateway.
-    ...(route?.auth === 'none' ? [['X-API-Key', 'of-the-upstream'] as Pair] : []),
+    // On a public route, this API key is meant for the upstream. It is sent only on public routes, because other routes
+    // would check it as a credential of the gateway.
+    ...(route?.auth === 'none' && question.key === undefined
+      ? [['X-API-Key', 'of-the-upstream'] as Pair]
+      : []),
   ]
+  const keyId = question.key && user?.keyIds.get(JSON.stringify(question.key.scopes))
   const answer = await sender.send(question.method, question.path, sent)
   const { refusal, own, guards } = explanation
   const outcome = refusal ? `${refusal.status} ${refusal.code}` : own === null ? 'forwarded' : 'own endpoint'
   report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1
-  const differences = disagreements(explanation, { sent, answer, upstreams, answered, user })
+  const differences = disagreements(explanation, { sent, answer, upstreams, answered, user, keyId })
   if (route !== undefined && refusal === null) {
     const passed = guards.filter(guard => guard.outcome === 'pass').map(({ guard }) => guard)
-    const declared = activeGuards(route)
+    // The guard `scope` decides only about API keys. It decides about them on every route with authentication.
+    const decidesOnKey = question.key !== undefined && route.auth !== 'none'
+    const active = activeGuards(route, createPlans(config.plans))
+    const declared = guardNames.filter(guard => (guard === 'scope' ? decidesOnKey : active.includes(guard)))
     if (passed.join() !== declared.join())
       differences.push(`guards: passed ${passed}, the route has ${declared}`)
   }
   return differences
+}
+
+function credentialOf({ key }: ExplainRequest, user: KeyHolder): Pair {
+  return key === undefined
+    ? ['Authorization', `Bearer ${user.access}`]
+    : ['X-API-Key', user.keyOf(key.scopes)]
 }
 
 async function spend(gateway: TestGateway, user: TestUser | undefined, uses: number): Promise<void> {

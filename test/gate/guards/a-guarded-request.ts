@@ -39,7 +39,7 @@ export function userIdentity(record: Partial<UserWithEpoch> = {}): Identity & { 
     ...{ last_usage_date: null, created_at: new Date(0), email_verified_at: null, session_epoch: 0 },
     ...record,
   }
-  return { kind: 'user', user, credential: 'access_token', sessionId: undefined }
+  return { kind: 'user', user, sessionId: undefined, apiKey: undefined }
 }
 
 /**
@@ -49,7 +49,9 @@ export function userIdentity(record: Partial<UserWithEpoch> = {}): Identity & { 
 export function told(decision: Decision): unknown {
   if (decision.allowed) {
     const { identity } = decision
-    return identity.kind === 'anonymous' ? 'anonymous' : `${identity.credential} of ${identity.user.id}`
+    return identity.kind === 'anonymous'
+      ? 'anonymous'
+      : `${identity.apiKey?.id ?? 'access_token'} of ${identity.user.id}`
   }
   const { thrown } = decision
   return thrown instanceof Refusal ? `${thrown.status} ${thrown.code}` : thrown
@@ -61,12 +63,12 @@ export function told(decision: Decision): unknown {
  */
 export function fieldOf(decision: Decision, name: string): string | undefined {
   if (decision.allowed || !(decision.thrown instanceof Refusal)) return undefined
-  const { fields } = decision.thrown.response
+  const { fields } = decision.thrown.response('fr')
   const at = fields.findIndex((field, index) => index % 2 === 0 && field === name)
   return at === -1 ? undefined : fields[at + 1]
 }
 
 export function bodyOf(decision: Decision): unknown {
   if (decision.allowed || !(decision.thrown instanceof Refusal)) return undefined
-  return JSON.parse(Buffer.from(decision.thrown.response.body, 'latin1').toString())
+  return JSON.parse(Buffer.from(decision.thrown.response('fr').body, 'latin1').toString())
 }

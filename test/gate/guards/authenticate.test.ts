@@ -3,8 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/gate/guards/authenticate.ts'
-import { createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
-import { hashApiToken } from '../../../src/identity/api-tokens/api-tokens.ts'
+import { hashApiKey } from '../../../src/identity/api-keys/api-key.ts'
 import { createTokenCache } from '../../../src/identity/cache/token-cache.ts'
 import { createUserCache } from '../../../src/identity/cache/user-cache.ts'
 import { anonymous, type Identity } from '../../../src/identity/identity.ts'
@@ -16,8 +15,8 @@ import type { Refusal } from '../../../src/refusals/refusal.ts'
 import type { EmbeddedDatabase } from '../../../src/storage/pglite/pglite.ts'
 import { createRateLimiter } from '../../../src/storage/rate-limiter.ts'
 import type { Plan } from '../../../src/users/user.ts'
-import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore, type UserWithEpoch } from '../../../src/users/user-store.ts'
+import { openApiKeys } from '../../support/api-keys.ts'
 import { openFeed } from '../../support/feed.ts'
 import { lendDatabase } from '../../support/lent-database.ts'
 import { claimsOf, endless } from '../../support/sessions.ts'
@@ -37,7 +36,7 @@ let user: UserWithEpoch
 /** The access token of `user`. The API key of `user` is in `key`. */
 let token: string
 let key: string
-let used: number[]
+let used: string[]
 let errors: unknown[]
 let liveSessions: Set<string>
 
@@ -54,13 +53,14 @@ beforeAll(async () => {
   dependencies = {
     tokens: createTokenCache({ tokens, keys, clock, maxTokens: 100 }),
     users: createUserCache({
-      ...{ users: createUserStore(database), apiTokens: createApiTokenStore(database, createUserQueue()) },
+      ...{ users: createUserStore(database), apiKeys: openApiKeys(database) },
       ...{ feed, maxUsers: 100, results: createCounters().identityCache },
     }),
     sessions: undefined,
     lastUsed: { record: id => used.push(id) },
     badKeys: createRateLimiter('bad_keys', { limit: 2, windowMs: 60_000 }, { clock }),
-    onApiTokenError: error => errors.push(error),
+    onApiKeyError: error => errors.push(error),
+    clock,
   }
   authenticate = createAuthenticate(dependencies)
 })
@@ -78,7 +78,7 @@ beforeEach(async () => {
   token = await tokenOf(user.id)
   key = `peage_${randomBytes(8).toString('hex')}`
   await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [
-    ...[user.id, hashApiToken(key)],
+    ...[user.id, hashApiKey(key)],
   ])
 })
 
@@ -126,7 +126,7 @@ describe('an access token', () => {
     const { decision, request } = await ask(bearer(token))
     expect(decision).toEqual({
       allowed: true,
-      identity: { kind: 'user', user, credential: 'access_token', sessionId: endless.id },
+      identity: { kind: 'user', user, sessionId: endless.id, apiKey: undefined },
     })
     expect(user.plan).toBe('premium')
     // The guard sets the identity on the request, so the log contains the user even if a later guard refuses.
@@ -155,7 +155,7 @@ describe('an access token', () => {
     const withBadKey = await ask({ ...bearer(token), 'x-api-key': 'peage_bad' })
     expect([told(withBadKey.decision), used]).toEqual([`access_token of ${user.id}`, []])
     const { decision } = await ask({ ...bearer(forged()), 'x-api-key': key })
-    expect(decision).toMatchObject({ identity: { credential: 'api_token', apiTokenId: used[0], user } })
+    expect(decision).toMatchObject({ identity: { apiKey: { id: used[0], isApiToken: true }, user } })
     expect(used).toHaveLength(1)
   })
 
@@ -173,7 +173,7 @@ describe('an access token', () => {
 describe('an API key', () => {
   it('identifies its user, from the second use on synchronously, and each use is recorded', async () => {
     const headers = { 'x-api-key': ` ${key}\t` }
-    expect(told((await ask(headers)).decision)).toBe(`api_token of ${user.id}`)
+    expect(told((await ask(headers)).decision)).toBe(`${used[0]} of ${user.id}`)
     expect(await ask(headers)).toMatchObject({ isAtOnce: true, request: { identity: { kind: 'user' } } })
     expect([used.length, used[0]]).toEqual([2, used[1]])
   })
@@ -188,7 +188,7 @@ describe('an API key', () => {
     expect(fieldOf(decision, 'ratelimit-policy')).toBe('"bad_keys";q=2;w=60')
     // Valid keys of this client are still accepted, and other clients still get 401. In the next window, unknown keys
     // of this client get 401 again instead of 429.
-    expect(told((await from('2001:db8::2', key)).decision)).toBe(`api_token of ${user.id}`)
+    expect(told((await from('2001:db8::2', key)).decision)).toBe(`${used[0]} of ${user.id}`)
     expect(told((await from('192.0.2.2', 'peage_c')).decision)).toBe('401 token_invalid')
     clock.at += 60_000
     expect(told((await from('2001:db8::2', 'peage_c')).decision)).toBe('401 token_invalid')
@@ -216,7 +216,7 @@ it('a request without a credential gets 401 if the route requires auth, and is a
 it('if a request has a credential, a route with optional auth checks it like a route with required auth', async () => {
   const optional = { auth: 'optional' as const }
   expect(told((await ask(bearer(token), optional)).decision)).toBe(`access_token of ${user.id}`)
-  expect(told((await ask({ 'x-api-key': key }, optional)).decision)).toBe(`api_token of ${user.id}`)
+  expect(told((await ask({ 'x-api-key': key }, optional)).decision)).toBe(`${used[0]} of ${user.id}`)
   expect(told((await ask({ 'x-api-key': 'peage_bad' }, optional)).decision)).toBe('401 token_invalid')
 })
 
@@ -241,7 +241,7 @@ describe('with the setting that access tokens end with their session', () => {
     await expect401(ask(bearer(other), { guards }), 'token_invalid', 'session_ended', invalid)
     expect(told((await ask(bearer(token), { guards })).decision)).toBe(`access_token of ${user.id}`)
     const withKey = await ask({ ...bearer(other), 'x-api-key': key }, { guards })
-    expect(told(withKey.decision)).toBe(`api_token of ${user.id}`)
+    expect(told(withKey.decision)).toBe(`${used[0]} of ${user.id}`)
     // Without the setting that this block tests, the token stays valid after its session has ended.
     expect(told((await ask(bearer(other))).decision)).toBe(`access_token of ${user.id}`)
   })

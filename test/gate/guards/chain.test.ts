@@ -1,9 +1,10 @@
 // Tests how the chain runs, counts and traces its guards. Also tests the decisions of the guards that query no store.
 import { describe, expect, it } from 'vitest'
+import { createPlans } from '../../../src/config/plans.ts'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
+import { admitUncounted } from '../../../src/gate/guards/admission.ts'
 import type { Authenticate } from '../../../src/gate/guards/authenticate.ts'
-import { compileEndpointGuards, compileGuards } from '../../../src/gate/guards/chain.ts'
-import { admitUncounted } from '../../../src/gate/guards/count-daily-use.ts'
+import { compileEndpointGuards, compileGuards, type GuardChain } from '../../../src/gate/guards/chain.ts'
 import { createRateLimit } from '../../../src/gate/guards/rate-limit.ts'
 import { anonymous, type Identity } from '../../../src/identity/identity.ts'
 import { createCounters } from '../../../src/observability/metrics/counters.ts'
@@ -11,6 +12,7 @@ import { ClientDisconnected, Refusal, serviceUnavailable } from '../../../src/re
 import { type CreateRateLimiter, createRateLimiter } from '../../../src/storage/rate-limiter.ts'
 import type { Endpoint } from '../../../src/upstream/targets/endpoint.ts'
 import type { Plan } from '../../../src/users/user.ts'
+import { builtInPlans } from '../../support/plans.ts'
 import { routeWith } from '../a-route.ts'
 import { bodyOf, fieldOf, guardedRequest, told, userIdentity } from './a-guarded-request.ts'
 
@@ -31,13 +33,23 @@ function guardsFor(identify: () => Identity | Refusal | Promise<Identity>) {
     endpointFor: () => (upstream.state === 'available' ? ({} as Endpoint) : undefined),
     connectionLimit: { limit: 32, key: 'upstreams.courses.connections_per_client' },
   }
-  const limitRate = createRateLimit(createLimiter)
-  const dependencies = { authenticate, limitRate, countDailyUse: admitUncounted, decisions }
+  const limitRate = createRateLimit(createLimiter, builtInPlans)
+  const dependencies = {
+    authenticate,
+    limitRate,
+    countDailyUse: admitUncounted,
+    countQuota: () => admitUncounted,
+    decisions,
+    plans: builtInPlans,
+  }
   return {
     decisions,
     upstream,
-    route: (declared: Partial<RouteConfig>) => compileGuards(routeWith(declared), upstream, dependencies),
-    endpoint: (plans?: readonly Plan[]) => compileEndpointGuards(plans, dependencies),
+    route(declared: Partial<RouteConfig>): GuardChain {
+      const { guards } = compileGuards(routeWith(declared), upstream, dependencies)
+      return guards as GuardChain
+    },
+    endpoint: (plans?: readonly Plan[]) => compileEndpointGuards({ keys: 'api_token', plans }, dependencies),
   }
 }
 
@@ -49,7 +61,7 @@ describe('a chain of guards', () => {
     expect(request.traced).toEqual(['authenticate', 'target', undefined])
     const { authenticate, target, ...others } = decisions
     expect([authenticate.pass, target.pass]).toEqual([1, 1])
-    expect(Object.values(others)).toEqual(Array(5).fill({ pass: 0, refuse: 0, error: 0 }))
+    expect(Object.values(others)).toEqual(Array(7).fill({ pass: 0, refuse: 0, error: 0 }))
 
     const open = guardedRequest()
     await route({ auth: 'none' })(open)
@@ -199,10 +211,33 @@ describe('a route’s rate limit', () => {
     const limitRate = createRateLimit((name, limit) => {
       names.push(name)
       return createRateLimiter(name, limit, { clock: { now: () => 0 } })
-    })
+    }, builtInPlans)
     limitRate(routeWith({ ...limited, name: 'bad_keys' }))
     limitRate(routeWith({ name: 'without' }))
     expect(names).toEqual(['route:bad_keys'])
+  })
+
+  it('of plans is created once for all routes, and users without any limit cause no wait', async () => {
+    const plan = { quotas: {}, api_keys: 0, webhook: false }
+    const rate_limit = { limit: 1, windowMs: 60_000 }
+    const plans = createPlans([
+      { ...plan, name: 'free' },
+      { ...plan, name: 'pro', rate_limit },
+    ])
+    const names: string[] = []
+    const limitRate = createRateLimit((name, limit) => {
+      names.push(name)
+      return createRateLimiter(name, limit, { clock: { now: () => 0 } })
+    }, plans)
+    const [first, second] = [
+      limitRate(routeWith({ name: 'first' })),
+      limitRate(routeWith({ name: 'second' })),
+    ]
+    expect(names).toEqual(['plan:pro'])
+    const [unlimited, pro] = [userIdentity({ plan: 'free' }), userIdentity({ plan: 'pro' })]
+    expect(first(guardedRequest(), unlimited)).toBe(unlimited)
+    expect(first(guardedRequest(), pro)).toBeInstanceOf(Promise)
+    expect(await second(guardedRequest(), pro)).toMatchObject({ code: 'rate_limited' })
   })
 
   it('adds the remaining requests to allowed responses, and Retry-After to refusals', async () => {

@@ -17,7 +17,7 @@ const parse = (fields: Field[], received: Parameters<typeof aRequest>[1] = {}) =
 function verdict(fields: Field[], received: Parameters<typeof aRequest>[1] = {}): string {
   const { target } = parse(fields, received)
   if (!(target instanceof Refusal)) return 'taken'
-  const closes = target.response.fields.join(' ').includes('connection close')
+  const closes = target.response('fr').fields.join(' ').includes('connection close')
   return `${target.code}${closes ? ', closes' : ''}`
 }
 

@@ -67,13 +67,14 @@ function told(ask: Ask, ...asked: Parameters<Ask>): string {
   if (decision.kind === 'local') return `own ${decision.path}`
   if (decision.kind === 'preflight') return `preflight of ${decision.name}`
   if (decision.kind === 'route') return `${decision.route.name}${decision.isWebSocket ? ', WebSocket' : ''}`
+  if (decision.kind === 'question') return `question about ${decision.route.name}`
   const route = decision.route === undefined ? '' : ` on ${decision.route.name}`
   return `${decision.refusal.code}${route}${decision.isWebSocket ? ', WebSocket' : ''}`
 }
 
 function allowOf(ask: Ask, ...asked: Parameters<Ask>): string | undefined {
   const { decision } = ask(...asked)
-  const fields = decision.kind === 'refused' ? decision.refusal.response.fields : []
+  const fields = decision.kind === 'refused' ? decision.refusal.response('fr').fields : []
   return fields[fields.indexOf('allow') + 1]
 }
 

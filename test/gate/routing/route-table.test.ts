@@ -2,14 +2,19 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Route } from '../../../src/gate/routing/route.ts'
-import { createRouteTable, type Match } from '../../../src/gate/routing/route-table.ts'
-import { runs } from '../../support/property-runs.ts'
+import { allowOf, createRouteTable, type Match } from '../../../src/gate/routing/route-table.ts'
 import { routeWith } from '../a-route.ts'
 
-const often = { seed: 20_261_121, numRuns: runs(2_000) }
+const often = { seed: 20_261_121, numRuns: 2_000 }
 
 const segment = fc.constantFrom('a', 'b', ':p')
-const hosts = fc.constantFrom<string[]>([], [], ['h1'], ['h2'], ['h1', 'h2'])
+const hosts = fc.oneof(
+  fc.constant<string[]>([]),
+  fc.uniqueArray(fc.constantFrom('a.t', 'b.a.t', '*.t', '*.a.t', '*.b.a.t', '*.u'), {
+    minLength: 1,
+    maxLength: 3,
+  }),
+)
 const methods = fc.constantFrom<string[] | undefined>(
   undefined,
   ['GET'],
@@ -33,23 +38,46 @@ const declared = fc
 const sets = fc.array(declared, { maxLength: 8 }).map(withoutConflicts)
 const request = fc.tuple(
   fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'OPTIONS'),
-  fc.constantFrom('h1', 'h2', 'h3', ''),
+  fc.oneof(
+    {
+      weight: 3,
+      arbitrary: fc.constantFrom('a.t', 'b.a.t', 'x.t', 'x.a.t', 'x.b.a.t', 'y.x.b.a.t', 'x.u', 't', ''),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(
+        'xa.t',
+        '.t',
+        '.a.t',
+        'x..a.t',
+        'x.a.t.',
+        '*.a.t',
+        'x%2f.a.t',
+        '[::1]',
+        '10.0.0.1',
+      ),
+    },
+  ),
   fc.array(fc.constantFrom('a', 'b', 'c', '*', ':p0'), { maxLength: 4 }),
 )
 
 describe('the route table', () => {
   it('has the same result as the reference matcher for every set of routes and every request', () => {
+    const kinds = { route: new Set<number | undefined>(), method: new Set<number | undefined>() }
     fc.assert(
-      fc.property(sets, fc.array(request, { minLength: 10, maxLength: 10 }), (routes, requests) => {
+      fc.property(sets, fc.array(request, { minLength: 5, maxLength: 5 }), (routes, requests) => {
         const table = createRouteTable(routes)
         for (const [method, host, segments] of requests) {
-          expect(named(table.match(method, host, segments))).toEqual(
-            named(reference(routes, method, host, segments)),
-          )
+          const expected = reference(routes, method, host, segments)
+          expect(named(table.match(method, host, segments))).toEqual(named(expected))
+          if (expected.kind !== 'none') kinds[expected.kind].add(kindOf(expected.route, host))
         }
       }),
       often,
     )
+    // The test proves something only if every kind of host selects routes, and also decides refusals of the method.
+    const everyKind = new Set([0, 3, 5, 7, Number.POSITIVE_INFINITY])
+    expect(kinds).toEqual({ route: everyKind, method: everyKind })
   })
 
   it('has the same result, whatever the order in which the routes are declared', () => {
@@ -63,6 +91,31 @@ describe('the route table', () => {
     )
   })
 
+  it('matches a wildcard only to hosts with at least one valid label in front of it', () => {
+    const { match } = createRouteTable([routeWith({ hosts: ['*.example.com'] })])
+    const longest = `${'a.'.repeat(120)}b.example.com`
+    const label = 'a'.repeat(63)
+    const matching = ['a.example.com', 'a.b.example.com', '_a.example.com', 'a--b.example.com', longest]
+    for (const host of [...matching, `${label}.example.com`]) {
+      expect([host, match('GET', host, []).kind]).toEqual([host, 'route'])
+    }
+    expect(longest).toHaveLength(253)
+    for (const host of [
+      ...[
+        'example.com',
+        '.example.com',
+        'a..example.com',
+        '.a.example.com',
+        'a.example.com.',
+        'my-example.com',
+      ],
+      ...['*.example.com', 'a%2e.example.com', 'a!.example.com', '-.example.com', 'a.example.com.evil.test'],
+      ...['', '.', 'com', '10.0.0.1', '[::1]', `${label}a.example.com`, `a.${longest}`, 'a.example.comm'],
+    ]) {
+      expect([host, match('GET', host, []).kind]).toEqual([host, 'none'])
+    }
+  })
+
   it('treats segments like `__proto__` and `constructor` as ordinary segments', () => {
     const table = createRouteTable([])
     for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
@@ -72,31 +125,48 @@ describe('the route table', () => {
 })
 
 function named(match: Match<Route>) {
-  if (match.kind === 'method') return { kind: match.kind, allow: match.allow }
+  if (match.kind === 'method') return { kind: match.kind, allow: allowOf(match.routes) }
   return match.kind === 'route' ? { kind: match.kind, route: match.route.name } : match
 }
 
-/** The reference matcher. Filters routes by host and path, sorts them by precedence, and then chooses by method. */
+/**
+ * The reference matcher. It selects the most specific path that has a route for the host. On this path, routes with an
+ * exact host come first, then routes with the longest wildcard, then routes without hosts. The method decides last.
+ */
 function reference(
   routes: readonly Route[],
   method: string,
   host: string,
   segments: readonly string[],
 ): Match<Route> {
-  const fitting = routes
-    .filter(route => (route.hosts.length === 0 || route.hosts.includes(host)) && matches(route, segments))
-    .sort((a, b) => compare(a, b))
-  const [best] = fitting
-  if (best === undefined) return { kind: 'none' }
-  const equals = fitting.filter(route => compare(route, best) === 0)
-  const route = equals.find(
-    ({ allowedMethods }) => allowedMethods === undefined || allowedMethods.has(method),
-  )
-  if (route !== undefined) return { kind: 'route', route }
-  const allow = [...new Set(equals.flatMap(({ allowedMethods }) => [...(allowedMethods ?? [])]))]
-    .sort()
-    .join(', ')
-  return { kind: 'method', allow, route: best }
+  let best: Route[] = []
+  for (const route of routes) {
+    if (!matches(route, segments) || kindOf(route, host) === undefined) continue
+    const order = best[0] === undefined ? -1 : compare(route, best[0], host)
+    if (order < 0) best = [route]
+    else if (order === 0) best.push(route)
+  }
+  const [first] = best
+  if (first === undefined) return { kind: 'none' }
+  for (const route of best) {
+    if (route.allowedMethods?.has(method) ?? true) return { kind: 'route', route }
+  }
+  return { kind: 'method', routes: best, route: first }
+}
+
+/** Returns how a route fits the host: a higher number for a better kind, and undefined if it does not fit. */
+function kindOf({ hosts }: Route, host: string): number | undefined {
+  if (hosts.length === 0) return 0
+  if (hosts.includes(host) && !host.startsWith('*')) return Number.POSITIVE_INFINITY
+  const lengths = hosts
+    .filter(one => one.startsWith('*') && isBelow(host, one.slice(1)))
+    .map(one => one.length)
+  return lengths.length === 0 ? undefined : Math.max(...lengths)
+}
+
+/** Whether the host is one or more labels, and then the end. */
+function isBelow(host: string, end: string): boolean {
+  return host.endsWith(end) && /^[a-z]+(\.[a-z]+)*$/.test(host.slice(0, -end.length))
 }
 
 function matches({ pattern }: Route, segments: readonly string[]): boolean {
@@ -109,7 +179,7 @@ function matches({ pattern }: Route, segments: readonly string[]): boolean {
 }
 
 /** Compares the kinds of the segments, then the hosts. @returns a negative number if `a` has precedence over `b` */
-function compare(a: Route, b: Route): number {
+function compare(a: Route, b: Route, host: string): number {
   const rank = ({ pattern }: Route, i: number) => {
     const part = pattern.segments[i]
     if (part === undefined) return pattern.wildcard ? 0 : 1
@@ -119,7 +189,8 @@ function compare(a: Route, b: Route): number {
     const difference = rank(b, i) - rank(a, i)
     if (difference !== 0) return difference
   }
-  return Math.min(b.hosts.length, 1) - Math.min(a.hosts.length, 1)
+  const [kindOfA, kindOfB] = [kindOf(a, host) ?? 0, kindOf(b, host) ?? 0]
+  return kindOfA === kindOfB ? 0 : kindOfB - kindOfA
 }
 
 /** Removes routes that can match the same request as an earlier route. `check` refuses these routes. */
