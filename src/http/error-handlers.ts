@@ -4,6 +4,8 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
+import type { Language } from '../refusals/catalog.ts'
+import { fieldsWithLimits } from '../refusals/limits.ts'
 import { ClientDisconnected, Refusal, serviceUnavailable } from '../refusals/refusal.ts'
 import { StorageError } from '../storage/database.ts'
 import { endDeferred, flushDeferred } from './deferred-writes.ts'
@@ -17,15 +19,20 @@ import { isInBody, pendingResponse, whenAnswered } from './pipelining.ts'
  */
 export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly string[]
 
-/** @param ownFields the alternating header names and values for responses to invalid requests */
-export function installErrorHandlers(
-  app: FastifyInstance,
-  onRefusal: OnRefusal,
-  ownFields: readonly string[] = [],
-): void {
-  app.setErrorHandler((thrown: FastifyError, _request, reply) => sendFastifyRefusal(reply, thrown, onRefusal))
+/** The form of the refusals of a listener. */
+export interface RefusalForm {
+  /** Returns the language of the active configuration. */
+  language(): Language
+  /** Alternating header names and values for responses to invalid requests. */
+  readonly fields?: readonly string[]
+}
+
+export function installErrorHandlers(app: FastifyInstance, onRefusal: OnRefusal, form: RefusalForm): void {
+  app.setErrorHandler((thrown: FastifyError, _request, reply) =>
+    sendFastifyRefusal(reply, thrown, onRefusal, form),
+  )
   app.setNotFoundHandler((_request, reply) =>
-    sendFastifyRefusal(reply, new Refusal('route_unknown'), onRefusal),
+    sendFastifyRefusal(reply, new Refusal('route_unknown'), onRefusal, form),
   )
   // After the client has half-closed a connection, Node ends the connection. So the deferred responses are sent first.
   app.server.on(app.server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
@@ -35,40 +42,48 @@ export function installErrorHandlers(
   })
   app.server.on('connect', (_request, socket: Socket, head) => {
     socket.on('error', () => socket.destroy())
-    refuseHandedOver(app.server, socket, head, ownFields)
+    refuseHandedOver(app.server, socket, head, form)
   })
 }
 
 /** Sends the refusal for a URL that Fastify's router cannot parse. Fastify calls this as `frameworkErrors`. */
-export function sendFastifyRefusal(reply: FastifyReply, thrown: unknown, onRefusal: OnRefusal): void {
+export function sendFastifyRefusal(
+  reply: FastifyReply,
+  thrown: unknown,
+  onRefusal: OnRefusal,
+  { language }: Pick<RefusalForm, 'language'>,
+): void {
   reply.hijack()
-  sendRefusal(reply.raw, thrown, onRefusal)
+  sendRefusal(reply.raw, thrown, onRefusal, language())
 }
 
-/** Sends a refusal on a response that has not started. */
-export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal: OnRefusal): void {
+/**
+ * Sends a refusal on a response that has not started.
+ * @param statusOf returns the status code to send; undefined for the status of the refusal
+ */
+export function sendRefusal(
+  response: ServerResponse,
+  thrown: unknown,
+  onRefusal: OnRefusal,
+  language: Language,
+  statusOf?: (status: number) => number,
+): void {
   if (thrown instanceof ClientDisconnected) return
   const { req: request } = response
   const refusal = toRefusal(thrown)
-  const { fields, body } = refusal.response
-  const allFields = fields.concat(onRefusal(request, refusal))
+  const { fields, body } = refusal.response(language)
+  const allFields = fieldsWithLimits(fields, onRefusal(request, refusal))
   // After a refusal, a client that waits for `100 Continue` may send its body or not, so the connection is not
   // reusable.
   if (request.headers.expect !== undefined && !fields.includes('connection'))
     allFields.push('connection', 'close')
   lingeringClose(request, response, isLastResponse(response) || allFields.includes('connection'))
-  endDeferred(response.writeHead(refusal.status, STATUS_CODES[refusal.status], allFields), body)
+  const status = statusOf?.(refusal.status) ?? refusal.status
+  endDeferred(response.writeHead(status, STATUS_CODES[status], allFields), body)
 }
 
-/**
- * Handles an error of a connection or of its HTTP parser. Fastify calls this as `clientErrorHandler`.
- * @param ownFields the alternating header names and values
- */
-export function onClientError(
-  error: Error & { code?: string },
-  socket: Duplex,
-  ownFields: readonly string[] = [],
-): void {
+/** Handles an error of a connection or of its HTTP parser. Fastify calls this as `clientErrorHandler`. */
+export function onClientError(error: Error & { code?: string }, socket: Duplex, form: RefusalForm): void {
   if (isEnding(socket)) return
   // Other errors concern the connection, for example a failed TLS handshake. No client would read a response.
   if (!/^(HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable) {
@@ -78,41 +93,36 @@ export function onClientError(
   flushDeferred()
   markEnding(socket)
   const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'request_invalid'
-  endAfterPendingResponses(socket, new Refusal(code), ownFields)
+  endAfterPendingResponses(socket, new Refusal(code), form)
 }
 
 /**
  * Sends a refusal after the responses to earlier requests. If it were sent before them, the client would take it for
  * one of these responses.
  */
-function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {
+function endAfterPendingResponses(socket: Duplex, refusal: Refusal, form: RefusalForm): void {
   const pending = pendingResponse(socket)
   if (!socket.writable) return
-  if (pending?.req.complete) pending.once('close', () => endAfterPendingResponses(socket, refusal, ownFields))
+  if (pending?.req.complete) pending.once('close', () => endAfterPendingResponses(socket, refusal, form))
   // The invalid request already has its response. The client would read a second response as belonging to another
   // request.
   else if (pending?.writableEnded) pending.once('close', () => endGracefully(socket as Socket))
   else if (pending === undefined && isInBody(socket)) endGracefully(socket as Socket)
   // The response has begun, so the client would read a refusal as a part of it.
   else if (pending?.headersSent) socket.destroy()
-  else endWithRefusal(socket, refusal, ownFields)
+  else endWithRefusal(socket, refusal, form)
 }
 
 /**
  * Refuses a request whose connection Node has handed over. First, the responses to earlier requests are sent.
  * @param head the bytes that followed the request
  */
-export function refuseHandedOver(
-  server: Server,
-  socket: Socket,
-  head: Buffer,
-  ownFields: readonly string[],
-): void {
-  whenAnswered(server, socket, head, () => endWithRefusal(socket, new Refusal('request_invalid'), ownFields))
+export function refuseHandedOver(server: Server, socket: Socket, head: Buffer, form: RefusalForm): void {
+  whenAnswered(server, socket, head, () => endWithRefusal(socket, new Refusal('request_invalid'), form))
 }
 
-function endWithRefusal(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {
-  socket.write(serializeRefusal(refusal, ownFields))
+function endWithRefusal(socket: Duplex, refusal: Refusal, form: RefusalForm): void {
+  socket.write(serializeRefusal(refusal, form))
   endGracefully(socket as Socket)
 }
 
@@ -143,9 +153,10 @@ export function toRefusal(thrown: unknown): Refusal {
 /**
  * Returns the response as bytes. It is for a socket that has no request, because the HTTP parser rejected the input.
  */
-function serializeRefusal({ status, response }: Refusal, ownFields: readonly string[]): Buffer {
-  const { body } = response
-  const fields = [...response.fields, ...ownFields]
+function serializeRefusal(refusal: Refusal, form: RefusalForm): Buffer {
+  const { status } = refusal
+  const { fields: ofRefusal, body } = refusal.response(form.language())
+  const fields = [...ofRefusal, ...(form.fields ?? [])]
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
   for (let i = 0; i < fields.length; i += 2) lines.push(`${fields[i]}: ${fields[i + 1]}`)
   return Buffer.from(`${lines.join('\r\n')}\r\nconnection: close\r\n\r\n${body}`, 'latin1')

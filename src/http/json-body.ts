@@ -10,6 +10,8 @@ interface JsonBodyOptions {
    */
   timeoutMs: number
   hasBody: boolean
+  /** Whether a missing or empty body counts as `{}`. */
+  isOptional?: boolean
   contentLength: number | undefined
   /** Sends `100 Continue` if the client waits for it. */
   sendContinue: (() => void) | undefined
@@ -19,20 +21,23 @@ interface JsonBodyOptions {
 const maxBytes = 65_536
 
 /**
- * @returns undefined if the body is missing or is not a JSON object
+ * @returns undefined if the body is not a JSON object, or is missing although it is not optional
  * @throws Refusal 413 `body_too_large`, before the read if the declared length exceeds the limit
  */
 export async function readJsonObject(
   request: IncomingMessage,
   options: JsonBodyOptions,
 ): Promise<JsonObject | undefined> {
-  if (!options.hasBody) return undefined
+  const whenEmpty = options.isOptional ? new JsonObject({}) : undefined
+  if (!options.hasBody) return whenEmpty
   if ((options.contentLength ?? 0) > maxBytes) throw new Refusal('body_too_large')
   options.sendContinue?.()
   const chunks: Buffer[] = []
   const limits = { maxBytes, idleTimeoutMs: options.timeoutMs, totalTimeoutMs: options.timeoutMs }
   for await (const chunk of new RequestBody(request, limits)) chunks.push(chunk as Buffer)
-  const members = parse(Buffer.concat(chunks))
+  const bytes = Buffer.concat(chunks)
+  if (bytes.length === 0) return whenEmpty
+  const members = parse(bytes)
   return members && new JsonObject(members)
 }
 

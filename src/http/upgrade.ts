@@ -3,7 +3,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
-import { refuseHandedOver } from './error-handlers.ts'
+import { type RefusalForm, refuseHandedOver } from './error-handlers.ts'
 import { endGracefully } from './lingering-close.ts'
 import { attachResponse } from './node-internals.ts'
 import { bufferWhilePending, isUnanswered, whenAnswered } from './pipelining.ts'
@@ -15,16 +15,15 @@ import { bufferWhilePending, isUnanswered, whenAnswered } from './pipelining.ts'
  * ends.
  * @param mayUpgrade a function that returns whether to emit the request as a `request` event, with a response that
  *   `detachSocket` accepts
- * @param ownFields the alternating header names and values, for refusals
  */
 export function routeUpgrades(
   server: Server,
   mayUpgrade: (request: IncomingMessage) => boolean,
-  ownFields: readonly string[] = [],
+  form: RefusalForm,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', destroySocket)
-    if (isUnanswered(socket)) refuseHandedOver(server, socket, head, ownFields)
+    if (isUnanswered(socket)) refuseHandedOver(server, socket, head, form)
     // Waits until the previous response has closed. The client may already have received all of it.
     else
       whenAnswered(server, socket, head, received => {

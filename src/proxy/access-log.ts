@@ -7,10 +7,14 @@ import type { RequestTrace } from '../observability/tracing/tracing.ts'
 
 interface LoggedRequest {
   readonly requestId: string
+  /** Whether a proxy asked about the request. The other members then describe the asked request. */
+  readonly isQuestion: boolean
   readonly trace: Pick<RequestTrace, 'traceId' | 'spanId'> | undefined
   /** The route's name or the local endpoint's path. */
   readonly route: string | undefined
   readonly userId: number | undefined
+  /** The id of the API key. Undefined for other credentials, and for the key of `/api/v1/user/api-token`. */
+  readonly keyId: string | undefined
   /** `forwarded`, `answered`, the error code of the refusal, or `client_gone`. */
   readonly decision: string
   /** Why the gateway responded 401, 403 or 429: a fixed word or a configuration key. */
@@ -50,13 +54,14 @@ export function createAccessLog(
   if (!requests || !['trace', 'debug', 'info'].includes(level)) return undefined
   const write = lineWriter(logger)
   return logged => {
-    const { requestId, trace, route, userId, decision, reason, outcome, method, url } = logged
+    const { requestId, isQuestion, trace, route, userId, keyId, decision, reason, outcome, method, url } =
+      logged
     const { status, bytesSent, client, host, durationMs } = logged
     const user = userId === undefined ? '' : `,"user_id":${userId}`
     const statusText = status === undefined ? '' : `,"status":${status}`
     // IDs, names, methods and addresses need no JSON escaping, because the gate and the parser have restricted them.
     write(
-      `"request_id":"${requestId}"${traceText(trace)}${text('route', route)}${user}` +
+      `"request_id":"${requestId}"${isQuestion ? ',"forward_auth":true' : ''}${traceText(trace)}${text('route', route)}${user}${text('key_id', keyId)}` +
         `,"decision":"${decision}"${text('reason', reason)}${text('outcome', outcome)}` +
         `,"method":"${method}","path":${quoted(redactPath(url))}${statusText}` +
         `,"bytes_sent":${bytesSent},"client":"${client}"${hostText(host)}${upstreamText(logged)}` +

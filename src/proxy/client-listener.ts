@@ -38,6 +38,7 @@ export function createClientListener(options: Options): FastifyInstance {
   const { current, timeouts, tls } = options
   let serveEndpoint: ServeEndpoint
   const onRefusal: OnRefusal = (request, refusal) => contextOf(request).noteRefusal(refusal)
+  const form = { language: () => current().language }
   const app = fastify({
     serverFactory(serve): Server {
       serveEndpoint = createServeEndpoint(serve)
@@ -50,28 +51,34 @@ export function createClientListener(options: Options): FastifyInstance {
     },
     genReqId: request => contextOf(request).requestId,
     rewriteUrl: () => servedPath,
-    clientErrorHandler: onClientError,
+    clientErrorHandler: (error, socket) => onClientError(error, socket, form),
     // While the gateway drains, requests on open connections are served normally.
     return503OnClosing: false,
   })
-  installErrorHandlers(app, onRefusal)
+  installErrorHandlers(app, onRefusal, form)
   installExpectHandlers(app.server)
-  routeUpgrades(app.server, request => {
+  const mayUpgrade = (request: IncomingMessage) => {
     const { gate } = current()
     const routing = gate.decide(request, gate.parse(request))
     return (routing.kind === 'route' || routing.kind === 'refused') && routing.isWebSocket
-  })
+  }
+  routeUpgrades(app.server, mayUpgrade, form)
   registerEndpoints(app)
   return app
 
   function begin(request: IncomingMessage, response: ServerResponse, startedAt: number): void {
     const snapshot = current()
     snapshot.acquire()
-    const head = snapshot.gate.parse(request)
-    const routing = snapshot.gate.decide(request, head)
+    const { gate } = snapshot
+    const question = gate.parseQuestion?.(request)
+    const head = question === undefined ? gate.parse(request) : question.head
+    const routing = question === undefined ? gate.decide(request, head) : gate.decide(question, head, true)
     if (head.untrustedForwarder !== undefined) options.onUntrustedForwarder(head.untrustedForwarder)
     const requestId = head.clientRequestId ?? options.newRequestId()
-    const trace = options.tracing?.begin(request, receivedRequest(requestId, head, routing))
+    const trace = options.tracing?.begin(
+      request,
+      receivedRequest(requestId, question ?? request, head, routing),
+    )
     const context = new RequestContext(
       request,
       response,
@@ -81,6 +88,7 @@ export function createClientListener(options: Options): FastifyInstance {
       requestId,
       startedAt,
       trace,
+      question,
     )
     options.completeAtClose(context)
     if (trace === undefined) handleRequest(context, serveEndpoint)
@@ -90,11 +98,13 @@ export function createClientListener(options: Options): FastifyInstance {
 
 function receivedRequest(
   requestId: string,
+  { method = '', url = '' }: Pick<IncomingMessage, 'method' | 'url'>,
   { client, host }: RequestHead,
   routing: RoutingDecision,
 ): ReceivedRequest {
-  const route = routing.kind === 'route' ? routing.route.name : undefined
-  return { requestId, client, host, template: templateOf(routing), route }
+  const isQuestion = routing.kind === 'question'
+  const route = routing.kind === 'route' || isQuestion ? routing.route.name : undefined
+  return { requestId, method, url, client, host, template: templateOf(routing), route }
 }
 
 function templateOf(routing: RoutingDecision): string | undefined {

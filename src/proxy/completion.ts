@@ -4,6 +4,7 @@ import { authPrefix } from '../endpoints/auth.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
 import { releaseBodyless } from '../http/node-internals.ts'
 import { responseClosed } from '../http/pipelining.ts'
+import { namedKeyOf } from '../identity/identity.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
 import type { RequestContext } from './request-context.ts'
 
@@ -15,24 +16,28 @@ export function createCompletion({
   counters,
 }: Pick<Metrics, 'requests' | 'counters'>): CompleteAtClose {
   function complete(context: RequestContext): void {
-    const { request, response, routing, snapshot, trace } = context
+    const { request, response, routing, snapshot, trace, question } = context
     const { decision = 'client_gone' } = context
     // If a forwarded request has no outcome, the client disconnected before the exchange with the upstream ended.
     const outcome = context.outcome ?? (decision === 'forwarded' ? 'client_gone' : undefined)
-    const method = request.method ?? ''
+    const isQuestion = question !== undefined
+    const method = isQuestion ? question.method : (request.method ?? '')
     const route = nameOf(routing)
     const status = response.headersSent ? response.statusCode : undefined
     const durationMs = performance.now() - context.startedAt
-    requests.count({ method, route, status, durationMs })
+    requests.count({ method, route, status, durationMs, isQuestion })
     if (routing.kind === 'local' && routing.path.startsWith(authPaths)) {
       const came = decision === 'answered' ? 'success' : decision
-      counters.countAuth(routing.path.slice(authPaths.length), came)
+      const { metricLabel } = routing.endpoint.operation
+      counters.countAuth(metricLabel ?? routing.path.slice(authPaths.length), came)
     }
     snapshot.logRequest?.({
       requestId: context.requestId,
+      isQuestion,
       trace,
       route,
       userId: context.identity.kind === 'user' ? context.identity.user.id : context.userId,
+      keyId: namedKeyOf(context.identity)?.id,
       decision,
       reason: context.reason,
       outcome,
@@ -46,7 +51,8 @@ export function createCompletion({
       upstreamDurationMs: context.upstreamDurationMs,
       durationMs,
     })
-    if (request.headers.origin !== undefined) {
+    // If the gateway allows a request that a proxy asks about, the service decides about its origin.
+    if (request.headers.origin !== undefined && !(isQuestion && decision === 'answered')) {
       const { host } = context.head
       snapshot.logOrigin({ headers: request.headers, host, routing, decision: context.decision })
     }
@@ -73,7 +79,7 @@ export function createCompletion({
 const authPaths = `${authPrefix}/`
 
 function nameOf(routing: RoutingDecision): string | undefined {
-  if (routing.kind === 'route') return routing.route.name
+  if (routing.kind === 'route' || routing.kind === 'question') return routing.route.name
   if (routing.kind === 'preflight') return routing.name
   return routing.kind === 'local' ? routing.path : undefined
 }

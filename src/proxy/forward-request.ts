@@ -1,6 +1,6 @@
 // Forwards an allowed request to its upstream, with the path, headers, limits and callbacks of its route.
 import type { ServerResponse } from 'node:http'
-import type { Admission } from '../gate/guards/count-daily-use.ts'
+import type { Admission } from '../gate/guards/admission.ts'
 import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
@@ -112,7 +112,7 @@ export function createForwardRequest(
       send(context, routing, admission)
       return
     }
-    assertions.tokenFor(identity.user, route.upstreamName).then(
+    assertions.tokenFor(identity, route.upstreamName).then(
       assertion => send(context, routing, admission, assertion),
       error => {
         cancelReservation(reservation)

@@ -1,12 +1,13 @@
 // Handles one request. Its routing decision leads to a route, a local endpoint, a preflight response or a refusal.
 import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { ChainResult } from '../gate/guards/chain.ts'
-import type { ToRoute } from '../gate/routing/decision.ts'
+import type { ToQuestion, ToRoute } from '../gate/routing/decision.ts'
 import { usualMethods } from '../gate/routing/route.ts'
 import { endDeferred } from '../http/deferred-writes.ts'
 import { lingeringClose } from '../http/lingering-close.ts'
 import { readBodyless } from '../http/node-internals.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import { noIdentity } from './identity-headers.ts'
 import type { RequestContext } from './request-context.ts'
 
 export type ServeEndpoint = (context: RequestContext, endpoint: LocalEndpoint) => void
@@ -15,7 +16,8 @@ export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpo
   const { routing } = context
   if (routing.kind === 'route') serveRoute(context, routing)
   else if (routing.kind === 'local') serveEndpoint(context, routing.endpoint)
-  else if (routing.kind === 'preflight') answerOptions(context)
+  else if (routing.kind === 'preflight') answerPreflight(context)
+  else if (routing.kind === 'question') serveQuestion(context, routing)
   else context.refuse(routing.refusal)
 }
 
@@ -35,6 +37,23 @@ function follow(context: RequestContext, routing: ToRoute, result: ChainResult):
     context.decision = 'forwarded'
     context.snapshot.forward(context, routing, result)
   }
+}
+
+/** Responds to a proxy that asks about a request. The proxy forwards the request itself. */
+function serveQuestion(context: RequestContext, { route }: ToQuestion): void {
+  if (!context.head.hasBody) readBodyless(context.request)
+  const answer = (result: ChainResult) => {
+    if (result.allowed) context.snapshot.answerQuestion(context, route, result)
+    else context.refuse(result.thrown)
+  }
+  const result = route.questionGuards(context)
+  if (result instanceof Promise) result.then(answer).catch(error => context.refuse(error))
+  else answer(result)
+}
+
+/** A proxy that asks forwards a preflight too, so the client's identity headers must be replaced. */
+function answerPreflight(context: RequestContext): void {
+  answerOptions(context, context.question === undefined ? [] : noIdentity)
 }
 
 /** Responds to OPTIONS, and refuses TRACE, because a TRACE response could reveal credentials (RFC 9110 §9.3.8). */

@@ -2,7 +2,10 @@
 // admitted.
 import type { SessionOfUser, SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
+import type { Plans } from '../config/plans.ts'
+import { checkKeyForRoute } from '../gate/guards/require-scope.ts'
 import type { Route } from '../gate/routing/route.ts'
+import { type ApiKey, type ApiKeyStore, isExpired } from '../identity/api-keys/api-key-store.ts'
 import type { AuthenticatedUser, Identity } from '../identity/identity.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import type { UserStatus, UserStatusStore } from '../users/user-status-store.ts'
@@ -11,7 +14,7 @@ type EndReason = 'stopping' | 'not_admitted'
 
 type StreamKind = 'web_socket' | 'event_stream'
 
-type AdmittedBy = Pick<Route, 'plans' | 'verified'>
+type AdmittedBy = Pick<Route, 'scope' | 'bearer_only' | 'plans' | 'quota' | 'verified'>
 
 interface OpenStream {
   readonly kind: StreamKind
@@ -35,7 +38,10 @@ export interface OpenStreams {
 
 interface Dependencies {
   users: UserStatusStore
+  apiKeys: Pick<ApiKeyStore, 'findActiveByIds'>
   sessions: Pick<SessionStore, 'findActive'>
+  /** The plans of the active configuration. */
+  plans(): Plans
   /** Reports the end of a session before the next regular check would find it. */
   feed: Pick<ChangeFeed, 'subscribe'>
   clock: Clock
@@ -53,7 +59,16 @@ const checkIntervalMs = 400
 /** If no check has succeeded for this long, all streams of users are ended. */
 const maxUncheckedMs = 30_000
 
-export function createOpenStreams({ users, sessions, feed, clock, now, onError }: Dependencies): OpenStreams {
+export function createOpenStreams({
+  users,
+  apiKeys,
+  sessions,
+  plans,
+  feed,
+  clock,
+  now,
+  onError,
+}: Dependencies): OpenStreams {
   const open = new Set<OpenStream>()
   /** The streams that users opened, each with the identity of its user. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
@@ -63,6 +78,8 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
    */
   const byChange = new Map<string, Set<OpenStream>>()
   const notified = new Set<OpenStream>()
+  /** When the API keys of streams expire. This ends a stream in time even if Postgres is down. */
+  const keyExpiries = new Map<OpenStream, number>()
   let timer: NodeJS.Timeout | undefined
   let isChecking = false
   let isCheckingNotified = false
@@ -78,6 +95,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
   function forget(stream: OpenStream): void {
     open.delete(stream)
     watched.delete(stream)
+    keyExpiries.delete(stream)
     for (const change of changesOf(stream)) {
       const streams = byChange.get(change)
       streams?.delete(stream)
@@ -85,19 +103,38 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
     }
   }
 
+  function noteExpiry(stream: OpenStream, key: ApiKey | undefined): void {
+    if (key === undefined || key.expiresAtMs === null) keyExpiries.delete(stream)
+    else keyExpiries.set(stream, key.expiresAtMs)
+  }
+
+  function endExpired(): void {
+    for (const [stream, expiresAtMs] of keyExpiries) {
+      if (isExpired({ expiresAtMs }, clock.now())) end(stream, 'not_admitted')
+    }
+  }
+
+  const expiryTimer = setInterval(endExpired, checkIntervalMs).unref()
+
   /** Ends the given streams whose user is no longer admitted. @throws StorageError */
   async function reauthorize(checked: readonly [OpenStream, AuthenticatedUser][]): Promise<void> {
     const named = checked.flatMap(([stream]) => sessionOf(stream) ?? [])
-    const [statuses, active] = await Promise.all([
+    const keyIds = checked.flatMap(([, { apiKey }]) => apiKey?.id ?? [])
+    const [statuses, active, keys] = await Promise.all([
       users.read([...new Set(checked.map(([, { user }]) => user.id))]),
       named.length === 0 ? undefined : sessions.findActive(named, new Date(clock.now())),
+      keyIds.length === 0 ? undefined : apiKeys.findActiveByIds([...new Set(keyIds)]),
     ])
     for (const [stream, identity] of checked) {
+      if (!open.has(stream)) continue
       const sessionId = sessionOf(stream)?.sessionId
+      const key = identity.apiKey && keys?.get(identity.apiKey.id)
       const isIn =
-        isAdmitted(identity, stream.route, statuses.get(identity.user.id)) &&
-        (sessionId === undefined || active?.has(sessionId) === true)
-      if (!isIn && open.has(stream)) end(stream, 'not_admitted')
+        isAdmitted(stream.route, statuses.get(identity.user.id), plans()) &&
+        (sessionId === undefined || active?.has(sessionId) === true) &&
+        (identity.apiKey === undefined || isKeyAdmitted(stream.route, identity.user.id, key))
+      if (isIn) noteExpiry(stream, key)
+      else end(stream, 'not_admitted')
     }
   }
 
@@ -164,6 +201,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
       if (identity.kind === 'user') {
         if (watched.size === 0) lastCheckedMs = now()
         watched.set(stream, identity)
+        noteExpiry(stream, identity.apiKey)
         scheduleCheck(checkIntervalMs)
         for (const change of changesOf(stream)) {
           byChange.set(change, (byChange.get(change) ?? new Set()).add(stream))
@@ -185,6 +223,7 @@ export function createOpenStreams({ users, sessions, feed, clock, now, onError }
     stop() {
       isStopped = true
       clearTimeout(timer)
+      clearInterval(expiryTimer)
       unsubscribe()
     },
   }
@@ -208,12 +247,22 @@ function changesOf(stream: OpenStream): string[] {
  * when the stream opened.
  */
 function isAdmitted(
-  identity: AuthenticatedUser,
-  { plans, verified }: AdmittedBy,
+  { plans, quota, verified }: AdmittedBy,
   now: UserStatus | undefined,
+  configured: Plans,
 ): boolean {
   if (now === undefined) return false
-  if (identity.credential === 'api_token' && now.apiTokenId !== identity.apiTokenId) return false
   if (verified && !now.isVerified) return false
+  if (plans === undefined && quota === undefined) return true
+  if (configured.find(now.plan) === undefined) return false
+  if (quota !== undefined && configured.allowance(now.plan, quota.name)?.limit === 0) return false
   return plans === undefined || plans.includes(now.plan)
+}
+
+/**
+ * Returns whether the key still belongs to the user and the scope guard would admit it now. Its expiry is checked
+ * separately.
+ */
+function isKeyAdmitted(route: AdmittedBy, userId: number, now: ApiKey | undefined): boolean {
+  return now?.userId === userId && checkKeyForRoute(route)(now) === undefined
 }

@@ -2,19 +2,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Gate } from '../gate/gate.ts'
 import type { GuardedRequest } from '../gate/guards/guard.ts'
+import type { Question } from '../gate/parsing/question.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
-import { sendRefusal } from '../http/error-handlers.ts'
+import { type OnRefusal, sendRefusal } from '../http/error-handlers.ts'
 import { isEnding } from '../http/lingering-close.ts'
 import { clientKeyOf } from '../identity/client-key.ts'
 import { anonymous, type Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
+import type { Language } from '../refusals/catalog.ts'
+import { appendHeaders } from '../refusals/limits.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { Outcome } from '../upstream/failures.ts'
 import type { ForwardObserver } from '../upstream/forward-options.ts'
 import { type Reservation, reserveConnection } from '../upstream/reservation.ts'
 import type { Waiter } from '../upstream/targets/connection-pool.ts'
 import type { LogRequest } from './access-log.ts'
+import type { AnswerQuestion } from './answer-question.ts'
 import type { ForwardRequest } from './forward-request.ts'
 import type { LogOrigin } from './origin-log.ts'
 
@@ -22,10 +26,13 @@ import type { LogOrigin } from './origin-log.ts'
 export interface RequestSnapshot {
   readonly gate: Gate
   readonly forward: ForwardRequest
+  readonly answerQuestion: AnswerQuestion
   /**
    * Resolves when access tokens of ended sessions are refused. Resolves immediately without `auth.logout_ends_access`.
    */
   accessEnded(): Promise<void>
+  /** `server.language`. */
+  readonly language: Language
   /** `server.timeouts.body_idle`. */
   readonly bodyIdleMs: number
   readonly logOrigin: LogOrigin
@@ -52,12 +59,17 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   readonly startedAt: number
   /** Undefined if tracing is off. */
   readonly trace: RequestTrace | undefined
-  /** The request target, as the client sent it. */
+  /** Undefined for a request of a client. */
+  readonly question: Question | undefined
+  /** The request target, as the client sent it. For a question, the target of the asked request. */
   readonly url: string
   identity: Identity = anonymous
   /** CORS and rate-limit headers, added to the response of the upstream or the gateway. */
   headers: Readonly<Record<string, string>> | undefined
-  /** `forwarded`, `answered`, or the error code; undefined if the client disconnected before a decision. */
+  /**
+   * `forwarded`, `answered`, the error code, or the error with which a browser returns to a page. Undefined if the
+   * client disconnected before a decision.
+   */
   decision: string | undefined = undefined
   reason: string | undefined = undefined
   outcome: Outcome | undefined = undefined
@@ -88,6 +100,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     requestId: string,
     startedAt: number,
     trace?: RequestTrace,
+    question?: Question,
   ) {
     this.request = request
     this.response = response
@@ -97,8 +110,9 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.requestId = requestId
     this.startedAt = startedAt
     this.trace = trace
+    this.question = question
     // The URL is copied, because Fastify overwrites the `url` of the requests that it serves.
-    this.url = request.url ?? ''
+    this.url = question === undefined ? (request.url ?? '') : question.url
     this.headers = routing.cors
   }
 
@@ -108,11 +122,12 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   }
 
   addHeaders(headers: Readonly<Record<string, string>>): void {
-    this.headers = { ...this.headers, ...headers }
+    this.headers = appendHeaders(this.headers, headers)
   }
 
-  reserveConnection(): Reservation | Promise<Reservation> {
+  reserveConnection(): Reservation | undefined | Promise<Reservation> {
     const { routing } = this
+    if (routing.kind === 'question') return undefined
     if (routing.kind !== 'route') throw new Error('only a request to a route needs a connection')
     const client = clientKeyOf(this.identity, this.head.client)
     return reserveConnection({ upstream: routing.route.upstream, client, waiting: this })
@@ -120,7 +135,9 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
 
   /** @param thrown a Refusal, or ClientDisconnected, which sends nothing; any other error becomes a 500 */
   refuse(thrown: unknown): void {
-    sendRefusal(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))
+    const statusOf = this.question?.isForNginx ? statusForNginx : undefined
+    const note: OnRefusal = (_, refusal) => this.noteRefusal(refusal)
+    sendRefusal(this.response, thrown, note, this.snapshot.language, statusOf)
   }
 
   /** Call this before a refusal is sent. @returns the gateway's headers for its response */
@@ -128,7 +145,9 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.decision = refusal.code
     this.reason = refusal.reason
     this.snapshot.onRefusal(this.requestId, refusal)
-    return this.gatewayHeaders()
+    const headers = this.gatewayHeaders()
+    if (this.question?.isForNginx) headers.push('x-peage-status', String(refusal.status))
+    return headers
   }
 
   onRefused(thrown: unknown): void {
@@ -150,4 +169,9 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     for (const name in this.headers) all.push(name, this.headers[name] as string)
     return all
   }
+}
+
+/** nginx passes only these refusals of an auth request on. It turns every other status into 500. */
+function statusForNginx(status: number): number {
+  return status === 401 ? 401 : 403
 }

@@ -26,7 +26,7 @@ export type HeaderKind =
   | 'content-length'
   /** Limits how often OPTIONS and TRACE are forwarded. */
   | 'max-forwards'
-  /** May contain an operator's session, which is only for the admin listener. */
+  /** May contain an operator's session or a sign-in in progress, which are only for the gateway. */
   | 'cookie'
   /** May contain a bearer token, which only the gateway may read. */
   | 'sec-websocket-protocol'

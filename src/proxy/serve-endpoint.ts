@@ -3,6 +3,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type {
+  AcceptedCallers,
   AuthenticatedRequest,
   EndpointRequest,
   EndpointResponse,
@@ -13,7 +14,6 @@ import { JsonObject, readJsonObject } from '../http/json-body.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { serializeResponse } from '../openapi/response-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import type { Plan } from '../users/user.ts'
 import type { ServeEndpoint } from './handle-request.ts'
 import type { RequestContext } from './request-context.ts'
 
@@ -59,10 +59,10 @@ export function registerEndpoints(app: FastifyInstance): void {
     async handler({ raw }, reply) {
       const { context, endpoint } = servedBy(raw)
       const { operation } = endpoint
-      const { status, headers, body, userId } = await answer(context, endpoint)
+      const { status, headers, body, error, userId } = await answer(context, endpoint)
       if (operation.endsSessions) await context.snapshot.accessEnded()
       context.userId = userId
-      context.decision = 'answered'
+      context.decision = error ?? 'answered'
       reply
         .code(status)
         .header('cache-control', 'no-store')
@@ -70,7 +70,7 @@ export function registerEndpoints(app: FastifyInstance): void {
       if (body !== undefined) reply.header('content-type', 'application/json; charset=utf-8')
       const own = context.gatewayHeaders()
       for (let i = 0; i < own.length; i += 2) reply.header(own[i] as string, own[i + 1])
-      return reply.send(body && serializeResponse(operation, status, body))
+      return reply.send(body && serializeResponse(operation, status, body, context.snapshot.language))
     },
   })
 }
@@ -84,28 +84,38 @@ async function answer(context: RequestContext, endpoint: LocalEndpoint): Promise
     client: rateLimitKey(context.head.client),
     parameter: parameterOf(context, endpoint.operation),
     userAgent: context.request.headers['user-agent'],
+    query: queryOf(context),
+    cookie: context.request.headers.cookie,
   }
   if (endpoint.kind === 'guarded') {
-    const caller = await authenticated(context, endpoint.plans)
+    const caller = await authenticated(context, endpoint.accepts)
     return endpoint.handle({ ...sent, ...caller, body: await bodyOf(context) })
   }
   const request = { ...sent, body: await bodyOf(context) }
-  return endpoint.answer(request, async () => ({ ...request, ...(await authenticated(context, undefined)) }))
+  return endpoint.answer(request, async () => ({
+    ...request,
+    ...(await authenticated(context, { keys: 'none' })),
+  }))
 }
 
-/** Returns the decoded last segment, because `:id` is always the last segment. */
+/** Returns the decoded segment in place of `:id`. */
 function parameterOf({ head: { target } }: RequestContext, { path }: Operation): string {
-  return path.endsWith('/:id') && !(target instanceof Refusal) ? (target.segments.at(-1) ?? '') : ''
+  if (target instanceof Refusal || !path.includes('/:id')) return ''
+  return target.segments[path.split('/').indexOf(':id') - 1] ?? ''
+}
+
+function queryOf({ head: { target } }: RequestContext): string {
+  return target instanceof Refusal ? '' : target.query
 }
 
 async function authenticated(
   context: RequestContext,
-  plans: readonly Plan[] | undefined,
+  accepted: AcceptedCallers,
 ): Promise<Omit<AuthenticatedRequest, keyof EndpointRequest>> {
-  const result = await context.snapshot.gate.endpointGuards(plans)(context)
+  const result = await context.snapshot.gate.endpointGuards(accepted)(context)
   if (!result.allowed) throw result.thrown
-  const { user, credential, sessionId, apiTokenId } = result.identity
-  return { user, credential, sessionId, apiTokenId }
+  const { user, sessionId, apiKey } = result.identity
+  return { user, sessionId, apiKey }
 }
 
 /** A body that is not a JSON object counts as `{}`. */

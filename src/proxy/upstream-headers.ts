@@ -1,7 +1,6 @@
 // Builds the request headers for the upstream. The client's forbidden headers are dropped, and the gateway's headers
 // are added.
 import type { IncomingMessage } from 'node:http'
-import { withoutConsoleCookies } from '../admin/console/cookies.ts'
 import { canonicalName } from '../config/formats/header-names.ts'
 import { carriesGatewayCredential, isGatewayApiKey } from '../gate/guards/credential.ts'
 import { nextMaxForwards } from '../gate/parsing/max-forwards.ts'
@@ -11,6 +10,8 @@ import { parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
+import { addIdentity } from './identity-headers.ts'
+import { withoutOwnCookies } from './own-cookies.ts'
 import { type HeaderKind, headerKind } from './request-header-kind.ts'
 
 /** The source of the headers. RequestContext implements this interface. */
@@ -38,6 +39,7 @@ export function buildUpstreamHeaders(
   const named = connectionOptions(request)
   const fields: string[] = ['host', setByForward]
   if (trace !== undefined && propagatesTrace(route)) fields.push('traceparent', setByForward)
+  // The identity comes before the client's headers, because some servers keep only the first thousand headers.
   addIdentity(fields, route, identity, assertion)
   const { requestRules: rules } = route
   if (rules !== undefined) fields.push(...rules.set)
@@ -55,7 +57,7 @@ export function buildUpstreamHeaders(
       const { others } = parseOfferedProtocols(value)
       if (others.length > 0) fields.push(name, others.join(', '))
     } else if (kind === 'cookie') {
-      const rest = withoutConsoleCookies(value)
+      const rest = withoutOwnCookies(value)
       if (rest !== '') fields.push(name, rest)
     } else if (kind === 'max-forwards') {
       fields.push(name, nextMaxForwards(request.method, value))
@@ -162,14 +164,6 @@ function collectProxied(
   }
 }
 
-/** Adds the identity before the client's headers, because some servers keep only the first thousand headers. */
-function addIdentity(fields: string[], route: Route, identity: Identity, assertion?: string): void {
-  if (identity.kind !== 'user') return
-  fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
-  if (route.forward_email) fields.push('x-user-email', fieldSafe(identity.user.email))
-  if (assertion !== undefined) fields.push('x-peage-assertion', assertion)
-}
-
 function addForwarded(
   fields: string[],
   { request, head, requestId }: ReceivedRequest,
@@ -211,14 +205,6 @@ function connectionOptions(request: IncomingMessage): Set<string> | undefined {
       .split(',')
       .map(option => option.trim()),
   )
-}
-
-/**
- * Encodes an email for a header. The email may contain characters other than ASCII, so it is percent-encoded as in a
- * mailto URI.
- */
-function fieldSafe(text: string): string {
-  return text.replace(/[^\x21-\x24\x26-\x7e]/gu, character => encodeURIComponent(character))
 }
 
 function join(before: string, value: string): string {

@@ -55,7 +55,7 @@ describe('a request body', () => {
     expect(received.failure).toBeUndefined()
     await drip(received, 170, 5_000)
     await expect.poll(() => received.failure?.code).toBe('request_invalid')
-    expect(received.failure?.response.fields).toContain('connection')
+    expect(received.failure?.response('fr').fields).toContain('connection')
   })
 
   it('is not refused if 1 KiB arrives in 30 s', async () => {

@@ -19,6 +19,8 @@ const identityNames = [
   ['x', 'user', 'id'],
   ['x', 'user', 'plan'],
   ['x', 'user', 'email'],
+  ['x', 'user', 'key', 'id'],
+  ['x', 'user', 'scopes'],
   ['x', 'peage', 'assertion'],
 ]
 
@@ -31,13 +33,14 @@ const anyCase = (word: string) =>
     .map(upper => [...word].map((letter, i) => (upper[i] ? letter.toUpperCase() : letter)).join(''))
 
 /** Spellings that an upstream may normalize to the name of an identity header. */
-const forgedName = fc
-  .constantFrom(...identityNames)
-  .chain(words =>
-    fc
-      .tuple(edge, fc.tuple(...words.map(anyCase)), fc.tuple(separator, separator), edge)
-      .map(([before, [a, b, c], [first, second], after]) => `${before}${a}${first}${b}${second}${c}${after}`),
-  )
+const forgedName = fc.constantFrom(...identityNames).chain(words =>
+  fc
+    .tuple(edge, fc.tuple(...words.map(word => fc.tuple(anyCase(word), separator))), edge)
+    .map(([before, parts, after]) => {
+      const name = parts.map(([word, after], i) => (i < parts.length - 1 ? word + after : word)).join('')
+      return before + name + after
+    }),
+)
 
 const tokenName = fc.string({
   unit: fc.constantFrom(..."abcxyzABCXYZ0123456789!#$%&'*+-.^_`|~"),
@@ -107,7 +110,6 @@ const claims = (all: [string, string][]) => all.filter(([name]) => canonicalIden
 
 const user = {
   kind: 'user',
-  credential: 'access_token',
   user: { id: 42, email: 'ada@example.com', plan: 'pro', is_active: 1 },
 } as Identity
 
@@ -203,6 +205,23 @@ describe('the headers to the upstream', () => {
         if (forwardEmail) expected.push(['x-user-email', 'ada@example.com'])
         expect(claims(all)).toEqual(expected)
         expect(all.slice(0, 1 + expected.length)).toEqual([['host', ''], ...expected])
+      }),
+      often,
+    )
+  })
+
+  it('contain the id of a named key and its scopes once, and no scopes for a key without a limit', () => {
+    const scopesOf = fc.constantFrom(null, ['data:read'], ['data:read', 'data:write'])
+    fc.assert(
+      fc.property(fields, scopesOf, fc.boolean(), (lines, scopes, isApiToken) => {
+        const apiKey = { id: 'k1', userId: 42, isApiToken, scopes, expiresAtMs: null }
+        const expected: [string, string][] = [
+          ['x-user-id', '42'],
+          ['x-user-plan', 'pro'],
+        ]
+        if (!isApiToken) expected.push(['x-user-key-id', 'k1'])
+        if (!isApiToken && scopes !== null) expected.push(['x-user-scopes', scopes.join(' ')])
+        expect(claims(sent(lines, { ...user, apiKey } as Identity, []))).toEqual(expected)
       }),
       often,
     )

@@ -33,15 +33,37 @@ export function startNginx(bin: string, upstream: string, guarded: string): Prom
 }
 
 /** @param server a function that gets a port and returns the content of the `server` block */
-export async function startNginxServer(
+export function startNginxServer(
   bin: string,
   scheme: 'http' | 'https',
   server: (port: number) => string,
 ): Promise<Server> {
+  return startNginxWith(
+    bin,
+    scheme,
+    port => `
+  underscores_in_headers on;
+  ignore_invalid_headers off;
+  large_client_header_buffers 8 32k;
+  client_max_body_size 0;
+  proxy_http_version 1.1;
+  proxy_request_buffering off;
+  server {
+${server(port)}
+  }`,
+  )
+}
+
+/** @param http a function that gets a port and returns the content of the `http` block */
+export async function startNginxWith(
+  bin: string,
+  scheme: 'http' | 'https',
+  http: (port: number) => string,
+): Promise<Server> {
   const port = await freePort()
   const folder = mkdtempSync(join(tmpdir(), 'peage-test-nginx-'))
   const file = join(folder, 'nginx.conf')
-  writeFileSync(file, configuration(folder, server(port)))
+  writeFileSync(file, configuration(folder, http(port)))
   return startServer({
     program: bin,
     flags: ['-c', file, '-p', folder],
@@ -53,7 +75,7 @@ export async function startNginxServer(
   })
 }
 
-function configuration(folder: string, server: string): string {
+function configuration(folder: string, http: string): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
   return `daemon off;
 master_process off;
@@ -63,15 +85,7 @@ events { worker_connections 512; }
 http {
   access_log off;
   ${temporary.map(name => `${name}_temp_path ${folder}/${name};`).join('\n  ')}
-  underscores_in_headers on;
-  ignore_invalid_headers off;
-  large_client_header_buffers 8 32k;
-  client_max_body_size 0;
-  proxy_http_version 1.1;
-  proxy_request_buffering off;
-  server {
-${server}
-  }
+${http}
 }
 `
 }

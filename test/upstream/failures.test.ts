@@ -231,7 +231,7 @@ routes:
     expect(at.upstream.heads).toBe(2)
   })
 
-  it('a waiting use is counted only when it gets the connection, and a use that is refused releases the connection', async () => {
+  it('a waiting request counts as a use only when it gets the connection, and releases the connection if it is then refused', async () => {
     const { access } = await newUser(at.gateway)
     const holder = await holdConnection()
     const waiting = Promise.all(

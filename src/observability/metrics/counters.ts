@@ -11,7 +11,15 @@ export interface GuardCounts {
 /** The numbers of decisions of each guard. The guards have the names that `peage explain` uses. */
 export type GuardDecisions = Readonly<
   Record<
-    'authenticate' | 'rate_limit' | 'plan' | 'verified' | 'max_body' | 'target' | 'free_daily',
+    | 'authenticate'
+    | 'rate_limit'
+    | 'scope'
+    | 'plan'
+    | 'verified'
+    | 'max_body'
+    | 'target'
+    | 'quota'
+    | 'free_daily',
     GuardCounts
   >
 >
@@ -57,6 +65,8 @@ export interface Counters {
   dailyUsageFallbacks: number
   /** The number of requests that were forwarded by peers that are not trusted proxies. */
   untrustedForwarders: number
+  /** Counts a request of the gateway to an identity provider. @param provider the name in `auth.providers` */
+  countProviderRequest(provider: string, outcome: string): void
   /** @param outcome `success`, an error code, or `client_gone` */
   countAuth(endpoint: string, outcome: string): void
   countReload(outcome: ReloadResult): void
@@ -73,16 +83,19 @@ export function createCounters(): Counters {
   const zeroCounts = (): GuardCounts => ({ pass: 0, refuse: 0, error: 0 })
   const auth: Counts = new Map()
   const mails: Counts = new Map()
+  const providers: Counts = new Map()
   const reloads = { success: 0, failure: 0 }
   let lastReload: ReloadResult = 'success'
   const counters: Counters = {
     guards: {
       authenticate: zeroCounts(),
       rate_limit: zeroCounts(),
+      scope: zeroCounts(),
       plan: zeroCounts(),
       verified: zeroCounts(),
       max_body: zeroCounts(),
       target: zeroCounts(),
+      quota: zeroCounts(),
       free_daily: zeroCounts(),
     },
     identityCache: { hit: 0, miss: 0, bypass: 0 },
@@ -96,6 +109,7 @@ export function createCounters(): Counters {
     events: { delivered: 0, retried: 0, failed: 0 },
     dailyUsageFallbacks: 0,
     untrustedForwarders: 0,
+    countProviderRequest: (provider, outcome) => countIn(providers, provider, outcome),
     countAuth: (endpoint, outcome) => countIn(auth, endpoint, outcome),
     countReload(outcome) {
       reloads[outcome === 'success' ? 'success' : 'failure'] += 1
@@ -111,6 +125,11 @@ export function createCounters(): Counters {
       ),
       counter('peage_auth_total', 'Requests to the endpoints under /api/v1/auth, by outcome.', () =>
         nested('endpoint', [...auth], 'outcome'),
+      ),
+      counter(
+        'peage_provider_requests_total',
+        'Requests of the gateway to identity providers, by outcome.',
+        () => nested('provider', [...providers], 'outcome'),
       ),
       counter(
         'peage_identity_cache_total',

@@ -17,6 +17,8 @@ interface CountedRequest {
   readonly status: number | undefined
   /** Milliseconds from the arrival of the request to the end of its response. */
   readonly durationMs: number
+  /** Whether a proxy asked about the request, and forwards it itself. */
+  readonly isQuestion?: boolean
 }
 
 interface RouteCounts {
@@ -38,27 +40,30 @@ const clientGone = 499
 const switchingProtocols = 101
 
 export function createRequestCounts(): RequestCounts {
-  const rows = new Map<string, RouteCounts>()
+  const requests = new Map<string, RouteCounts>()
+  const questions = new Map<string, RouteCounts>()
   const durations = new Map<string, Histogram>()
 
-  function addRow(route: string): RouteCounts {
-    const row = { byMethod: new Map(), durations: createHistogram() }
+  function addRow(rows: Map<string, RouteCounts>, route: string): RouteCounts {
+    const row = { byMethod: new Map(), durations: durations.get(route) ?? createHistogram() }
     rows.set(route, row)
     durations.set(route, row.durations)
     return row
   }
 
   return {
-    count({ route = noRoute, method, status = clientGone, durationMs }) {
-      const row = rows.get(route) ?? addRow(route)
+    count({ route = noRoute, method, status = clientGone, durationMs, isQuestion = false }) {
+      const rows = isQuestion ? questions : requests
+      const row = rows.get(route) ?? addRow(rows, route)
       const cell = row.byMethod.get(method)?.get(status) ?? cellOf(row, method, status)
       cell.count += 1
       if (status !== switchingProtocols) observe(row.durations, durationMs)
     },
     families: [
-      counter('http_requests_total', 'Completed requests, by route, method and status.', () =>
-        [...rows].flatMap(([route, row]) => samplesOf(route, row)),
-      ),
+      counter('http_requests_total', 'Completed requests, by route, method and status.', () => [
+        ...[...requests].flatMap(([route, row]) => samplesOf(route, row, {})),
+        ...[...questions].flatMap(([route, row]) => samplesOf(route, row, { forward_auth: 'true' })),
+      ]),
       histogram(
         'http_request_duration_seconds',
         'Time from the arrival of a request to the end of its response, without WebSockets.',
@@ -91,10 +96,15 @@ function isKnown(status: number): boolean {
   return status === clientGone || status in STATUS_CODES
 }
 
-function samplesOf(route: string, { byMethod }: RouteCounts): Sample[] {
+/** @param labels further labels */
+function samplesOf(
+  route: string,
+  { byMethod }: RouteCounts,
+  labels: Readonly<Record<string, string>>,
+): Sample[] {
   return [...byMethod].flatMap(([method, statuses]) =>
     [...statuses].map(([status, { count }]) => ({
-      labels: { route, method, status: String(status) },
+      labels: { route, method, status: String(status), ...labels },
       value: count,
     })),
   )

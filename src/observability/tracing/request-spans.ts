@@ -33,6 +33,7 @@ const guardsWithSpans: ReadonlySet<string> = new Set([
   'plan',
   'verified',
   'free_daily',
+  'quota',
 ])
 
 export function createBeginRequest(
@@ -57,7 +58,7 @@ function startRequest(
   request: IncomingMessage,
   received: ReceivedRequest,
 ): Span {
-  const { method = '' } = request
+  const { method } = received
   return tracer.startSpan(
     spanName(method, received.template),
     {

@@ -19,12 +19,12 @@ export function methodFields(method: string): Attributes {
 
 export function receivedFields(
   request: IncomingMessage,
-  { requestId, client, host, template, route }: ReceivedRequest,
+  { requestId, url, client, host, template, route }: ReceivedRequest,
 ): Attributes {
   const [, name, port] = authorityPattern.exec(host) ?? []
   return {
     'url.scheme': 'encrypted' in request.socket ? 'https' : 'http',
-    'url.path': redactPath(request.url ?? ''),
+    'url.path': redactPath(url),
     'client.address': client,
     'network.protocol.version': request.httpVersion,
     'peage.request_id': requestId,

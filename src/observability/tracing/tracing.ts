@@ -15,6 +15,9 @@ export interface Tracing {
 
 export interface ReceivedRequest {
   readonly requestId: string
+  readonly method: string
+  /** The request target as received. If a proxy asks about a request, the target of this request. */
+  readonly url: string
   readonly client: string
   /** The requested authority, as received. */
   readonly host: string

@@ -14,7 +14,10 @@ export interface OutlierEjection {
 const initialEjectionMs = 1_000
 const maxEjectionMs = 30_000
 
-/** One failed connection is enough to eject the endpoint. So is this number of attempts in a row without a response. */
+/**
+ * The endpoint is ejected after this number of attempts in a row without a response. One failed connection ejects it
+ * immediately.
+ */
 const maxConsecutiveSilent = 5
 
 /** @param hasHealthChecks if true, the endpoint stays ejected until a health check or a request succeeds */

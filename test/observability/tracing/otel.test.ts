@@ -25,7 +25,15 @@ it('each log line has the number of spans that were dropped since the previous l
     for (let i = 0; i < spans; i += 1) {
       const request = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/' })
       tracing
-        .begin(request, { requestId: 'r', client: '::1', host: 'x', template: '/', route: 'r' })
+        .begin(request, {
+          requestId: 'r',
+          method: 'GET',
+          url: '/',
+          client: '::1',
+          host: 'x',
+          template: '/',
+          route: 'r',
+        })
         .end({ status: 200, decision: 'forwarded', outcome: 'complete' })
     }
     ended += spans

@@ -118,7 +118,7 @@ describe('a name', () => {
     expect(heard).toMatchObject({ addresses: [], states: ['the name has no allowed address'] })
   })
 
-  it('has at most `most` addresses; addresses that are not allowed do not count', async () => {
+  it('has no more addresses than the option `most`; addresses that are not allowed do not count', async () => {
     const { heard, watch } = watched(
       { 4: ['10.0.0.3', '169.254.0.1', '10.0.0.2', '10.0.0.1'], 6: [] },
       { most: 2 },
