@@ -2,7 +2,6 @@
 import type { AccountExportStore } from '../accounts/account-export-store.ts'
 import type { OwnAccount } from '../accounts/own-account.ts'
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config/sections/schema.ts'
 import { accountExport } from '../openapi/account-export.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
@@ -13,8 +12,8 @@ import { nextMidnight, utcDay } from '../usage/utc-day.ts'
 import type { UserStore } from '../users/user-store.ts'
 import { authPrefix } from './auth.ts'
 import type { AttemptGuess } from './failed-login-limiter.ts'
-import type { GuardedEndpoint } from './local-endpoint.ts'
-import { type SignedInEndpoint, signedInRefusals } from './signed-in.ts'
+import { type GuardedEndpoint, guardRefusals } from './local-endpoint.ts'
+import type { SignedInEndpoint } from './signed-in.ts'
 
 const { openRecord, record, text } = terms
 const path = `${authPrefix}/account`
@@ -36,6 +35,9 @@ export const accountOperations = {
             email_verified: Type.Boolean({
               description: '`true` if the email is verified.',
             }),
+            has_password: Type.Boolean({
+              description: '`false` if the user can only sign in with another identity provider.',
+            }),
             plan: terms.plan,
             created_at: terms.instant('The creation time of the account.'),
             daily_usage: terms.count('Uses counted on the current UTC day.'),
@@ -46,7 +48,7 @@ export const accountOperations = {
         ),
       },
     },
-    refusals: signedInRefusals,
+    refusals: guardRefusals,
   },
   export: {
     method: 'GET',
@@ -61,7 +63,7 @@ export const accountOperations = {
         headers: { 'content-disposition': 'Always `attachment`.' },
       },
     },
-    refusals: signedInRefusals,
+    refusals: guardRefusals,
   },
   delete: {
     method: 'DELETE',
@@ -73,14 +75,18 @@ export const accountOperations = {
     endsSessions: true,
     body: openRecord({ current_password: text('The current password of the account.') }),
     responses: { 200: { description: 'The account is deleted.', body: terms.message } },
-    refusals: mergeRefusals(signedInRefusals, { 401: ['credentials_invalid'], 404: ['route_unknown'] }),
+    refusals: mergeRefusals(guardRefusals, {
+      401: ['credentials_invalid'],
+      404: ['route_unknown'],
+      409: ['password_not_set'],
+    }),
   },
 } as const satisfies Record<string, Operation>
 
 interface Dependencies {
   users: Pick<UserStore, 'findById'>
   exports: AccountExportStore
-  ownAccount: Pick<OwnAccount, 'delete'>
+  ownAccount: Pick<OwnAccount, 'hasPassword' | 'delete'>
   attemptGuess: AttemptGuess
   /** `limits.free_daily`. */
   freeDaily: number
@@ -114,6 +120,7 @@ export function createOwnAccountEndpoints({
           id,
           email,
           email_verified: user.email_verified_at !== null,
+          has_password: await ownAccount.hasPassword(id),
           plan,
           created_at,
           daily_usage: last_usage_date === utcDay(now) ? daily_usage : 0,
@@ -132,9 +139,4 @@ export function createOwnAccountEndpoints({
       return { status: 200, body: { message: messages.accountDeleted } }
     }),
   ]
-}
-
-/** Returns the operations that are switched off in the configuration. */
-export function switchedOffOperations({ account }: Pick<Config, 'account'>): readonly Operation[] {
-  return account.deletion ? [] : [accountOperations.delete]
 }

@@ -55,7 +55,7 @@ export const authOperations = {
     responses: {
       201: {
         description: 'The account is created.',
-        body: record({ message: text('A French sentence.'), user_id: id('The ID of the new user.') }),
+        body: record({ message: text('A sentence.'), user_id: id('The ID of the new user.') }),
       },
     },
     refusals: mergeRefusals(openRefusals, limited, {

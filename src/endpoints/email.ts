@@ -12,11 +12,12 @@ import { authPrefix, codeRefusals, openRefusals } from './auth.ts'
 import type { AttemptGuess } from './failed-login-limiter.ts'
 import {
   type EndpointResponse,
+  guardRefusals,
   type LocalEndpoint,
   type PublicEndpoint,
   publicEndpoint,
 } from './local-endpoint.ts'
-import { type RequireSignedIn, type SignedInEndpoint, signedInRefusals } from './signed-in.ts'
+import type { RequireLiveCredential, SignedInEndpoint } from './signed-in.ts'
 import { type RedeemSubmitted, tokenOf } from './submitted-code.ts'
 
 const codeOrToken = {
@@ -35,7 +36,7 @@ export const emailOperations = {
       200: { description: 'The email is already verified. No mail is sent.', body: message },
       202: { description: 'The mail is sent, unless a rate limit is reached.', body: message },
     },
-    refusals: mergeRefusals(signedInRefusals, { 501: ['mail_not_configured'] }),
+    refusals: mergeRefusals(guardRefusals, { 501: ['mail_not_configured'] }),
   },
   verify: {
     method: 'POST',
@@ -66,9 +67,10 @@ export const emailOperations = {
         body: message,
       },
     },
-    refusals: mergeRefusals(signedInRefusals, {
+    refusals: mergeRefusals(guardRefusals, {
       400: ['email_invalid'],
       401: ['credentials_invalid'],
+      409: ['password_not_set'],
       501: ['mail_not_configured'],
     }),
   },
@@ -87,7 +89,7 @@ export const emailOperations = {
         body: record({ message: text('A French sentence.'), email: text('The new email.') }),
       },
     },
-    refusals: mergeRefusals(signedInRefusals, codeRefusals, { 409: ['email_taken'] }),
+    refusals: mergeRefusals(guardRefusals, codeRefusals, { 409: ['email_taken'] }),
   },
 } as const satisfies Record<string, Operation>
 
@@ -97,7 +99,7 @@ interface Dependencies {
   ownAccount: Pick<OwnAccount, 'checkPassword'>
   redeemSubmitted: RedeemSubmitted
   attemptGuess: AttemptGuess
-  requireSignedIn: RequireSignedIn
+  requireLiveCredential: RequireLiveCredential
   signedIn: SignedInEndpoint
 }
 
@@ -131,7 +133,7 @@ export function createEmailEndpoints(dependencies: Dependencies): LocalEndpoint[
   ]
 }
 
-function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependencies): PublicEndpoint {
+function confirmEndpoint({ codes, redeemSubmitted, requireLiveCredential }: Dependencies): PublicEndpoint {
   const confirmed = ({ id: userId, email }: { id: number; email: string }): EndpointResponse => ({
     status: 200,
     body: { message: messages.emailChanged, email },
@@ -146,7 +148,7 @@ function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependenci
       return confirmed(await codes.emailChange.confirm({ token }, 'none'))
     }
     const authenticated = await authenticate()
-    await requireSignedIn(authenticated)
+    await requireLiveCredential(authenticated)
     if (codes === undefined) throw new Refusal('code_invalid')
     const { user, sessionId } = authenticated
     const claim = { owner: { userId: user.id }, email: user.email }

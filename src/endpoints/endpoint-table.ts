@@ -35,7 +35,9 @@ export function createEndpointTable(
     // lookup.
     if (segments[0] !== 'api' && segments[0] !== '.well-known') return undefined
     const found =
-      byPath.get(`/${segments.join('/')}`) ?? byPath.get(`/${segments.slice(0, -1).join('/')}/:id`)
+      byPath.get(`/${segments.join('/')}`) ??
+      byPath.get(`/${segments.slice(0, -1).join('/')}/:id`) ??
+      byPath.get(`/${segments.slice(0, -2).join('/')}/:id/${segments.at(-1)}`)
     if (found !== undefined) return found
     return isGatewayPath(segments) ? 'unknown' : undefined
   }
@@ -53,13 +55,16 @@ function pathsOf(
 ): [string, LocalPath][] {
   const paths = new Map<string, ServedMethods>()
   for (const endpoint of endpoints) {
-    const { path, method } = endpoint.operation
+    const { path, method, refusesHead } = endpoint.operation
     const known: ServedMethods = paths.get(path) ?? { endpoints: new Map(), switchedOff: [] }
     paths.set(path, known)
-    for (const served of method === 'GET' ? ['GET', 'HEAD'] : [method]) {
+    for (const served of method === 'GET' && !refusesHead ? ['GET', 'HEAD'] : [method]) {
       if (switchedOff.includes(endpoint.operation)) known.switchedOff.push(served)
       else known.endpoints.set(served, endpoint)
     }
   }
-  return [...paths].map(([path, known]) => [path, { path, isReplaceable, ...known }])
+  // A path without endpoints does not exist. Otherwise, other methods would get 405 with an empty header `Allow`.
+  return [...paths].flatMap(([path, known]) =>
+    known.endpoints.size === 0 ? [] : [[path, { path, isReplaceable, ...known }]],
+  )
 }

@@ -7,8 +7,8 @@ import { count, instant, message, nullable, openRecord, record, text } from '../
 import { messages } from '../refusals/catalog.ts'
 import { Type } from '../schema/type.ts'
 import { authPrefix } from './auth.ts'
-import type { GuardedEndpoint } from './local-endpoint.ts'
-import { type SignedInEndpoint, signedInRefusals } from './signed-in.ts'
+import { type GuardedEndpoint, guardRefusals } from './local-endpoint.ts'
+import type { SignedInEndpoint } from './signed-in.ts'
 
 const session = record(
   {
@@ -32,7 +32,7 @@ export const sessionOperations = {
     responses: {
       200: { description: 'At most 100 sessions.', body: record({ sessions: Type.Array(session) }) },
     },
-    refusals: signedInRefusals,
+    refusals: guardRefusals,
   },
   end: {
     method: 'DELETE',
@@ -48,7 +48,7 @@ export const sessionOperations = {
         body: message,
       },
     },
-    refusals: signedInRefusals,
+    refusals: guardRefusals,
   },
   endOthers: {
     method: 'DELETE',
@@ -64,12 +64,12 @@ export const sessionOperations = {
       200: {
         description: 'The sessions have ended.',
         body: record({
-          message: text('A French sentence.'),
+          message: text('A sentence.'),
           closed: count('The number of ended sessions.'),
         }),
       },
     },
-    refusals: signedInRefusals,
+    refusals: guardRefusals,
   },
 } as const satisfies Record<string, Operation>
 

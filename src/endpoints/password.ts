@@ -5,8 +5,8 @@ import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import { openRecord, text } from '../openapi/schema-builders.ts'
 import { authPrefix, tokenPair } from './auth.ts'
 import type { AttemptGuess } from './failed-login-limiter.ts'
-import type { GuardedEndpoint } from './local-endpoint.ts'
-import { type SignedInEndpoint, signedInRefusals } from './signed-in.ts'
+import { type GuardedEndpoint, guardRefusals } from './local-endpoint.ts'
+import type { SignedInEndpoint } from './signed-in.ts'
 
 export const passwordOperations = {
   change: {
@@ -22,9 +22,10 @@ export const passwordOperations = {
       new_password: text('The new password, 8 to 1,024 characters.'),
     }),
     responses: { 200: { description: 'The first tokens of the new session.', body: tokenPair } },
-    refusals: mergeRefusals(signedInRefusals, {
+    refusals: mergeRefusals(guardRefusals, {
       400: ['password_too_short', 'password_too_long', 'password_too_common', 'password_unchanged'],
       401: ['credentials_invalid'],
+      409: ['password_not_set'],
     }),
   },
 } as const satisfies Record<string, Operation>

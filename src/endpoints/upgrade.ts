@@ -1,11 +1,12 @@
 // The endpoints that show the next plan and its payment page. Refusals link to these endpoints if the user's plan or
 // daily uses are not enough.
+import { PLAN_PATTERN } from '../config/sections/builders.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { upgradePath } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { Type } from '../schema/type.ts'
-import { isPlan, type Plan, plans, type User } from '../users/user.ts'
+import type { Plan, User } from '../users/user.ts'
 import { type GuardedEndpoint, guardedEndpoint, guardRefusals } from './local-endpoint.ts'
 
 export const upgradeOperations = {
@@ -41,7 +42,7 @@ export const upgradeOperations = {
     caller: 'user',
     body: terms.openRecord({
       plan: Type.Optional(
-        terms.oneOf(['premium', 'pro'], 'The plan to buy. By default, the next higher plan.'),
+        terms.text('The plan to buy. By default, the next higher plan.', { pattern: PLAN_PATTERN }),
       ),
     }),
     responses: {
@@ -57,21 +58,22 @@ export const upgradeOperations = {
 /**
  * The POST endpoint throws Refusal `plan_invalid` or `payment_not_configured`.
  * @param upgradeUrl the URL of the payment page with the placeholders `{user_id}` and `{plan}`; empty if there is none
+ * @param plans the names of the configured plans, lowest first
  */
-export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
+export function createUpgradeEndpoints(upgradeUrl: string, plans: readonly Plan[]): GuardedEndpoint[] {
   const checkout = (user: User, plan: Plan) => fillIn(upgradeUrl, { user_id: String(user.id), plan })
   return [
-    guardedEndpoint(upgradeOperations.show, async ({ user }) => {
-      const next = planAbove(user.plan)
+    guardedEndpoint(upgradeOperations.show, { keys: 'api_token' }, async ({ user }) => {
+      const next = planAbove(plans, user.plan)
       const isOffered = upgradeUrl !== '' && next !== undefined
       return {
         status: 200,
         body: { current_plan: user.plan, plans, checkout_url: isOffered ? checkout(user, next) : null },
       }
     }),
-    guardedEndpoint(upgradeOperations.go, async ({ user, body }) => {
+    guardedEndpoint(upgradeOperations.go, { keys: 'api_token' }, async ({ user, body }) => {
       // Errors of the client are reported first, because they do not depend on the configuration of the gateway.
-      const plan = wantedPlan(body.value('plan'), user.plan)
+      const plan = wantedPlan(plans, body.value('plan'), user.plan)
       if (upgradeUrl === '') throw new Refusal('payment_not_configured')
       return { status: 303, headers: { location: checkout(user, plan) } }
     }),
@@ -80,16 +82,19 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
 
 /**
  * Returns the plan that the client requested. An absent value, `null` and an empty text mean the next higher plan. Any
- * other value must be a higher plan, so that no user pays for a wrong plan.
+ * other value must be a higher plan, so that no user pays for a wrong plan. Every configured plan is higher than a plan
+ * that is not configured.
  */
-function wantedPlan(named: unknown, current: Plan): Plan {
-  const wanted = named === undefined || named === null || named === '' ? planAbove(current) : named
-  if (!isPlan(wanted) || plans.indexOf(wanted) <= plans.indexOf(current)) throw new Refusal('plan_invalid')
+function wantedPlan(plans: readonly Plan[], named: unknown, current: Plan): Plan {
+  const wanted = named === undefined || named === null || named === '' ? planAbove(plans, current) : named
+  if (typeof wanted !== 'string' || plans.indexOf(wanted) <= plans.indexOf(current))
+    throw new Refusal('plan_invalid')
   return wanted
 }
 
-function planAbove(plan: Plan): Plan | undefined {
-  return plans[plans.indexOf(plan) + 1]
+/** @returns undefined for the highest plan, and for a plan that is not configured */
+function planAbove(plans: readonly Plan[], plan: Plan): Plan | undefined {
+  return plans.includes(plan) ? plans[plans.indexOf(plan) + 1] : undefined
 }
 
 /** Replaces all placeholders in one pass, so that inserted values are not expanded again. */

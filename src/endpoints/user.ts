@@ -1,19 +1,23 @@
-// The endpoints of a pro user's API token and alert webhook.
+// The endpoints of a user's API token and alert webhook, for the plans that have them.
 import type { Clock } from '../clock.ts'
-import type { ApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
-import { hashApiToken, makeApiToken, type RandomBytes } from '../identity/api-tokens/api-tokens.ts'
+import type { Plans } from '../config/plans.ts'
+import { hashApiKey, makeApiKey, type RandomBytes } from '../identity/api-keys/api-key.ts'
+import type { ApiTokenStore } from '../identity/api-keys/api-token-store.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import { instant, message, openRecord, record, text } from '../openapi/schema-builders.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import type { RateLimiter } from '../storage/rate-limiter.ts'
+import type { Plan } from '../users/user.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
+import { consumeKeyLimit } from './keys.ts'
 import { type GuardedEndpoint, guardedEndpoint, guardRefusals } from './local-endpoint.ts'
 import type { RequireLiveCredential } from './signed-in.ts'
 
 const apiTokenPath = '/api/v1/user/api-token'
 const webhookPath = '/api/v1/user/webhook'
 
-const forPro = mergeRefusals(guardRefusals, { 403: ['plan_insufficient'] })
+const planRefusals = mergeRefusals(guardRefusals, { 403: ['plan_insufficient'] })
 
 export const userOperations = {
   makeApiToken: {
@@ -31,7 +35,7 @@ export const userOperations = {
         }),
       },
     },
-    refusals: forPro,
+    refusals: planRefusals,
   },
   revokeApiToken: {
     method: 'DELETE',
@@ -40,7 +44,7 @@ export const userOperations = {
     summary: 'Revokes the API key',
     caller: 'user',
     responses: { 200: { description: 'The API key is revoked, or there was none.', body: message } },
-    refusals: forPro,
+    refusals: planRefusals,
   },
   registerWebhook: {
     method: 'POST',
@@ -66,7 +70,7 @@ export const userOperations = {
         }),
       },
     },
-    refusals: mergeRefusals(forPro, { 400: ['webhook_url_invalid'] }),
+    refusals: mergeRefusals(planRefusals, { 400: ['webhook_url_invalid'] }),
   },
   removeWebhook: {
     method: 'DELETE',
@@ -75,13 +79,16 @@ export const userOperations = {
     summary: 'Removes the webhook and drops its pending deliveries',
     caller: 'user',
     responses: { 200: { description: 'The webhook is removed, or there was none.', body: message } },
-    refusals: forPro,
+    refusals: planRefusals,
   },
 } as const satisfies Record<string, Operation>
 
 interface Dependencies {
+  plans: Pick<Plans, 'withApiKeys' | 'withWebhook'>
   apiTokens: Pick<ApiTokenStore, 'replace' | 'revoke'>
   webhooks: Webhooks
+  /** `auth.rate_limits.keys`. */
+  limiter: RateLimiter
   randomBytes: RandomBytes
   clock: Clock
   /**
@@ -100,21 +107,26 @@ interface Dependencies {
  * deactivated after the guards ran. The POST endpoint of the webhook also throws Refusal `webhook_url_invalid`.
  */
 export function createUserEndpoints({
+  plans,
   apiTokens,
   webhooks,
+  limiter,
   randomBytes,
   clock,
   requireLiveCredential,
   changesVisible,
 }: Dependencies): GuardedEndpoint[] {
+  const keyEndpoint = endpointFor(plans.withApiKeys)
+  const webhookEndpoint = endpointFor(plans.withWebhook)
   return [
-    proEndpoint(userOperations.makeApiToken, async request => {
+    keyEndpoint(userOperations.makeApiToken, async request => {
       const { user } = request
-      const token = makeApiToken(randomBytes)
+      const token = makeApiKey(randomBytes)
       const now = new Date(clock.now())
-      const stored = await apiTokens.replace(user.id, hashApiToken(token), now, tx =>
-        requireLiveCredential(request, tx),
-      )
+      const stored = await apiTokens.replace(user.id, hashApiKey(token), now, async tx => {
+        await requireLiveCredential(request, tx)
+        await consumeKeyLimit(limiter, user.id)
+      })
       if (stored === 'user_gone') throw new Refusal('user_not_found')
       await changesVisible()
       return {
@@ -122,12 +134,12 @@ export function createUserEndpoints({
         body: { api_token: token, created_at: stored.created_at.toISOString() },
       }
     }),
-    proEndpoint(userOperations.revokeApiToken, async ({ user }) => {
+    keyEndpoint(userOperations.revokeApiToken, async ({ user }) => {
       await apiTokens.revoke(user.id)
       await changesVisible()
       return { status: 200, body: { message: messages.apiTokenRevoked } }
     }),
-    proEndpoint(userOperations.registerWebhook, async request => {
+    webhookEndpoint(userOperations.registerWebhook, async request => {
       // The credential is checked before the body, and again in the transaction that stores the webhook.
       await requireLiveCredential(request)
       const { user, body } = request
@@ -136,13 +148,14 @@ export function createUserEndpoints({
       )
       return { status: 201, body: { url, secret, created_at: created_at.toISOString() } }
     }),
-    proEndpoint(userOperations.removeWebhook, async ({ user }) => {
+    webhookEndpoint(userOperations.removeWebhook, async ({ user }) => {
       await webhooks.remove(user.id)
       return { status: 200, body: { message: messages.webhookRemoved } }
     }),
   ]
 }
 
-function proEndpoint(operation: Operation, handle: GuardedEndpoint['handle']): GuardedEndpoint {
-  return guardedEndpoint(operation, handle, ['pro'])
+function endpointFor(plans: readonly Plan[]) {
+  return (operation: Operation, handle: GuardedEndpoint['handle']) =>
+    guardedEndpoint(operation, { keys: 'api_token', plans }, handle)
 }

@@ -8,6 +8,9 @@ const noticeKinds = [
   'password_changed',
   'email_changed',
   'account_deleted',
+  'api_key_created',
+  'identity_linked',
+  'identity_removed',
   /** Sent to the current address, because a change to another address was requested. */
   'email_change_requested',
   /** Sent to the owner of an email address when another user requests this address. */

@@ -32,6 +32,12 @@ function noticeOf(change: UserChange): { kind: NoticeKind; address: string } | u
     // Sent to the previous address, because an attacker who took over the account reads the new one.
     case 'user.email_changed':
       return { kind: 'email_changed', address: change.previousEmail }
+    case 'user.api_key_created':
+      return { kind: 'api_key_created', address: change.user.email }
+    case 'user.identity_linked':
+      return { kind: 'identity_linked', address: change.user.email }
+    case 'user.identity_removed':
+      return { kind: 'identity_removed', address: change.user.email }
     case 'user.deleted':
       return { kind: 'account_deleted', address: change.user.email }
     default:

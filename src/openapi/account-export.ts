@@ -33,6 +33,9 @@ const mail = record({
   ),
 })
 
+/** The export does not depend on the configuration, so it has no names of providers. */
+const { provider: _, ...ofStoredIdentity } = terms.identity
+
 export const accountExport = record(
   {
     user: terms.user,
@@ -50,6 +53,10 @@ export const accountExport = record(
         last_used_at: nullable(instant('The approximate time of the last use.')),
       }),
     ),
+    api_keys: Type.Array(terms.keyRecord, { description: 'The API keys, live and revoked, at most 100.' }),
+    identities: Type.Array(record({ ...terms.issuerAndSub, ...ofStoredIdentity }), {
+      description: 'The identities at other providers, oldest first.',
+    }),
     webhook: nullable(
       record({
         url: text('The URL that receives alerts.'),
@@ -58,10 +65,11 @@ export const accountExport = record(
     ),
     deliveries: Type.Array(delivery, { description: 'Deliveries of alerts to the user’s webhook.' }),
     mails: Type.Array(mail, { description: 'Mails to the user’s current email.' }),
+    usage: terms.quotaUsage,
   },
   {
     title: 'AccountExport',
     description:
-      'All data stored about one user, without secrets, hashes and codes. Each list has the newest 1,000 entries, newest first.',
+      'All data stored about one user, without secrets, hashes and codes. Each list has the newest entries, at most 1,000, newest first.',
   },
 )

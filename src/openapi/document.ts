@@ -2,7 +2,7 @@
 import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
 import { type Schema, Type } from '../schema/type.ts'
 import { commonRefusals, type DescribedResponse, type Operation } from './operation.ts'
-import { oneOf, plan, record, text } from './schema-builders.ts'
+import { count, oneOf, plan, record, text } from './schema-builders.ts'
 
 /** A group of operations that have the same tag in the document. */
 export interface OperationGroup {
@@ -38,7 +38,7 @@ export function describeOperations(version: string, groups: readonly OperationGr
 
 const introduction = [
   'This document describes the endpoints of the gateway itself, not the services that it forwards requests to.',
-  'A refusal is a JSON object with a French sentence. Programs use the error code in `X-Peage-Error`.',
+  'A refusal is a JSON object with a sentence in French, or in English if `server.language` is `en`. Programs use the error code in `X-Peage-Error`.',
   'Request bodies are read as JSON, regardless of their `Content-Type`.',
   'On the client listener, a body that is not a JSON object counts as `{}`, and unknown members are ignored.',
   'On the admin listener, these bodies and unknown members are refused.',
@@ -117,6 +117,7 @@ function describe(operation: Operation, tag: string, components: Components): Js
     params,
     query,
     body,
+    isBodyOptional,
     responses,
     refusals,
   } = operation
@@ -146,7 +147,7 @@ function describe(operation: Operation, tag: string, components: Components): Js
       ? {}
       : {
           requestBody: {
-            ...(caller === 'operator' ? { required: true } : {}),
+            ...(caller === 'operator' && !isBodyOptional ? { required: true } : {}),
             content: { 'application/json': { schema: components.addSchema(body) } },
           },
         }),
@@ -157,7 +158,7 @@ function describe(operation: Operation, tag: string, components: Components): Js
       ...Object.fromEntries(
         Object.entries(refusals).map(([status, codes]) => [
           status,
-          refusalResponse(Number(status), codes, components, caller === 'operator' && method !== 'GET'),
+          refusalResponse(Number(status), codes, components, caller !== 'operator' || method !== 'GET'),
         ]),
       ),
       default: refusalResponse(undefined, commonRefusals, components, false),
@@ -189,22 +190,32 @@ function responseOf(
 
 /**
  * @param status the status of the refusals; `undefined` for the refusals that any request may get
- * @param ofStrictBody whether the operation refuses unknown body members. The refusal `request_invalid` may then name a
- *   member.
+ * @param mayNameField whether the refusal `request_invalid` may name a body member or a parameter. In the admin API,
+ *   responses to GET do not.
  */
 function refusalResponse(
   status: number | undefined,
   codes: readonly RefusalCode[],
   components: Components,
-  ofStrictBody: boolean,
+  mayNameField: boolean,
 ): Json {
-  const namesField = ofStrictBody && codes.includes('request_invalid')
+  const namesField = mayNameField && codes.includes('request_invalid')
   const name = [status ?? 'any', ...codes, ...(namesField ? ['field'] : [])].join('.')
   return components.response(name, () => {
-    const error = { type: 'string', enum: [...new Set(codes.map(code => catalog[code].error))] }
+    const plainCodes = codes.filter(code => detailed[code] === undefined)
+    const error = {
+      type: 'string',
+      enum: [...new Set(plainCodes.flatMap(code => [catalog[code].fr, catalog[code].en]))],
+    }
     const properties = namesField ? { error, field: components.addSchema(invalidField) } : { error }
     const plain = { type: 'object', required: ['error'], properties, additionalProperties: false }
-    const schema = codes.includes('plan_insufficient') ? components.addSchema(planInsufficient) : plain
+    const schemas: Json[] = [
+      ...(plainCodes.length > 0 ? [plain] : []),
+      ...codes.flatMap(code => {
+        const body = detailed[code]
+        return body === undefined ? [] : [components.addSchema(body)]
+      }),
+    ]
     return {
       description: codes.map(code => `\`${code}\``).join(', '),
       headers: {
@@ -217,25 +228,36 @@ function refusalResponse(
           : {}),
         ...(status === 401 ? { 'WWW-Authenticate': header('authenticate') } : {}),
       },
-      content: { 'application/json': { schema } },
+      content: {
+        'application/json': { schema: schemas.length > 1 ? { anyOf: schemas } : (schemas[0] as Json) },
+      },
     }
   })
 }
 
 const invalidField = text(
-  'Only with `request_invalid`: the body member that is unknown or has an invalid value.',
+  'Only with `request_invalid`: the body member or parameter that is unknown or has an invalid value.',
 )
 
-/** Describes the body of `plan_insufficient`. Every other refusal may have a body with only the member `error`. */
-const planInsufficient = record(
-  {
-    error: oneOf([catalog.plan_insufficient.error]),
-    required: Type.Array(plan, { description: 'The plans that may use the route.' }),
-    current_plan: plan,
-    upgrade_url: oneOf([upgradePath]),
-  },
-  { title: 'PlanInsufficient', description: 'The route does not allow the user’s plan.' },
-)
+/** Describes the bodies of the refusals that have more members than `error`. */
+const detailed: Partial<Record<RefusalCode, Schema>> = {
+  plan_insufficient: record(
+    {
+      error: oneOf([catalog.plan_insufficient.fr, catalog.plan_insufficient.en]),
+      required: Type.Array(plan, { description: 'The plans that may use the route.' }),
+      current_plan: plan,
+      upgrade_url: oneOf([upgradePath]),
+    },
+    { title: 'PlanInsufficient', description: 'The route does not allow the user’s plan.' },
+  ),
+  key_limit_reached: record(
+    {
+      error: oneOf([catalog.key_limit_reached.fr, catalog.key_limit_reached.en]),
+      limit: count('The maximum number of keys of the user’s plan.'),
+    },
+    { title: 'KeyLimitReached', description: 'The user has as many API keys as the plan allows.' },
+  ),
+}
 
 type Components = ReturnType<typeof createComponents>
 

@@ -15,6 +15,10 @@ interface BaseOperation {
   readonly description?: string
   readonly params?: ObjectSchema
   readonly query?: ObjectSchema
+  /** Whether HEAD is refused. Otherwise, an endpoint for GET also serves HEAD. */
+  readonly refusesHead?: true
+  /** The label of the operation in `peage_auth_total`, if it is not the path. */
+  readonly metricLabel?: string
   /** On the client listener the whole body is optional. A body that is not a JSON object counts as `{}`. */
   readonly body?: ObjectSchema
   /** The responses by status code. */
@@ -31,6 +35,7 @@ interface OperationOfUsers extends BaseOperation {
    * sessions are refused.
    */
   readonly endsSessions?: true
+  readonly isBodyOptional?: undefined
   readonly roles?: undefined
   readonly fieldsOf?: undefined
 }
@@ -38,6 +43,8 @@ interface OperationOfUsers extends BaseOperation {
 export interface OperationOfOperators extends BaseOperation {
   /** Only operators with a token are allowed. */
   readonly caller: 'operator'
+  /** Whether the request may have no body, or an empty body. It then counts as `{}`. */
+  readonly isBodyOptional?: true
   readonly endsSessions?: undefined
   /** The roles that may call the operation, in addition to `all`. */
   readonly roles: readonly OperatorRole[]

@@ -1,6 +1,7 @@
 // Serializes response bodies by their schema. Members that the schema does not describe are left out. Fastify's own
 // serializers are not used, because they compile a program for each schema before the first request.
 import type { FastifyServerOptions } from 'fastify'
+import type { Bilingual, Language } from '../refusals/catalog.ts'
 import type { Schema } from '../schema/type.ts'
 import type { Operation } from './operation.ts'
 
@@ -21,11 +22,25 @@ export const schemaController: NonNullable<FastifyServerOptions['schemaControlle
   },
 }
 
-/** @throws Error if the operation does not describe a body with this status */
-export function serializeResponse({ id, responses }: Operation, status: number, body: object): string {
+/**
+ * @param body the body; its `message` may have a text in each language
+ * @throws Error if the operation does not describe a body with this status
+ */
+export function serializeResponse(
+  { id, responses }: Operation,
+  status: number,
+  body: object,
+  language: Language,
+): string {
   const schema = responses[status]?.body
   if (schema === undefined) throw new Error(`${id} describes no body with status ${status}`)
-  return serialize(schema, body)
+  return serialize(schema, inLanguage(body, language))
+}
+
+/** Returns the body with its `message` in one language. */
+export function inLanguage(body: object, language: Language): object {
+  const { message } = body as { message?: Bilingual | string }
+  return typeof message === 'object' ? { ...body, message: message[language] } : body
 }
 
 /** @throws Error if a required member is missing, because the response would not match its description */

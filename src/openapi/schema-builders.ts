@@ -1,6 +1,6 @@
 // Builds schemas for descriptions, and defines the schemas that several descriptions share.
+import { PLAN_PATTERN, SCOPE_PATTERN } from '../config/sections/builders.ts'
 import { type Keywords, type Properties, type Schema, Type } from '../schema/type.ts'
-import { plans } from '../users/user.ts'
 
 /**
  * @param options the keywords of the object's schema. With a `title`, the schema becomes a component of the document.
@@ -40,7 +40,7 @@ export const instant = (description: string) =>
 
 const flag = Type.Unsafe<0 | 1>({ type: 'integer', enum: [0, 1] })
 
-export const plan = oneOf(plans, 'The name of the plan.')
+export const plan = text('The name of the plan.', { pattern: PLAN_PATTERN })
 
 export const user = record(
   {
@@ -60,8 +60,86 @@ export const user = record(
   { title: 'User', description: 'A user record, without the password hash.' },
 )
 
+export const scope = text('A scope of a route.', { pattern: SCOPE_PATTERN })
+
+/** The members of an API key, as its owner sees it. */
+export const apiKey = {
+  id: text('The id of the key, a text of lower-case letters, digits and `-`.'),
+  name: text('The name of the key. The key of `/api/v1/user/api-token` has the name `api-token`.'),
+  prefix: nullable(
+    text('The first 12 characters of the key. `null` for the key of `/api/v1/user/api-token`.'),
+  ),
+  scopes: nullable(
+    Type.Array(text('A scope.'), {
+      description: 'The scopes that the key is limited to. `null` for no limit.',
+    }),
+  ),
+  created_at: instant('The creation time of the key.'),
+  expires_at: nullable(instant('The time from which the key is invalid. `null` if the key does not expire.')),
+  last_used_at: nullable(instant('The approximate time of the last use. `null` if the key was never used.')),
+}
+
+/** An API key, as operators and exports show it. */
+export const keyRecord = record(
+  {
+    ...apiKey,
+    revoked_at: nullable(instant('The time of the revocation. `null` if the key is not revoked.')),
+  },
+  { title: 'ApiKey', description: 'An API key, without the key itself and its hash.' },
+)
+
+/** The members of an identity, as its owner sees it. */
+export const identity = {
+  provider: text('The name of the configured provider. Without such a provider, the issuer.'),
+  email: nullable(text('The email at the provider, when the identity was stored.')),
+  created_at: instant('The time at which the identity was stored.'),
+  last_used_at: nullable(instant('The time of the last sign-in. `null` if there was none.')),
+}
+
+/** The members by which a provider identifies a person. Only operators and exports show them. */
+export const issuerAndSub = {
+  issuer: text('The issuer of the provider.'),
+  sub: text('The ID of the user at the provider.'),
+}
+
+/** The rate limit of a plan. */
+export const planRate = nullable(
+  record(
+    {
+      requests: Type.Integer({ minimum: 1, description: 'The requests per window, on all routes together.' }),
+      window_seconds: Type.Integer({
+        minimum: 1,
+        description: 'The length of the window in seconds, rounded up.',
+      }),
+    },
+    { title: 'PlanRate', description: 'The rate limit of a plan, per user. `null` means no limit.' },
+  ),
+)
+
+/** The uses of all quotas of a user's plan. */
+export const quotaUsage = Type.Array(
+  record(
+    {
+      name: text('The name of the quota.'),
+      period: nullable(oneOf(['day', 'month'], 'The kind of period, in UTC.')),
+      limit: nullable(count('The uses per period. `null` means no limit.')),
+      used: nullable(count('The uses counted in the current period.')),
+      remaining: nullable(count('The uses left in the current period.')),
+      resets_at: nullable(
+        Type.String({ format: 'date-time', description: 'The end of the current period.' }),
+      ),
+    },
+    {
+      title: 'QuotaUsage',
+      description:
+        'A quota of the plan. Without a limit, every other member is `null`. With limit 0, `period` and `resets_at` are `null`.',
+    },
+  ),
+  { description: 'The quotas of the user’s plan. Empty if the plan is not configured.' },
+)
+
 export const message = record(
-  { message: text('A French sentence.') },
+  { message: text('A sentence.') },
   { title: 'Message', description: 'A confirmation.' },
 )
 

@@ -1,5 +1,6 @@
 // Creates the service that delivers alerts. With workers, only the primary process runs it.
 import type { Clock } from '../clock.ts'
+import type { Plans } from '../config/plans.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Sealer } from '../identity/sealer.ts'
 import type { DeliveryOutcomes } from '../observability/metrics/counters.ts'
@@ -22,6 +23,8 @@ interface Dependencies {
   stores: { readonly webhooks: WebhookStore }
   /** Undefined if `auth.key_secret` is not set. */
   sealer: Sealer | undefined
+  /** Returns the configured plans. */
+  plans(): Plans
   clock: Clock
   failureLog: FailureLog
 }
@@ -44,11 +47,11 @@ export interface AlertService {
  */
 export function createAlertService(
   settings: () => AlertSettings,
-  { storage, stores, sealer, clock, failureLog }: Dependencies,
+  { storage, stores, sealer, plans, clock, failureLog }: Dependencies,
   outcomes: DeliveryOutcomes,
 ): AlertService {
-  const deliveries = createDeliveryStore(storage.database)
-  const store = createAlertStore(storage.database)
+  const deliveries = createDeliveryStore(storage.database, plans)
+  const store = createAlertStore(storage.database, plans)
   const deliveryWorker = createDeliveryWorker({
     deliveries,
     secrets: createWebhookSecrets(sealer),

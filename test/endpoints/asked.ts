@@ -2,9 +2,10 @@
 // user and the body.
 export const asked = {
   client: '',
+  query: '',
+  cookie: undefined,
   parameter: '',
   userAgent: undefined,
-  credential: 'access_token',
   sessionId: undefined,
-  apiTokenId: undefined,
+  apiKey: undefined,
 } as const

@@ -5,7 +5,8 @@ import type { EndpointResponse } from '../../src/endpoints/local-endpoint.ts'
 import { createUpgradeEndpoints } from '../../src/endpoints/upgrade.ts'
 import { JsonObject } from '../../src/http/json-body.ts'
 import type { Plan, User } from '../../src/users/user.ts'
-import { bytesOf } from '../support/refusals.ts'
+import { builtInPlans } from '../support/plans.ts'
+import { bytesOf, refusalOf } from '../support/refusals.ts'
 import { asked } from './asked.ts'
 
 const address = 'https://pay.example.com/to/{plan}?user={user_id}&plan={plan}'
@@ -26,14 +27,16 @@ function ask(
     created_at: new Date(0),
     email_verified_at: null,
   }
-  const found = createUpgradeEndpoints(upgradeUrl).find(({ operation }) => operation.method === method)
+  const found = createUpgradeEndpoints(upgradeUrl, builtInPlans.names).find(
+    ({ operation }) => operation.method === method,
+  )
   return found?.handle({ ...asked, user, body: new JsonObject(body) }) as Promise<EndpointResponse>
 }
 
 const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007199254740991&plan=${plan}`
 
 it('users with any plan may use the upgrade path, and its GET endpoint also serves HEAD', () => {
-  const endpoints = createUpgradeEndpoints(address)
+  const endpoints = createUpgradeEndpoints(address, builtInPlans.names)
   const [show, go] = endpoints
   expect(createEndpointTable([], endpoints, [])(['api', 'v1', 'subscription', 'upgrade'])).toEqual({
     path: '/api/v1/subscription/upgrade',
@@ -45,7 +48,7 @@ it('users with any plan may use the upgrade path, and its GET endpoint also serv
     isReplaceable: true,
     switchedOff: [],
   })
-  expect(endpoints.map(({ plans }) => plans)).toEqual([undefined, undefined])
+  expect(endpoints.map(({ accepts }) => accepts)).toEqual([{ keys: 'api_token' }, { keys: 'api_token' }])
 })
 
 describe('GET /api/v1/subscription/upgrade', () => {
@@ -105,19 +108,19 @@ describe('POST /api/v1/subscription/upgrade', () => {
   it.each(refused)(
     'if a user with the plan `%s` sends the body %j, responds with 400 plan_invalid',
     async (plan, body) => {
-      await expect(ask('POST', plan, body)).rejects.toMatchObject({
+      expect(await refusalOf(ask('POST', plan, body))).toMatchObject({
         code: 'plan_invalid',
         status: 400,
-        response: { body: bytesOf({ error: 'Plan invalide' }) },
+        body: bytesOf({ error: 'Plan invalide' }),
       })
     },
   )
 
   it('if no checkout URL is configured, responds with 501 to a valid plan and with 400 to an invalid plan', async () => {
-    await expect(ask('POST', 'free', {}, '')).rejects.toMatchObject({
+    expect(await refusalOf(ask('POST', 'free', {}, ''))).toMatchObject({
       code: 'payment_not_configured',
       status: 501,
-      response: { body: bytesOf({ error: 'Paiement non configuré' }) },
+      body: bytesOf({ error: 'Paiement non configuré' }),
     })
     await expect(ask('POST', 'pro', {}, '')).rejects.toMatchObject({ code: 'plan_invalid' })
     await expect(ask('POST', 'free', { plan: 'gold' }, '')).rejects.toMatchObject({ code: 'plan_invalid' })

@@ -1,31 +1,34 @@
 // Tests the endpoints for pro users: their responses, and the changes that they store.
+
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'
 import type { EndpointResponse } from '../../src/endpoints/local-endpoint.ts'
 import { createUserEndpoints } from '../../src/endpoints/user.ts'
 import { JsonObject } from '../../src/http/json-body.ts'
-import { type ApiTokenStore, createApiTokenStore } from '../../src/identity/api-tokens/api-token-store.ts'
+import { messages } from '../../src/refusals/catalog.ts'
 import { Refusal } from '../../src/refusals/refusal.ts'
 import type { Database } from '../../src/storage/database.ts'
+import { createRateLimiter } from '../../src/storage/rate-limiter.ts'
 import type { User } from '../../src/users/user.ts'
-import { createUserQueue } from '../../src/users/user-record-store.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import type { Webhooks } from '../../src/webhooks/webhooks.ts'
+import { type ApiKeyStores, openApiKeys } from '../support/api-keys.ts'
 import { lendDatabase } from '../support/lent-database.ts'
-import { bytesOf } from '../support/refusals.ts'
+import { builtInPlans } from '../support/plans.ts'
+import { bytesOf, refusalOf } from '../support/refusals.ts'
 import { asked } from './asked.ts'
 
 const at = Date.parse('2026-02-03T04:05:06.789Z')
 
 let database: Database
-let apiTokens: ApiTokenStore
+let apiKeys: ApiKeyStores
 let user: User
 let made = 0
 
 beforeAll(async () => {
   database = await lendDatabase()
-  apiTokens = createApiTokenStore(database, createUserQueue())
+  apiKeys = openApiKeys(database)
 })
 beforeEach(async () => {
   made += 1
@@ -57,7 +60,9 @@ const changesVisible = async () => {}
 
 function endpoints(webhooks: Webhooks = noting()) {
   return createUserEndpoints({
-    apiTokens,
+    plans: builtInPlans,
+    apiTokens: { replace: apiKeys.replace, revoke: apiKeys.revokeApiToken },
+    limiter: createRateLimiter('keys', null, { clock: { now: () => at } }),
     webhooks,
     randomBytes,
     clock: { now: () => at },
@@ -81,7 +86,9 @@ const apiToken = '/api/v1/user/api-token'
 const webhook = '/api/v1/user/webhook'
 
 it('only users with the plan `pro` may use the endpoints for API keys and webhooks', () => {
-  expect(endpoints().map(({ plans }) => plans)).toEqual([['pro'], ['pro'], ['pro'], ['pro']])
+  expect(endpoints().map(({ accepts }) => accepts)).toEqual(
+    Array(4).fill({ keys: 'api_token', plans: ['pro'] }),
+  )
   const table = createEndpointTable(endpoints(), [], [])
   for (const path of [apiToken, webhook]) {
     const found = table(path.slice(1).split('/'))
@@ -104,14 +111,14 @@ describe('POST api-token', () => {
     })
     const key = (body as { api_token: string }).api_token
     const hash = createHash('sha256').update(key).digest('hex')
-    expect((await apiTokens.findActive(hash))?.userId).toBe(user.id)
+    expect((await apiKeys.findActive(hash))?.userId).toBe(user.id)
     expect(JSON.stringify(await database.query('select * from api_tokens'))).not.toContain(key)
   })
 
   it('revokes the previous API key', async () => {
     const keyOf = (reply: EndpointResponse) => (reply.body as { api_token: string }).api_token
     const [first, second] = [keyOf(await ask('POST', apiToken)), keyOf(await ask('POST', apiToken))]
-    const owner = (key: string) => apiTokens.findActive(createHash('sha256').update(key).digest('hex'))
+    const owner = (key: string) => apiKeys.findActive(createHash('sha256').update(key).digest('hex'))
     expect(second).not.toBe(first)
     expect(await owner(first)).toBeUndefined()
     expect((await owner(second))?.userId).toBe(user.id)
@@ -127,7 +134,10 @@ describe('POST api-token', () => {
 it('DELETE api-token revokes the API key, and responds with 200 even if there is no key', async () => {
   await ask('POST', apiToken)
   for (let i = 0; i < 2; i += 1) {
-    expect(await ask('DELETE', apiToken)).toEqual({ status: 200, body: { message: 'Token révoqué' } })
+    expect(await ask('DELETE', apiToken)).toEqual({
+      status: 200,
+      body: { message: messages.apiTokenRevoked },
+    })
   }
   expect(await database.query('select revoked from api_tokens where user_id = $1', [user.id])).toEqual([
     { revoked: 1 },
@@ -148,10 +158,10 @@ describe('the webhook endpoint', () => {
   it.each([[{}], [{ url: 7 }], [{ url: null }], [{ url: ['https://a'] }]])(
     'POST with %j responds with 400 webhook_url_invalid',
     async body => {
-      await expect(ask('POST', webhook, body)).rejects.toMatchObject({
+      expect(await refusalOf(ask('POST', webhook, body))).toMatchObject({
         code: 'webhook_url_invalid',
         status: 400,
-        response: { body: bytesOf({ error: 'URL de webhook invalide (HTTPS requis)' }) },
+        body: bytesOf({ error: 'URL de webhook invalide (HTTPS requis)' }),
       })
     },
   )
@@ -160,7 +170,7 @@ describe('the webhook endpoint', () => {
     const webhooks = noting()
     expect(await ask('DELETE', webhook, {}, webhooks)).toEqual({
       status: 200,
-      body: { message: 'Webhook supprimé' },
+      body: { message: messages.webhookRemoved },
     })
     expect(webhooks.calls).toEqual([['remove', user.id]])
   })

@@ -72,3 +72,16 @@ it('no notice is stored if the user is inactive, notices are off or the change i
     .catch(() => {})
   expect(await mails()).toEqual([])
 })
+
+it('a linked and a removed identity each store a notice for the email of the account', async () => {
+  const user = (await users().findById(id)) as User
+  await database.transaction(tx =>
+    record(tx, [
+      { type: 'user.identity_linked', user },
+      { type: 'user.identity_removed', user },
+    ]),
+  )
+  expect(await mails()).toEqual(
+    ['identity_linked', 'identity_removed'].map(kind => ({ kind, address: 'ada@example.com', user_id: id })),
+  )
+})

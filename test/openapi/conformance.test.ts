@@ -4,12 +4,15 @@ import { request } from 'node:http'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { createDocumentation } from '../../src/composition/api-description.ts'
 import { newUser, type TestUser } from '../support/client.ts'
+import { type CodeIssuer, startCodeIssuer } from '../support/code-issuer.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { giveIdentities, takePassword } from '../support/identities.ts'
 import { codeTo, mailSection } from '../support/mailed.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary } from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 import { type Answer, createChecker, type DocumentText } from './checker.ts'
+import { createSignInDriver, signInSettings } from './sign-in.ts'
 
 interface Sent {
   token?: string | undefined
@@ -67,6 +70,11 @@ describeWithPostgresBinary('the OpenAPI document', () => {
   let tight: TestGateway
   /** A gateway whose admin listener refuses the address of this test. */
   let closed: TestGateway
+  /** A gateway on the same Postgres that has served no sign-in with an identity provider. */
+  let fresh: TestGateway
+  let alpha: CodeIssuer
+  let restricted: CodeIssuer
+  let signIn: ReturnType<typeof createSignInDriver>
   let guessed: TestUser
   let pro: TestUser
   let free: TestUser
@@ -77,7 +85,7 @@ describeWithPostgresBinary('the OpenAPI document', () => {
    */
   async function drive(to: TestGateway, method: string, pattern: string, sent: Sent = {}, target = pattern) {
     const base = isOfOperators({ path: pattern }) ? to.admin : to.url
-    const path = target.replace('{id}', String(free.id))
+    const path = target.replace('/providers/{id}/', '/providers/alpha/').replace('{id}', String(free.id))
     const answer = await send(base, method, path, sent)
     checker.check(method, pattern, answer)
     return answer
@@ -97,21 +105,29 @@ describeWithPostgresBinary('the OpenAPI document', () => {
     const rest = `
 upstreams: { a: { targets: ['${upstream.url}'], health: { path: / }, circuit_breaker: {} } }
 routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB, free_daily: true }]`
+    alpha = await startCodeIssuer()
+    restricted = await startCodeIssuer()
+    const { server, auth } = signInSettings(alpha, restricted)
     gateway = await startGateway(
       `${mailSection()}account: { deletion: true }
 subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${rest}`,
       { postgres: postgres.url, redis: '' },
-      { auth: ', common_passwords: refuse' },
+      { server, auth: `, common_passwords: refuse${auth}` },
     )
+    fresh = await startGateway('', { postgres: postgres.url, redis: '' }, { server, auth })
     tight = await startGateway(`${mailSection()}account: { deletion: true }`, undefined, {
       admin: '',
-      auth: ', hashing: { concurrency: 1, queue: 1, wait: 1ms }',
+      server,
+      auth: `, hashing: { concurrency: 1, queue: 1, wait: 1ms }${auth}`,
       rateLimits:
-        'rate_limits: { register: 5/1m, login_failures: 1/5m, login_failures_per_address: 1/5m, refresh: 1/1m, bad_keys: 1/1m }',
+        'rate_limits: { register: 5/1m, login_failures: 1/5m, login_failures_per_address: 1/5m, refresh: 1/1m, bad_keys: 1/1m, external: 3/1m }',
     })
     closed = await startGateway('', undefined, {
       admin: ', token: a-token-for-operators-0123456789, allow_from: [10.0.0.0/8]',
     })
+    // Identity providers use the real time.
+    for (const { clock } of [gateway, tight, fresh]) clock.now = Date.now
+    signIn = createSignInDriver({ gateway, tight, withoutPages: closed, alpha, closed: restricted }, drive)
     guessed = await newUser(tight)
     pro = await newUser(gateway, 'pro')
     free = await newUser(gateway)
@@ -122,6 +138,9 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await gateway?.stop()
     await tight?.stop()
     await closed?.stop()
+    await fresh?.stop()
+    await alpha?.close()
+    await restricted?.close()
     await upstream?.close()
     await postgres?.stop()
   })
@@ -170,7 +189,32 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       })
     for (const status of [200, 401]) expect((await leave()).status).toBe(status)
     await drive(closed, 'DELETE', '/api/v1/auth/account')
+    const external = await newUser(gateway)
+    await giveIdentities(gateway, external, 'google', 'keycloak')
+    const remove = (name: string) =>
+      drive(
+        gateway,
+        'DELETE',
+        '/api/v1/auth/identities/{id}',
+        { token: external.access },
+        `/api/v1/auth/identities/${name}`,
+      )
+    for (const name of ['google', 'google']) await remove(name)
+    await takePassword(gateway, external)
+    await remove('keycloak')
+    for (const path of ['identities', 'account', 'account/export'])
+      await drive(gateway, 'GET', `/api/v1/auth/${path}`, { token: external.access })
+    for (const [method, name] of [
+      ['POST', 'password'],
+      ['POST', 'email'],
+      ['DELETE', 'account'],
+    ] as const) {
+      const body = { current_password: 'x', new_password: 'another password', email: 'new@example.org' }
+      await drive(gateway, method, `/api/v1/auth/${name}`, { token: external.access, body })
+    }
   })
+
+  it('describes the responses for sign-ins with identity providers', () => signIn.describeResponses())
 
   it('describes the responses for mailed codes', async () => {
     const auth = (name: string, body: unknown, token?: string) =>
@@ -220,6 +264,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       ['DELETE', '/api/v1/auth/sessions'],
       ['GET', '/api/v1/auth/account'],
       ['GET', '/api/v1/auth/account/export'],
+      ['GET', '/api/v1/auth/usage'],
       ['DELETE', '/api/v1/auth/account'],
       ['POST', '/api/v1/auth/password'],
       ['POST', '/api/v1/auth/email'],
@@ -231,6 +276,19 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     }
     await as(pro, 'DELETE', '/api/v1/user/api-token')
     await as(pro, 'DELETE', '/api/v1/user/webhook')
+    const keys = '/api/v1/auth/keys'
+    const create = (body: object) => as(pro, 'POST', keys, body)
+    for (const wrong of [{}, { name: 'a', scopes: [] }, { name: 'a', expires_in_days: 0 }])
+      await create(wrong)
+    const created = JSON.parse((await create({ name: 'CI', expires_in_days: 1 })).text)
+    for (let i = 0; i < 5; i += 1) await create({ name: 'more' })
+    await as(pro, 'GET', keys)
+    await as(free, 'POST', keys, { name: 'CI' })
+    const byKey = { headers: { 'x-api-key': created.key } }
+    for (const { method, path } of asksFor('accessToken')) await drive(gateway, method, path, byKey)
+    for (let i = 0; i < 2; i += 1)
+      await drive(gateway, 'DELETE', `${keys}/{id}`, { token: pro.access }, `${keys}/${created.id}`)
+    await as(pro, 'DELETE', keys)
     await retry(deliveries[0].id)
     for (const user of [free, pro]) await as(user, 'GET', '/api/v1/subscription/upgrade')
     await as(free, 'POST', '/api/v1/subscription/upgrade', { plan: 'pro' })
@@ -239,7 +297,16 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
   })
 
   it('describes the responses of the admin API, health checks and metrics', async () => {
-    for (const path of ['/routes', '/users', '/users/{id}', '/users/{id}/sessions', '/deliveries', '/mails'])
+    for (const path of [
+      '/routes',
+      '/plans',
+      '/password-hashes',
+      '/users',
+      '/users/{id}',
+      '/users/{id}/sessions',
+      '/deliveries',
+      '/mails',
+    ])
       await operator('GET', path)
     await operator('PATCH', '/users/{id}', { body: { plan: 'free', is_active: 1 } })
     await operator('PATCH', '/users/{id}', { body: { plan: 'gold' } })
@@ -263,10 +330,22 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     for (const body of [{ email }, { email: 'x' }]) await operator('PATCH', '/users/{id}', { body })
     for (const body of [{ password }, { password: 'short' }, { password: 'x'.repeat(1_025) }, {}, tooLong])
       await operator('POST', '/users/{id}/password', { body })
-    await operator('POST', '/users/{id}/reset-usage')
-    for (const path of ['/users/{id}/api-token', '/users/{id}/webhook']) await operator('DELETE', path)
+    for (const body of [undefined, { quota: 'unknown' }, tooLong])
+      await operator('POST', '/users/{id}/reset-usage', { body })
+    for (const path of [
+      '/users/{id}/api-token',
+      '/users/{id}/keys',
+      '/users/{id}/keys/{key}',
+      '/users/{id}/webhook',
+    ])
+      await operator('DELETE', path)
     const session = '/users/{id}/sessions/{session}'
     await operator('DELETE', session)
+    await giveIdentities(gateway, free, 'google')
+    await operator('GET', '/users/{id}')
+    const identity = '/users/{id}/identities/{provider}'
+    for (let i = 0; i < 2; i += 1)
+      await operator('DELETE', identity, {}, identity.replace('{provider}', 'google'))
     await operator('DELETE', '/users/{id}', {}, `/users/${JSON.parse(created.text).id}`)
     await operator('POST', '/alerts', { body: {} })
     await operator('POST', '/alerts', { body: tooLong })
@@ -280,6 +359,9 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       ['GET', '/users/{id}/export'],
       ['POST', '/users/{id}/send-reset'],
       ['DELETE', '/users/{id}/api-token'],
+      ['DELETE', '/users/{id}/keys'],
+      ['DELETE', '/users/{id}/keys/{key}'],
+      ['DELETE', '/users/{id}/identities/{provider}'],
       ['DELETE', '/users/{id}/webhook'],
       ['POST', '/users/{id}/reset-usage'],
       ['POST', '/users/{id}/password'],
@@ -288,7 +370,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       const body = path.endsWith('/password') ? { password } : method === 'PATCH' ? {} : undefined
       await operator(method, path, { body }, path.replace('{id}', '99999999'))
     }
-    for (const query of ['plan=gold', 'email=%00@x', 'cursor=x'])
+    for (const query of ['plan=Gold', 'email=%00@x', 'cursor=x'])
       await operator('GET', '/users', {}, `/users?${query}`)
     await operator('GET', '/deliveries', {}, '/deliveries?status=lost')
     await operator('GET', '/mails', {}, '/mails?status=delivered')
@@ -362,7 +444,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     }
   })
 
-  it('describes the responses beyond a limit, and the responses if there is no upgrade URL', async () => {
+  it('describes the responses to requests that exceed a limit, and the responses if there is no upgrade URL', async () => {
     const auth = (name: string, body: unknown) => drive(tight, 'POST', `/api/v1/auth/${name}`, { body })
     const password = 'correct horse battery'
     const account = { email: 'tight@example.com', password }
@@ -374,6 +456,9 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     for (const name of ['register', 'login', 'refresh'])
       for (let i = 0; i < 2; i += 1) await auth(name, { email: 'a@b', password: 'x', refresh_token: 'x' })
   })
+
+  it('describes the responses to sign-ins with identity providers that exceed a limit', () =>
+    signIn.describeLimits())
 
   it('describes the responses to guessed codes, and the responses if there is no mail server', async () => {
     const { access: token, email } = guessed
@@ -415,7 +500,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       refused: object[],
     ][] = [
       ['PATCH', patch, gateway.adminToken, [{}, { plan: 'free' }, { is_active: 1 }, { is_active: true }], []],
-      ['PATCH', patch, gateway.adminToken, [], [{ plan: 'gold' }, { plan: null }, { is_active: 2 }]],
+      ['PATCH', patch, gateway.adminToken, [], [{ plan: 'Gold' }, { plan: null }, { is_active: 2 }]],
       ['PATCH', patch, gateway.adminToken, [], [{ is_active: '1' }, { other: 1 }]],
       [
         'POST',
@@ -431,7 +516,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
         upgrade,
         free.access,
         [{}, { plan: 'premium' }, { plan: 'pro', more: 1 }],
-        [{ plan: 'free' }, { plan: 3 }],
+        [{ plan: 'Pro' }, { plan: 3 }],
       ],
       ['POST', `${auth}/refresh`, undefined, [{ refresh_token: 'x' }], [{}, { refresh_token: 3 }]],
       ['POST', `${auth}/login`, undefined, [{ email: 'a@b', password: 'x' }], [{ email: 'a@b' }]],
@@ -449,6 +534,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
 
   it('describes the responses while Postgres is down', async () => {
     await postgres.kill()
+    await signIn.describeWithoutStore(fresh)
     for (const { method, path, operation } of operations) {
       if (operation.responses['503'] === undefined || path.endsWith('/register')) continue
       const ofClients = {

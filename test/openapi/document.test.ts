@@ -18,6 +18,8 @@ const notOfOperations = [
   'email_unverified',
   'method_not_allowed',
   'path_invalid',
+  'quota_exceeded',
+  'scope_insufficient',
   'route_unknown',
   'unauthenticated',
   'upstream_timeout',

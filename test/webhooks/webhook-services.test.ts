@@ -9,6 +9,7 @@ import {
 } from '../../src/webhooks/webhook-services.ts'
 import { createWebhookStore } from '../../src/webhooks/webhook-store.ts'
 import { lendDatabase } from '../support/lent-database.ts'
+import { builtInPlans } from '../support/plans.ts'
 import { storedIn } from './delivery/stored.ts'
 
 const day = 24 * 60 * 60_000
@@ -46,6 +47,7 @@ it('a replaced secret that no longer signs is deleted within minutes', async () 
       storage: { database },
       stores: { webhooks: createWebhookStore(database, createUserQueue()) },
       sealer: undefined,
+      plans: () => builtInPlans,
       clock: { now: () => time },
       failureLog: () => {},
     },

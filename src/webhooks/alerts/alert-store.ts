@@ -1,4 +1,5 @@
 // Stores an alert and its deliveries in one statement.
+import type { Plans } from '../../config/plans.ts'
 import { countRows, type Database, type TransactionStep } from '../../storage/database.ts'
 
 interface Alert {
@@ -10,7 +11,7 @@ interface Alert {
 
 export interface AlertStore {
   /**
-   * Queues a delivery to the webhook of every active pro user, or of one user.
+   * Queues a delivery to the webhook of every active user whose plan has webhooks, or of one of these users.
    * @param inTransaction stores its changes in the same transaction as the alert
    * @returns the number of deliveries; `user_unknown` if the user does not exist
    */
@@ -27,8 +28,11 @@ export interface AlertStore {
 /** The statement has a longer timeout, because queuing an alert for a hundred thousand users takes about a second. */
 const statementTimeoutMs = 10_000
 
-/** Every method throws StorageError when the store fails. */
-export function createAlertStore(database: Database): AlertStore {
+/**
+ * Every method throws StorageError when the store fails.
+ * @param plans returns the configured plans
+ */
+export function createAlertStore(database: Database, plans: () => Pick<Plans, 'withWebhook'>): AlertStore {
   return {
     queue: ({ id, type, body }, userId, now, inTransaction) =>
       database.transaction(
@@ -38,7 +42,7 @@ export function createAlertStore(database: Database): AlertStore {
             userId === undefined ||
             (await tx.query('select from users where id = $1 for key share', [userId])).length > 0
           if (!isKnown) return 'user_unknown'
-          const values = [id, type, body, userId ?? null, now]
+          const values = [id, type, body, userId ?? null, now, plans().withWebhook]
           const [row] = await tx.query<{ deliveries: number }>(queueSql, values)
           await inTransaction?.(tx)
           return row?.deliveries ?? 0
@@ -68,7 +72,7 @@ export function createAlertStore(database: Database): AlertStore {
 const queueSql = `
   with receiving as (
     select u.id, w.receiver from users u join webhooks w on w.user_id = u.id
-     where u.plan = 'pro' and u.is_active = 1 and ($4::bigint is null or u.id = $4)
+     where u.plan = any($6::text[]) and u.is_active = 1 and ($4::bigint is null or u.id = $4)
   ), queued as (
     insert into webhook_deliveries (alert_id, user_id, receiver, is_to_one, due_at, created_at)
     select $1::uuid, id, receiver, $4::bigint is not null, $5::timestamptz, $5::timestamptz from receiving

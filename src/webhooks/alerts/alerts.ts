@@ -9,7 +9,7 @@ interface NewAlert {
   type: string
   /** Any JSON value, including `null`. Undefined is sent as `{}`. */
   data: unknown
-  /** The user who receives the alert; undefined for every active pro user. */
+  /** The user who receives the alert; undefined for every active user whose plan has webhooks. */
   userId: number | undefined
 }
 

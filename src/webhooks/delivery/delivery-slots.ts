@@ -39,8 +39,8 @@ export interface SlotLimits {
 }
 
 /**
- * The maximum number of receivers that are remembered as slow. The oldest receiver is forgotten first. If a forgotten
- * receiver is slow again, that delivery begins in a normal slot.
+ * The maximum number of receivers that are remembered as slow. The oldest receiver is forgotten first. The next
+ * delivery to a forgotten receiver begins in a normal slot, even if the receiver is still slow.
  */
 const maxSlowReceivers = 10_000
 

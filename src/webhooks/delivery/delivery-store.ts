@@ -1,4 +1,5 @@
 // Stores the deliveries: the outcomes of attempts, and the delivery log.
+import type { Plans } from '../../config/plans.ts'
 import {
   type AttemptOutcome,
   type AttemptStore,
@@ -40,8 +41,8 @@ export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
    * Makes a pending or failed delivery due now, for the user's current webhook. A failed delivery gets one attempt.
    * Changes nothing while an attempt is running, because this attempt already serves as the retry.
    * @param inTransaction runs in the same transaction if the outcome is `due`
-   * @returns `over` if the delivery was delivered or dropped, or if a lease would drop it because the user is not pro,
-   *   not active, or has no webhook
+   * @returns `over` if the delivery was delivered or dropped. Also `over` if the user is not active, has no webhook, or
+   *   has a plan without webhooks.
    */
   retryNow(id: number, now: Date, inTransaction: (userId: number) => TransactionStep): Promise<RetryOutcome>
   /** Returns the deliveries, newest first. */
@@ -53,10 +54,16 @@ export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   prune(before: Date, limit: number): Promise<number>
 }
 
-/** Every method throws StorageError when the store fails. */
-export function createDeliveryStore(database: Database): DeliveryStore {
+/**
+ * Every method throws StorageError when the store fails.
+ * @param plans returns the configured plans
+ */
+export function createDeliveryStore(
+  database: Database,
+  plans: () => Pick<Plans, 'names' | 'withWebhook'>,
+): DeliveryStore {
   return {
-    ...createLeaseStore(database),
+    ...createLeaseStore(database, plans),
     ...createAttemptStore<'delivered'>(database, 'webhook_deliveries'),
 
     recordLast: (delivery, outcome, now) =>
@@ -69,7 +76,11 @@ export function createDeliveryStore(database: Database): DeliveryStore {
 
     retryNow: (id, now, inTransaction) =>
       database.transaction(async tx => {
-        const [row] = await tx.query<{ user_id: number; is_over: boolean }>(retrySql, [id, now])
+        const [row] = await tx.query<{ user_id: number; is_over: boolean }>(retrySql, [
+          id,
+          now,
+          plans().withWebhook,
+        ])
         if (row === undefined) return 'unknown'
         if (row.is_over) return 'over'
         await inTransaction(row.user_id)(tx)
@@ -109,7 +120,8 @@ export function createDeliveryStore(database: Database): DeliveryStore {
 const retrySql = `
   with found as (
     select d.id, d.user_id, d.status, w.receiver,
-           d.status in ('delivered', 'dropped') or w.user_id is null or u.plan <> 'pro' or u.is_active = 0 as is_over,
+           d.status in ('delivered', 'dropped') or w.user_id is null or u.is_active = 0
+             or u.plan <> all($3::text[]) as is_over,
            d.status = 'pending' and d.due_at = d.leased_until and d.due_at > $2::timestamptz as is_under_way
       from webhook_deliveries d left join users u on u.id = d.user_id left join webhooks w on w.user_id = u.id
      where d.id = $1

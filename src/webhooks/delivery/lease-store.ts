@@ -1,4 +1,5 @@
 // Finds and leases due deliveries. The statement takes as long for a hundred thousand pending deliveries as for ten.
+import type { Plans } from '../../config/plans.ts'
 import { prepared, type Queryable } from '../../storage/database.ts'
 import type { SlotClass } from './delivery-slots.ts'
 
@@ -40,9 +41,9 @@ export interface LeaseRequest {
 
 export interface LeaseStore {
   /**
-   * Leases due deliveries, the longest due first. Drops deliveries of users that are not pro, not active, or have no
-   * webhook. Deletes deliveries of a user who was deleted while the alert was stored. Concurrent callers get different
-   * deliveries.
+   * Leases due deliveries, the longest due first. Drops deliveries of users who are not active, have no webhook, or have
+   * a plan without webhooks. Postpones deliveries of users whose plan is not configured by one hour. Deletes deliveries
+   * of a user who was deleted while the alert was stored. Concurrent callers get different deliveries.
    * @throws StorageError
    */
   lease(request: LeaseRequest): Promise<LeasedDelivery[]>
@@ -55,7 +56,17 @@ export interface LeaseStore {
 const headDeliveries = 64
 const walkReceivers = 500
 
-export function createLeaseStore(database: Queryable): LeaseStore {
+/**
+ * If a delivery is postponed, this number of due deliveries is examined for other deliveries to postpone. Otherwise, the
+ * deliveries of an unknown plan would occupy the head of every poll, and the deliveries behind them would wait.
+ */
+const postponedTogether = 1_000
+
+/** @param plans returns the configured plans */
+export function createLeaseStore(
+  database: Queryable,
+  plans: () => Pick<Plans, 'names' | 'withWebhook'>,
+): LeaseStore {
   /** The receiver after which the next walk begins, so that every receiver gets its turn. */
   let lastWalkedReceiver = ''
   return {
@@ -79,6 +90,9 @@ export function createLeaseStore(database: Queryable): LeaseStore {
         lastWalkedReceiver,
         headDeliveries,
         walkReceivers,
+        plans().names,
+        plans().withWebhook,
+        postponedTogether,
       ])
       const [first] = rows
       if (slotClass === 'normal')
@@ -163,12 +177,30 @@ const leaseSql = `
     select due.*, w.receiver, w.url, w.secret, w.registration,
            case when w.secret_before_until > $1::timestamptz
                  and w.secret_before_until = w.created_at + interval '24 hours' then w.secret_before end as secret_before,
-           coalesce(u.plan = 'pro' and u.is_active = 1 and w.user_id is not null, false) as is_wanted,
+           w.user_id is not null and u.is_active = 1 and u.plan = any($13::text[]) as is_wanted,
+           w.user_id is not null and u.is_active = 1 and u.plan <> all($12::text[]) as is_postponed,
            u.id is null as is_orphan
       from due left join users u on u.id = due.user_id left join webhooks w on w.user_id = due.user_id
+  ), also_postponed as (
+    select id from webhook_deliveries
+     where status = 'pending' and due_at <= $1::timestamptz and id = any(array(
+       select first.id
+         from (
+           select id, user_id from webhook_deliveries
+            where exists (select from judged where is_postponed) and status = 'pending' and due_at <= $1::timestamptz
+            order by due_at, id limit $14::integer
+         ) first join users u on u.id = first.user_id
+        where u.plan <> all($12::text[]) and u.is_active = 1 and first.id <> all(array(select id from judged))
+     ))
+       for update skip locked
+  ), postponed as (
+    update webhook_deliveries d set due_at = $1::timestamptz + interval '1 hour'
+      from (select id from judged where is_postponed union all select id from also_postponed) p
+     where d.id = p.id
   ), dropped as (
     update webhook_deliveries d set status = 'dropped', finished_at = $1::timestamptz
-      from judged where d.id = judged.id and not judged.is_wanted and not judged.is_orphan
+      from judged j
+     where d.id = j.id and not (j.is_wanted or j.is_postponed or j.is_orphan)
   ), deleted as (
     delete from webhook_deliveries d using judged where d.id = judged.id and judged.is_orphan
   ), chosen as (

@@ -11,6 +11,7 @@ import { createDeliveryWorker } from '../../../src/webhooks/delivery/delivery-wo
 import { createSender, type Send } from '../../../src/webhooks/sending/send.ts'
 import { createWebhookSecrets } from '../../../src/webhooks/webhook-secret.ts'
 import { first } from '../../support/certificates.ts'
+import { builtInPlans } from '../../support/plans.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
 import { describeOverSetups } from '../../support/setups.ts'
 import { type Stored, secret, storedIn } from './stored.ts'
@@ -88,7 +89,7 @@ describeOverSetups('the delivery worker', setup => {
 
   function start({ timeout: timeoutMs = 10 * seconds, random = 0.5, send = senderOf(timeoutMs) } = {}) {
     const made = createDeliveryWorker({
-      deliveries: createDeliveryStore(database),
+      deliveries: createDeliveryStore(database, () => builtInPlans),
       secrets: createWebhookSecrets(undefined),
       sendSettings: () => ({ send, timeoutMs }),
       clock: { now: () => time },

@@ -1,5 +1,6 @@
 // Creates users, webhooks and alerts in a store, and reads the deliveries back.
 import { randomUUID } from 'node:crypto'
+import type { Plans } from '../../../src/config/plans.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import type { Plan } from '../../../src/users/user.ts'
 import { createUserQueue } from '../../../src/users/user-record-store.ts'
@@ -7,6 +8,7 @@ import { createAlertStore } from '../../../src/webhooks/alerts/alert-store.ts'
 import { createDeliveryStore, type DeliveryStatus } from '../../../src/webhooks/delivery/delivery-store.ts'
 import type { LeaseRequest } from '../../../src/webhooks/delivery/lease-store.ts'
 import { createWebhookStore } from '../../../src/webhooks/webhook-store.ts'
+import { builtInPlans } from '../../support/plans.ts'
 import { addUser } from '../../support/users.ts'
 
 /** The secret of every webhook in these tests. */
@@ -34,10 +36,11 @@ export interface Row {
 
 export type Stored = ReturnType<typeof storedIn>
 
-export function storedIn(database: Database, now: () => number) {
+/** @param plans returns the configured plans; by default the built-in plans */
+export function storedIn(database: Database, now: () => number, plans = (): Plans => builtInPlans) {
   const webhooks = createWebhookStore(database, createUserQueue())
-  const alerts = createAlertStore(database)
-  const deliveries = createDeliveryStore(database)
+  const alerts = createAlertStore(database, plans)
+  const deliveries = createDeliveryStore(database, plans)
 
   const user = (plan: Plan = 'pro') => addUser(database, { plan })
 

@@ -37,6 +37,8 @@ const changes: UserChange[] = [
   { type: 'user.email_changed', user, previousEmail: 'before@example.com' },
   { type: 'user.email_verified', user },
   { type: 'user.password_changed', user },
+  { type: 'user.identity_linked', user },
+  { type: 'user.identity_removed', user },
 ]
 
 it('an event contains its type, the time and four user fields; an email change also contains the previous email', async () => {
