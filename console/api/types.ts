@@ -3,6 +3,7 @@ import type { explainRequest } from '../../src/admin/api/explain-request.ts'
 import type { AuditedAction, listAudit } from '../../src/admin/api/list-audit.ts'
 import type { listDeliveries } from '../../src/admin/api/list-deliveries.ts'
 import type { listMails } from '../../src/admin/api/list-mails.ts'
+import type { listPlans } from '../../src/admin/api/list-plans.ts'
 import type { listRoutes } from '../../src/admin/api/list-routes.ts'
 import type { listUsers } from '../../src/admin/api/list-users.ts'
 import type { showConfiguration } from '../../src/admin/api/show-configuration.ts'
@@ -11,9 +12,8 @@ import type { userOperations } from '../../src/admin/api/users.openapi.ts'
 import type { consoleOperations } from '../../src/admin/console/session.openapi.ts'
 import type { user } from '../../src/openapi/schema-builders.ts'
 import type { Written } from '../../src/schema/type.ts'
-import type { Plan } from '../../src/users/user.ts'
 
-export type { AuditedAction, Plan }
+export type { AuditedAction }
 
 type Answer<Of> = Of extends { responses: { 200: { body: infer Body } } } ? Sent<Written<Body>> : never
 
@@ -25,13 +25,17 @@ export type Role = Session['may']
 export type Routes = Answer<typeof listRoutes>
 export type Route = Routes['routes'][number]
 export type Upstream = Route['upstream']
-export type Target = Upstream['targets'][number]
+export type Target = NonNullable<Upstream>['targets'][number]
 export type Audit = Answer<typeof listAudit>
 export type Deliveries = Answer<typeof listDeliveries>
 export type Delivery = Deliveries['deliveries'][number]
 export type Mails = Answer<typeof listMails>
 export type Users = Answer<typeof listUsers>
 export type UserDetails = Answer<(typeof userOperations)['show']>
+export type ApiKey = NonNullable<UserDetails['api_keys']>[number]
+export type Identity = NonNullable<UserDetails['identities']>[number]
+export type Quota = UserDetails['usage'][number]
+export type Plans = Answer<typeof listPlans>
 export type User = Sent<Written<typeof user>>
 
 export type Status = 'ok' | 'degraded' | 'down'

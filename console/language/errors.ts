@@ -72,9 +72,54 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
     en: 'An access token is required.',
     fr: 'Un jeton d’accès est nécessaire.',
   },
+  scope_insufficient: {
+    en: 'The scopes of the API key are not sufficient.',
+    fr: 'Les portées de la clé d’API ne suffisent pas.',
+  },
   email_unverified: {
     en: 'The email is not verified.',
     fr: 'L’adresse e-mail n’est pas vérifiée.',
+  },
+  key_name_invalid: {
+    en: 'The name of the API key is invalid.',
+    fr: 'Le nom de la clé d’API est invalide.',
+  },
+  scope_invalid: { en: 'The scopes are invalid.', fr: 'Les portées sont invalides.' },
+  expiry_invalid: {
+    en: 'The number of days until the expiry is invalid.',
+    fr: 'Le nombre de jours jusqu’à l’expiration est invalide.',
+  },
+  key_limit_reached: {
+    en: 'The user has as many API keys as the plan allows.',
+    fr: 'L’utilisateur a autant de clés d’API que sa formule le permet.',
+  },
+  key_unknown: { en: 'This API key does not exist.', fr: 'Cette clé d’API n’existe pas.' },
+  id_token_missing: { en: 'The ID token is missing.', fr: 'Le jeton d’identité manque.' },
+  id_token_invalid: {
+    en: 'The ID token is invalid or expired.',
+    fr: 'Le jeton d’identité est invalide ou expiré.',
+  },
+  provider_unknown: {
+    en: 'The user has no identity at this provider.',
+    fr: 'L’utilisateur n’a pas d’identité chez ce fournisseur.',
+  },
+  provider_unavailable: {
+    en: 'The identity provider does not respond.',
+    fr: 'Le fournisseur d’identité ne répond pas.',
+  },
+  provider_email_unverified: {
+    en: 'The identity provider has not verified the email.',
+    fr: 'Le fournisseur d’identité n’a pas vérifié l’adresse e-mail.',
+  },
+  account_exists: {
+    en: 'An account with this email already exists.',
+    fr: 'Un compte avec cette adresse e-mail existe déjà.',
+  },
+  registration_closed: { en: 'Registration is closed.', fr: 'Les inscriptions sont fermées.' },
+  password_not_set: { en: 'The account has no password.', fr: 'Le compte n’a pas de mot de passe.' },
+  last_sign_in_method: {
+    en: 'This is the only way to sign in to the account.',
+    fr: 'C’est le seul moyen de connexion du compte.',
   },
   plan_insufficient: {
     en: 'The plan of the user is not sufficient.',
@@ -84,6 +129,7 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
     en: 'The daily limit is reached.',
     fr: 'La limite quotidienne est atteinte.',
   },
+  quota_exceeded: { en: 'The quota is used up.', fr: 'Le quota est épuisé.' },
   rate_limited: {
     en: 'Too many requests. Wait and try again.',
     fr: 'Trop de requêtes. Attendez et réessayez.',

@@ -29,7 +29,7 @@ export interface Speech {
   number(value: number, digits?: number): string
   /** @param value the time in ISO 8601, or in milliseconds since the epoch */
   time(value: string | number): string
-  /** Returns the time zone of `time`, for example `Europe/Paris (GMT+1)`. */
+  /** Returns the time zone in which `time()` formats times, for example `Europe/Paris (GMT+1)`. */
   zone(): string
 }
 

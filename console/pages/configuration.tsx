@@ -7,6 +7,7 @@ import { useLoaded } from '../parts/load.ts'
 import { Badge, Empty, Show } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Value } from '../parts/value.tsx'
+import { PlanOverview } from './plans.tsx'
 
 export function ConfigurationPage() {
   const { t } = useSpeech()
@@ -18,6 +19,7 @@ export function ConfigurationPage() {
         {({ values, last_reload }) => (
           <>
             <LastReload reload={last_reload} />
+            <PlanOverview />
             <Values values={values} />
           </>
         )}

@@ -1,18 +1,24 @@
 // Lets the operator describe a request, and shows how the gateway would handle it.
 import { useId, useState } from 'preact/hooks'
 import { ApiError, api } from '../api/client.ts'
-import type { Explanation, Routes } from '../api/types.ts'
+import type { Explanation, Plans, Routes } from '../api/types.ts'
 import { sentenceOf } from '../language/errors.ts'
 import { useSpeech } from '../language/language.tsx'
 import { useLoaded } from '../parts/load.ts'
 import { Badge, Failure } from '../parts/states.tsx'
 import { Value, visible } from '../parts/value.tsx'
+import { configuredNames, hasDailyUses } from './plans.tsx'
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
-const callers = ['anonymous', 'free', 'premium', 'pro']
 
-/** @param userId the id of the user to simulate; undefined to simulate a plan */
-export function ExplainBox({ title, userId }: { title: string; userId?: number }) {
+interface Props {
+  readonly title: string
+  /** The id of the user to simulate. Undefined to simulate a plan. */
+  readonly userId?: number
+  readonly plans: Plans | undefined
+}
+
+export function ExplainBox({ title, userId, plans }: Props) {
   const { t } = useSpeech()
   const id = useId()
   // The form starts with the path of the first route, so that operators do not need to know a path.
@@ -24,22 +30,32 @@ export function ExplainBox({ title, userId }: { title: string; userId?: number }
   const path = typedPath ?? first?.path ?? '/'
   const own = routes.find(route => route.path === path)
   const method = typedMethod ?? own?.methods?.find(name => methods.includes(name)) ?? 'GET'
-  const host = typedHost ?? own?.hosts[0] ?? ''
+  // The form needs one host. For a wildcard such as `*.example.com`, it suggests `www.example.com`.
+  const host = typedHost ?? own?.hosts[0]?.replace('*', 'www') ?? ''
   const [as, setAs] = useState('anonymous')
+  const [usedToday, setUsedToday] = useState('0')
   const [used, setUsed] = useState('0')
+  const [withKey, setWithKey] = useState(false)
+  const [scopes, setScopes] = useState('')
   const [answer, setAnswer] = useState<Explanation | ApiError>()
   const [isBusy, setBusy] = useState(false)
+  const isPlan = userId === undefined && as !== 'anonymous'
+  const takesUsedToday = isPlan && hasDailyUses(plans)
+  const takesUsed = isPlan && routes.some(({ quota }) => quota !== null)
 
   async function ask(event: Event): Promise<void> {
     event.preventDefault()
     setBusy(true)
-    const caller =
-      userId !== undefined
-        ? { as: { user_id: userId } }
-        : as === 'anonymous'
-          ? { as }
-          : { as, used_today: Number(used) }
-    const question = { method, path, ...(host === '' ? {} : { host }), ...caller }
+    const ofPlan = {
+      plan: as,
+      ...(takesUsedToday ? { used_today: Number(usedToday) } : {}),
+      ...(takesUsed ? { used: Number(used) } : {}),
+      ...(withKey
+        ? { key: true, ...(scopes.trim() === '' ? {} : { scopes: scopes.trim().split(/[\s,]+/) }) }
+        : {}),
+    }
+    const caller = userId !== undefined ? { user_id: userId } : isPlan ? ofPlan : as
+    const question = { method, path, ...(host === '' ? {} : { host }), as: caller }
     try {
       setAnswer(await api<Explanation>('POST', '/explain', question))
     } catch (error) {
@@ -85,7 +101,7 @@ export function ExplainBox({ title, userId }: { title: string; userId?: number }
           <label>
             {t('as')}
             <select value={as} onChange={e => setAs(e.currentTarget.value)}>
-              {callers.map(name => (
+              {['anonymous', ...configuredNames(plans)].map(name => (
                 <option key={name} value={name}>
                   {name === 'anonymous' ? t('anonymous') : name}
                 </option>
@@ -93,16 +109,23 @@ export function ExplainBox({ title, userId }: { title: string; userId?: number }
             </select>
           </label>
         )}
-        {userId === undefined && as !== 'anonymous' && (
+        {takesUsedToday && <UsesInput label={t('usedToday')} value={usedToday} onInput={setUsedToday} />}
+        {takesUsed && <UsesInput label={t('usedOfQuota')} value={used} onInput={setUsed} />}
+        {isPlan && (
           <label>
-            {t('usedToday')}
+            {t('withApiKey')}
+            <input type="checkbox" checked={withKey} onChange={e => setWithKey(e.currentTarget.checked)} />
+          </label>
+        )}
+        {isPlan && withKey && (
+          <label>
+            {t('scopesOfKey')}
             <input
-              type="number"
-              min="0"
-              max="9999999999"
-              required
-              value={used}
-              onInput={e => setUsed(e.currentTarget.value)}
+              value={scopes}
+              placeholder={t('noLimit')}
+              spellcheck={false}
+              autocomplete="off"
+              onInput={e => setScopes(e.currentTarget.value)}
             />
           </label>
         )}
@@ -128,22 +151,45 @@ export function ExplainBox({ title, userId }: { title: string; userId?: number }
   )
 }
 
+interface UsesInputProps {
+  readonly label: string
+  readonly value: string
+  onInput(value: string): void
+}
+
+function UsesInput({ label, value, onInput }: UsesInputProps) {
+  return (
+    <label>
+      {label}
+      <input
+        type="number"
+        min="0"
+        max="9999999999"
+        required
+        value={value}
+        onInput={event => onInput(event.currentTarget.value)}
+      />
+    </label>
+  )
+}
+
 function Outcome({ answer: { route, guards, status, upstream, headers } }: { answer: Explanation }) {
   const { t, say } = useSpeech()
   const inWords = (code: string) => {
     const sentence = sentenceOf(code)
     return sentence === undefined ? '' : say(sentence)
   }
+  const isAllowed = status === 200
   const title =
     upstream !== null
       ? t('wouldPass', { upstream: upstream.name })
       : status !== null
-        ? t('wouldRefuse', { status })
+        ? t(isAllowed ? 'wouldAllow' : 'wouldRefuse', { status })
         : t('ownEndpoint')
   const toUpstream = upstream === null ? [] : Object.entries(headers.request.set)
   return (
     <div class="outcome">
-      <p class={`notice ${upstream !== null ? 'good' : 'bad'}`}>
+      <p class={`notice ${upstream !== null || isAllowed ? 'good' : 'bad'}`}>
         <b>
           <Value text={title} />
         </b>

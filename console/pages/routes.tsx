@@ -9,6 +9,7 @@ import { useLoaded } from '../parts/load.ts'
 import { Badge, Empty, Show } from '../parts/states.tsx'
 import { Value, visible } from '../parts/value.tsx'
 import { ExplainBox } from './explain-box.tsx'
+import { usePlans } from './plans.tsx'
 
 export function RoutesPage({ role }: { role: Role }) {
   const { t } = useSpeech()
@@ -19,10 +20,12 @@ export function RoutesPage({ role }: { role: Role }) {
     return { routes, readings: readings.current }
   }
   const loaded = useLoaded('routes', load, 10_000)
+  const plans = usePlans().data
+  const hasPlanRates = plans?.plans.some(plan => plan.rate_limit !== null) ?? false
   return (
     <>
       <h1>{t('routes')}</h1>
-      {can(role, 'explain') && <ExplainBox title={t('explain')} />}
+      {can(role, 'explain') && <ExplainBox title={t('explain')} plans={plans} />}
       <Show loaded={loaded}>
         {({ routes, readings }) =>
           routes.length === 0 ? (
@@ -31,7 +34,7 @@ export function RoutesPage({ role }: { role: Role }) {
             <ul class="cards">
               {routes.map(route => (
                 <li key={route.name}>
-                  <RouteCard route={route} readings={readings} />
+                  <RouteCard route={route} readings={readings} hasPlanRates={hasPlanRates} />
                 </li>
               ))}
             </ul>
@@ -42,7 +45,14 @@ export function RoutesPage({ role }: { role: Role }) {
   )
 }
 
-function RouteCard({ route, readings }: { route: Route; readings: readonly Reading[] }) {
+interface RouteCardProps {
+  readonly route: Route
+  readonly readings: readonly Reading[]
+  /** Whether a plan has a rate limit. It applies to every route that is not open to everyone. */
+  readonly hasPlanRates: boolean
+}
+
+function RouteCard({ route, readings, hasPlanRates }: RouteCardProps) {
   const speech = useSpeech()
   const { t, number } = speech
   const { name, path, methods, hosts, websocket, upstream } = route
@@ -65,15 +75,15 @@ function RouteCard({ route, readings }: { route: Route; readings: readonly Readi
       </p>
       <h3>{t('guards')}</h3>
       <ul class="tags">
-        {asked(route, speech).map(text => (
+        {asked(route, hasPlanRates, speech).map(text => (
           <li key={text}>{visible(text)}</li>
         ))}
       </ul>
       <h3>
-        {t('upstream')}: <Value text={upstream.name} />
+        {t('upstream')}: <Value text={upstream === null ? t('forwardAuthOnly') : upstream.name} />
       </h3>
       <ul class="targets">
-        {upstream.targets.map(target => (
+        {upstream?.targets.map(target => (
           <li key={target.url}>
             <Value text={target.url} mono /> <TargetState target={target} />
           </li>
@@ -103,20 +113,34 @@ function TargetState({ target: { healthy, checks, circuit, avoided } }: { target
 }
 
 /** Returns readable texts for the guards, in the order in which they run. */
-function asked({ auth, guards, plans, rate_limit, max_body }: Route, { t, number }: Speech): string[] {
-  const texts: Partial<Record<string, string>> = {
+function asked(
+  { auth, guards, scope, plans, quota, rate_limit, max_body }: Route,
+  hasPlanRates: boolean,
+  { t, number }: Speech,
+): string[] {
+  const texts: Partial<Record<string, string | string[]>> = {
     authenticate: t(auth === 'optional' ? 'guardOptional' : 'guardAuthenticate'),
-    plan: t('guardPlan', { plans: plans?.join(', ') ?? '' }),
+    plan:
+      plans === null
+        ? t('guardPlanOfQuota', { quota: quota?.name ?? '' })
+        : t('guardPlan', { plans: plans.join(', ') }),
+    scope: scope === null ? t('guardBearerOnly') : t('guardScope', { scope }),
     verified: t('guardVerified'),
     free_daily: t('guardFreeDaily'),
-    ...(rate_limit && {
-      rate_limit: t('guardRateLimit', {
-        limit: number(rate_limit.limit),
-        window: number(rate_limit.window_seconds),
-      }),
-    }),
+    rate_limit: [
+      ...(hasPlanRates && auth !== 'none' ? [t('guardRateLimitOfPlan')] : []),
+      ...(rate_limit === null
+        ? []
+        : [
+            t('guardRateLimit', {
+              limit: number(rate_limit.limit),
+              window: number(rate_limit.window_seconds),
+            }),
+          ]),
+    ],
+    ...(quota && { quota: t('guardQuota', { quota: quota.name, cost: number(quota.cost) }) }),
     ...(max_body !== null && { max_body: t('guardMaxBody', { bytes: number(max_body) }) }),
   }
-  const asked = guards.filter(guard => guard !== 'target').map(guard => texts[guard] ?? guard)
+  const asked = guards.filter(guard => guard !== 'target').flatMap(guard => texts[guard] ?? guard)
   return auth === 'none' ? [t('everyone'), ...asked] : asked
 }

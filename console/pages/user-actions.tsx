@@ -3,11 +3,11 @@ import type { JSX } from 'preact'
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
 import { saveJson } from '../api/save.ts'
-import type { Role, UserDetails } from '../api/types.ts'
+import type { Plans, Role, UserDetails } from '../api/types.ts'
 import { type Key, useSpeech } from '../language/language.tsx'
 import { Action, type ActionProps } from '../parts/action.tsx'
 import { visible } from '../parts/value.tsx'
-import { plans } from './users.tsx'
+import { configuredNames, hasDailyUses } from './plans.tsx'
 
 interface Props {
   readonly user: UserDetails
@@ -18,11 +18,17 @@ interface Props {
 /** The names of actions. Each action has the texts `name`, `nameWill` and `nameDid`. */
 type Name = { [Of in Key]: `${Of}Will` extends Key ? (`${Of}Did` extends Key ? Of : never) : never }[Key]
 
-export function FrequentActions({ user, role, onDone }: Props) {
+export function FrequentActions({
+  user,
+  plans,
+  role,
+  onDone,
+}: Props & { readonly plans: Plans | undefined }) {
   const { t } = useSpeech()
   const { id, email, plan, is_active, email_verified_at } = user
   const action = actionsFor(t, email, onDone)
   const patch = (body: object) => api('PATCH', `/users/${id}`, body)
+  const resetDailyUses = () => api('POST', `/users/${id}/reset-usage`, { quota: 'free_daily' })
   const fileName = `user-${id}.json`
   return (
     <div class="buttons">
@@ -30,13 +36,18 @@ export function FrequentActions({ user, role, onDone }: Props) {
         <Action
           {...action('changePlan', ({ value }) => patch({ plan: value }))}
           fields={[
-            { name: 'value', label: t('plan'), type: 'select', options: plans.filter(one => one !== plan) },
+            {
+              name: 'value',
+              label: t('plan'),
+              type: 'select',
+              options: configuredNames(plans).filter(one => one !== plan),
+            },
           ]}
         />
       )}
       {can(role, 'manage-access') && (
         <>
-          <Action {...action('resetUsage', () => api('POST', `/users/${id}/reset-usage`))} />
+          {hasDailyUses(plans) && <Action {...action('resetUsage', resetDailyUses)} />}
           {Boolean(is_active) && (
             <Action {...action('sendReset', () => api('POST', `/users/${id}/send-reset`))} />
           )}
@@ -70,13 +81,15 @@ export function DangerousActions({
   onDeleted,
 }: Props & { onDeleted(what: string): void }): JSX.Element | null {
   const { t } = useSpeech()
-  const { id, email, is_active, sessions = [], api_token, webhook } = user
+  const { id, email, is_active, sessions = [], api_token, api_keys = [], webhook } = user
   const action = actionsFor(t, email, onDone)
   const patch = (body: object) => api('PATCH', `/users/${id}`, body)
   const remove = (path: string) => () => api('DELETE', `/users/${id}${path}`)
   const ofAccess: ActionProps[] = [
     ...(sessions.length > 0 ? [action('endSessions', remove('/sessions'))] : []),
-    ...(api_token != null ? [action('revokeKey', remove('/api-token'))] : []),
+    ...(api_token != null ? [action('revokeApiToken', remove('/api-token'))] : []),
+    // The page lists only the newest keys. An older key may be live even if all listed keys are revoked.
+    ...(api_keys.length > 0 ? [action('revokeKeys', remove('/keys'))] : []),
     ...(webhook != null ? [action('removeWebhook', remove('/webhook'))] : []),
   ]
   const ofRecord: ActionProps[] = [

@@ -1,19 +1,23 @@
-// Shows one user: the account, the uses, the sessions and keys, the actions, and the audit.
+// Shows one user: the account, the uses, the sessions, keys and identities, the actions, and the audit.
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
 import { deviceOf } from '../api/device.ts'
-import type { Audit, Role, UserDetails } from '../api/types.ts'
+import type { Audit, Plans, Role, UserDetails } from '../api/types.ts'
 import { type Speech, useSpeech } from '../language/language.tsx'
 import { Action, Done } from '../parts/action.tsx'
 import { useLoaded } from '../parts/load.ts'
 import { Moment } from '../parts/moment.tsx'
-import { Badge, Empty, Show } from '../parts/states.tsx'
+import { Badge, Empty, FailureWithRetry, Show } from '../parts/states.tsx'
 import { Value } from '../parts/value.tsx'
 import { AuditTable } from './audit.tsx'
 import { ExplainBox } from './explain-box.tsx'
+import { hasDailyUses, PlanBadge, usePlans } from './plans.tsx'
+import { Quotas } from './quotas.tsx'
 import { DangerousActions, FrequentActions } from './user-actions.tsx'
+import { UserIdentities } from './user-identities.tsx'
+import { UserKeys } from './user-keys.tsx'
 import { useDailyLimit, usesInWords } from './uses.ts'
 
 export function UserPage({ id, role }: { id: string; role: Role }) {
@@ -21,6 +25,7 @@ export function UserPage({ id, role }: { id: string; role: Role }) {
   const [done, setDone] = useState<string>()
   const [isDeleted, setDeleted] = useState(false)
   const user = useLoaded(`user ${id}`, () => api<UserDetails>('GET', `/users/${id}`))
+  const plans = usePlans()
   const audit = useLoaded(`audit ${id}`, async () =>
     can(role, 'see-gateway') ? api<Audit>('GET', `/audit?user_id=${id}`) : undefined,
   )
@@ -47,19 +52,44 @@ export function UserPage({ id, role }: { id: string; role: Role }) {
               <h1>
                 <Value text={details.email} />
               </h1>
+              <FailureWithRetry of={plans} />
               <div class="columns">
-                <Panel title={t('record')}>
-                  <RecordFacts user={details} role={role} />
-                  <FrequentActions user={details} role={role} onDone={onDone} />
-                </Panel>
+                <div>
+                  <Panel title={t('record')}>
+                    <RecordFacts user={details} plans={plans.data} role={role} />
+                    <FrequentActions user={details} plans={plans.data} role={role} onDone={onDone} />
+                  </Panel>
+                  {details.usage.length > 0 && (
+                    <Panel title={t('quotas')}>
+                      <Quotas user={details} role={role} onDone={onDone} />
+                    </Panel>
+                  )}
+                </div>
                 {details.sessions !== undefined && (
                   <Panel title={t('access')}>
                     <Access user={details} role={role} onDone={onDone} />
                   </Panel>
                 )}
               </div>
+              {details.api_keys !== undefined && (
+                <Panel title={t('apiKeys')}>
+                  <UserKeys user={details} keys={details.api_keys} role={role} onDone={onDone} />
+                </Panel>
+              )}
+              {details.identities !== undefined && details.identities.length > 0 && (
+                <Panel title={t('identities')}>
+                  <UserIdentities
+                    user={details}
+                    identities={details.identities}
+                    role={role}
+                    onDone={onDone}
+                  />
+                </Panel>
+              )}
               <DangerousActions user={details} role={role} onDone={onDone} onDeleted={onDeleted} />
-              {can(role, 'explain') && <ExplainBox title={t('explainFor')} userId={details.id} />}
+              {can(role, 'explain') && (
+                <ExplainBox title={t('explainFor')} userId={details.id} plans={plans.data} />
+              )}
             </>
           )}
         </Show>
@@ -90,7 +120,13 @@ function Panel({ title, children }: { title: string; children: ComponentChildren
   )
 }
 
-function RecordFacts({ user, role }: { user: UserDetails; role: Role }) {
+interface RecordProps {
+  readonly user: UserDetails
+  readonly plans: Plans | undefined
+  readonly role: Role
+}
+
+function RecordFacts({ user, plans, role }: RecordProps) {
   const speech = useSpeech()
   const { t } = speech
   const dailyLimit = useDailyLimit(role)
@@ -105,12 +141,16 @@ function RecordFacts({ user, role }: { user: UserDetails; role: Role }) {
       </dd>
       <dt>{t('plan')}</dt>
       <dd>
-        <Badge tone="plain">{plan}</Badge>
+        <PlanBadge plan={plan} plans={plans} />
       </dd>
       <dt>{t('verified')}</dt>
       <dd>{email_verified_at === null ? t('no') : <Moment at={email_verified_at} />}</dd>
-      <dt>{t('usesToday')}</dt>
-      <dd>{usesInWords(user, dailyLimit, speech)}</dd>
+      {hasDailyUses(plans) && (
+        <>
+          <dt>{t('usesToday')}</dt>
+          <dd>{usesInWords(user, dailyLimit, speech)}</dd>
+        </>
+      )}
       <dt>{t('created')}</dt>
       <dd>
         <Moment at={created_at} />
@@ -163,9 +203,9 @@ function Access({ user, role, onDone }: { user: UserDetails; role: Role; onDone(
           </li>
         ))}
       </ul>
-      <h3>{t('apiKey')}</h3>
+      <h3>{t('apiToken')}</h3>
       {api_token == null ? (
-        <p class="quiet">{t('noKey')}</p>
+        <p class="quiet">{t('noApiToken')}</p>
       ) : (
         <p>
           {t('since')} <Moment at={api_token.created_at} />, {t('lastUsed')}{' '}

@@ -2,17 +2,16 @@
 import { useEffect, useState } from 'preact/hooks'
 import { can } from '../api/abilities.ts'
 import { api, withQuery } from '../api/client.ts'
-import type { Role, User, Users } from '../api/types.ts'
+import type { Plans, Role, User, Users } from '../api/types.ts'
 import { type Speech, useSpeech } from '../language/language.tsx'
 import { Action, Done } from '../parts/action.tsx'
 import { useLoaded } from '../parts/load.ts'
 import { Moment } from '../parts/moment.tsx'
-import { Badge, Empty, Show } from '../parts/states.tsx'
+import { Badge, Empty, FailureWithRetry, Show } from '../parts/states.tsx'
 import { type Column, Paging, Table } from '../parts/table.tsx'
 import { Value } from '../parts/value.tsx'
+import { configuredNames, hasDailyUses, PlanBadge, usePlans } from './plans.tsx'
 import { useDailyLimit, usesInWords } from './uses.ts'
-
-export const plans = ['free', 'premium', 'pro']
 
 export function UsersPage({ role }: { role: Role }) {
   const speech = useSpeech()
@@ -32,6 +31,8 @@ export function UsersPage({ role }: { role: Role }) {
   }, [typed])
   const path = withQuery('/users', { q, plan, is_active: isActive, cursor, limit: '50' })
   const loaded = useLoaded(path, () => api<Users>('GET', path))
+  const plans = usePlans()
+  const names = configuredNames(plans.data)
   const dailyLimit = useDailyLimit(role)
   const narrow = (set: (value: string) => void) => (event: { currentTarget: { value: string } }) => {
     set(event.currentTarget.value)
@@ -47,7 +48,7 @@ export function UsersPage({ role }: { role: Role }) {
             fields={[
               { name: 'email', label: t('email'), type: 'email' },
               { name: 'password', label: t('passwordOptional'), type: 'password', isOptional: true },
-              { name: 'plan', label: t('plan'), type: 'select', options: plans },
+              { name: 'plan', label: t('plan'), type: 'select', options: names },
             ]}
             will={() => t('createUserWill')}
             did={({ email = '' }) => t('createUserDid', { value: email })}
@@ -78,8 +79,13 @@ export function UsersPage({ role }: { role: Role }) {
             {t('plan')}
             <select value={plan} onChange={narrow(setPlan)}>
               <option value="">{t('any')}</option>
-              {plans.map(name => (
+              {names.map(name => (
                 <option key={name}>{name}</option>
+              ))}
+              {plans.data?.unknown?.map(({ name }) => (
+                <option key={name} value={name}>
+                  {name} ({t('notConfigured')})
+                </option>
               ))}
             </select>
           </label>
@@ -96,6 +102,7 @@ export function UsersPage({ role }: { role: Role }) {
       <Show loaded={loaded}>
         {({ users, next_cursor }) => (
           <>
+            <FailureWithRetry of={plans} />
             {users.length === 0 ? (
               <Empty>{t('noUsers')}</Empty>
             ) : (
@@ -103,7 +110,7 @@ export function UsersPage({ role }: { role: Role }) {
                 caption={t('users')}
                 rows={users}
                 keyOf={({ id }) => id}
-                columns={columnsOf(speech, dailyLimit)}
+                columns={columnsOf(speech, plans.data, dailyLimit)}
               />
             )}
             <Paging
@@ -119,7 +126,7 @@ export function UsersPage({ role }: { role: Role }) {
   )
 }
 
-function columnsOf(speech: Speech, dailyLimit: number | undefined): Column<User>[] {
+function columnsOf(speech: Speech, plans: Plans | undefined, dailyLimit: number | undefined): Column<User>[] {
   const { t } = speech
   return [
     { title: t('id'), cell: ({ id }) => id, isNumber: true },
@@ -134,14 +141,22 @@ function columnsOf(speech: Speech, dailyLimit: number | undefined): Column<User>
         </>
       ),
     },
-    { title: t('plan'), cell: ({ plan }) => <Badge tone="plain">{plan}</Badge> },
+    { title: t('plan'), cell: ({ plan }) => <PlanBadge plan={plan} plans={plans} /> },
     {
       title: t('status'),
       cell: ({ is_active }) => (
         <Badge tone={is_active ? 'good' : 'bad'}>{t(is_active ? 'active' : 'inactive')}</Badge>
       ),
     },
-    { title: t('usesToday'), cell: user => usesInWords(user, dailyLimit, speech), isNumber: true },
+    ...(hasDailyUses(plans)
+      ? [
+          {
+            title: t('usesToday'),
+            cell: (user: User) => usesInWords(user, dailyLimit, speech),
+            isNumber: true,
+          },
+        ]
+      : []),
     { title: t('created'), cell: ({ created_at }) => <Moment at={created_at} /> },
   ]
 }

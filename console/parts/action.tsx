@@ -67,9 +67,10 @@ function Confirmation({
   const id = useId()
   const dialog = useRef<HTMLDialogElement>(null)
   const opener = useRef(document.activeElement)
-  const [input, setInput] = useState<Input>(() =>
-    Object.fromEntries(fields.map(({ name, options }) => [name, options?.[0] ?? ''])),
-  )
+  const [changed, setChanged] = useState<Input>({})
+  // The options of a field may be loaded after the dialog has opened.
+  const initial = Object.fromEntries(fields.map(({ name, options }) => [name, options?.[0] ?? '']))
+  const input: Input = { ...initial, ...changed }
   const [typed, setTyped] = useState('')
   const isConfirmed = typeToConfirm === undefined || isSameText(typed, typeToConfirm)
   const [isBusy, setBusy] = useState(false)
@@ -108,7 +109,7 @@ function Confirmation({
             key={field.name}
             field={field}
             value={input[field.name] ?? ''}
-            onInput={value => setInput({ ...input, [field.name]: value })}
+            onInput={value => setChanged({ ...changed, [field.name]: value })}
           />
         ))}
         {typeToConfirm !== undefined && (

@@ -10,3 +10,9 @@ export function Moment({ at }: { at: string }) {
     </time>
   )
 }
+
+/** @param at the time in ISO 8601; null for no time yet */
+export function MomentOrNever({ at }: { at: string | null }) {
+  const { t } = useSpeech()
+  return at === null ? t('never') : <Moment at={at} />
+}

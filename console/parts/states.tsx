@@ -15,17 +15,10 @@ export function Show<Of>({
   children: (data: Of) => ComponentChildren
 }) {
   const { t } = useSpeech()
-  const { data, error, reload } = loaded
+  const { data, error } = loaded
   return (
     <>
-      {error !== undefined && (
-        <div class="notice bad" role="alert">
-          <Failure error={error} />
-          <button type="button" onClick={reload}>
-            {t('retry')}
-          </button>
-        </div>
-      )}
+      <FailureWithRetry of={loaded} />
       {data !== undefined && children(data)}
       {data === undefined && error === undefined && (
         <p class="quiet" role="status">
@@ -33,6 +26,20 @@ export function Show<Of>({
         </p>
       )}
     </>
+  )
+}
+
+/** Shows nothing if the data was loaded. */
+export function FailureWithRetry({ of: { error, reload } }: { of: Loaded<unknown> }) {
+  const { t } = useSpeech()
+  if (error === undefined) return null
+  return (
+    <div class="notice bad" role="alert">
+      <Failure error={error} />
+      <button type="button" onClick={reload}>
+        {t('retry')}
+      </button>
+    </div>
   )
 }
 

@@ -52,16 +52,19 @@ export interface AuditStore {
   /** Records a refusal, at most once per minute for the same operator, method and route. */
   writeRefusal(record: AuditRecord): Promise<void>
   inTransaction(record: AuditRecord): TransactionStep
+  /** Returns a step like `inTransaction`, which writes the same record for each of these users. */
+  forUsers(record: Omit<AuditRecord, 'user_id'>, userIds: readonly number[]): TransactionStep
   /** Returns entries, newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>
 }
 
 export function createAuditStore(database: Database): AuditStore {
   return {
-    write: record => write(database, record),
+    write: record => write(database, record, [record.user_id]),
     writeRefusal: record =>
-      write(database, record, new Date(Math.floor(record.at.getTime() / 60_000) * 60_000)),
-    inTransaction: record => tx => write(tx, record),
+      write(database, record, [record.user_id], new Date(Math.floor(record.at.getTime() / 60_000) * 60_000)),
+    inTransaction: record => tx => write(tx, record, [record.user_id]),
+    forUsers: (record, userIds) => tx => write(tx, record, userIds),
     list: ({ userId, operator, from, until, action, before, limit }) =>
       database.query<AuditEntry>(
         `select a.id, a.at, a.operator, a.channel, a.method, a.route, a.user_id, u.email, a.changes, a.previous,
@@ -90,26 +93,30 @@ export function createAuditStore(database: Database): AuditStore {
 }
 
 /**
- * Writes a record.
+ * Writes a record for each user.
+ * @param userIds null stands for no user
  * @param refusedIn the start of the minute in which the call was refused; null if the record is not a refusal
  */
 async function write(
   queryable: Queryable,
-  record: AuditRecord,
+  record: Omit<AuditRecord, 'user_id'>,
+  userIds: readonly (number | null)[],
   refusedIn: Date | null = null,
 ): Promise<void> {
-  const { at, operator, channel, method, route, user_id, changes, previous, status, request_id } = record
+  const { at, operator, channel, method, route, changes, previous, status, request_id } = record
   await queryable.query(
     `insert into admin_audit (at, operator, method, route, user_id, changes, status, request_id, refused_in, channel,
        previous)
-     values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10, $11::jsonb)
+     select $1::timestamptz, $2::text, $3::text, $4::text, user_id, $6::jsonb, $7::smallint, $8::text,
+            $9::timestamptz, $10::text, $11::jsonb
+       from unnest($5::bigint[]) as of_users (user_id)
      on conflict (operator, method, route, refused_in) where refused_in is not null do nothing`,
     [
       at,
       operator,
       method,
       route,
-      user_id,
+      userIds,
       changes === null ? null : JSON.stringify(changes),
       status,
       request_id,

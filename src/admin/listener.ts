@@ -56,6 +56,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     if (refusal.cause !== undefined) failureLog(refusal.code, refusal.cause, fields)
     return ['x-request-id', id, ...noSniffing]
   }
+  const form = { language: dependencies.language, fields: noSniffing }
   const app = fastify({
     schemaController,
     genReqId(request) {
@@ -63,8 +64,9 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
       ids.set(request, id)
       return id
     },
-    frameworkErrors: (_badUrl, { raw }, reply) => sendFastifyRefusal(reply, refusalOfBadUrl(raw), onRefusal),
-    clientErrorHandler: (error, socket) => onClientError(error, socket, noSniffing),
+    frameworkErrors: (_badUrl, { raw }, reply) =>
+      sendFastifyRefusal(reply, refusalOfBadUrl(raw), onRefusal, form),
+    clientErrorHandler: (error, socket) => onClientError(error, socket, form),
     // While the listener drains, requests on open connections are served as usual.
     return503OnClosing: false,
     // The router limits the length of a path parameter. A path with a longer parameter would match no route. This limit
@@ -80,11 +82,11 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     requestTimeout: 30_000,
   })
   trackResponses(app.server)
-  installErrorHandlers(app, onRefusal, noSniffing)
+  installErrorHandlers(app, onRefusal, form)
   installExpectationHandler(app.server)
   // The drain listens for `upgrade`, so Node does not respond to upgrade requests itself. Without this handler, they
   // would get no response.
-  routeUpgrades(app.server, () => false, noSniffing)
+  routeUpgrades(app.server, () => false, form)
   // By default, Node keeps only the first thousand headers and silently drops the rest. A dropped header could be a
   // second credential, so there is no limit here.
   app.server.maxHeadersCount = 0
@@ -228,8 +230,9 @@ function logCalls(app: FastifyInstance, { logger, reasonOf }: CallLog): void {
 }
 
 /**
- * Whether the listener is bound to a loopback address. The address of the connection would not be enough, because a
- * proxy on this host may forward the client's `Host`.
+ * Returns whether the listener is bound to a loopback address. Only then does `rejectDnsRebinding` check `Host`. A
+ * loopback connection is not a sufficient reason for this check, because it may come from a proxy on this host. The
+ * proxy may forward the client's `Host`.
  */
 function isLoopbackListener({ server }: FastifyInstance): boolean {
   const address = server.address() as AddressInfo | null

@@ -227,7 +227,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByText('403 plan_insufficient').waitFor()
     const shown = await page.locator('main').innerText()
     expect(shown).toMatch(/Uses today\s+7 of 1/)
-    expect(shown).toMatch(/API key\s+since .*, last used never/)
+    expect(shown).toMatch(/Key api-token\s+since .*, last used never/)
     expect(await page.locator('.sessions li').count()).toBe(1)
   })
 
@@ -253,7 +253,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   const all = [...pages.slice(0, 3), ...pages.slice(4)]
   const ofAccess = [
     ...['End session', 'End session'],
-    ...['End all sessions', 'Revoke API key', 'Remove webhook'],
+    ...['End all sessions', 'Revoke key api-token', 'Remove webhook'],
   ]
   const ofSupport = ['Reset today’s usage', 'Send reset mail', 'Export data']
   it.each([
@@ -527,7 +527,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       has: page.getByRole('heading', { name: 'Dangerous actions' }),
     })
     expect(await dangerous.getByRole('button').allTextContents()).toEqual([
-      ...['End all sessions', 'Revoke API key', 'Remove webhook'],
+      ...['End all sessions', 'Revoke key api-token', 'Remove webhook'],
       ...['Change email', 'Set password', 'Deactivate user', 'Delete user'],
     ])
     await dangerous.getByRole('button', { name: 'Delete user' }).click()

@@ -2,16 +2,24 @@
 import type { FastifyRequest } from 'fastify'
 import type { AccountExportStore } from '../../accounts/account-export-store.ts'
 import type { CodeIssueStore } from '../../accounts/codes/code-issue-store.ts'
+import type { IdentityStore } from '../../accounts/external/identity-store.ts'
+import type { HashCountStore } from '../../accounts/hashes/hash-count-store.ts'
 import type { SessionStore } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
+import type { Plans } from '../../config/plans.ts'
 import type { OperatorRole } from '../../config/sections/admin.ts'
-import type { RouteConfig } from '../../config/sections/schema.ts'
+import type { ProviderConfig, RouteConfig } from '../../config/sections/schema.ts'
 import type { JsonObject } from '../../http/json-body.ts'
-import type { ApiTokenStore } from '../../identity/api-tokens/api-token-store.ts'
+import type { ApiTokenStore } from '../../identity/api-keys/api-token-store.ts'
+import type { UserKeyStore } from '../../identity/api-keys/user-key-store.ts'
 import type { MailStore } from '../../mail/mail-store.ts'
 import type { OperationOfOperators, Refusals } from '../../openapi/operation.ts'
+import type { Language } from '../../refusals/catalog.ts'
 import type { TransactionStep } from '../../storage/database.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
+import type { QuotaRecordStore } from '../../usage/quota-record-store.ts'
+import type { QuotaUsage } from '../../usage/quota-usage.ts'
+import type { PlanStore } from '../../users/plan-store.ts'
 import type { Plan } from '../../users/user.ts'
 import type { UserDirectory } from '../../users/user-directory.ts'
 import type { UserStore } from '../../users/user-store.ts'
@@ -70,22 +78,38 @@ export interface ExplainQuestion {
   readonly host?: string
   readonly as:
     | 'anonymous'
-    | { readonly plan: Plan; readonly verified?: boolean; readonly used_today?: number }
+    | {
+        readonly plan: Plan
+        readonly verified?: boolean
+        readonly used_today?: number
+        readonly used?: number
+        readonly key?: true
+        readonly scopes?: string[]
+      }
   /**
    * The user to simulate, if the question is about a specific user. `as` then contains the plan, the verification and
    * the uses of this user.
    */
-  readonly user?: { readonly id: number; readonly isActive: boolean }
+  readonly user?: {
+    readonly id: number
+    readonly isActive: boolean
+    readonly usage: readonly Pick<QuotaUsage, 'name' | 'used'>[]
+  }
 }
 
 export interface AdminDependencies {
+  /** Returns `server.language` of the active configuration. */
+  language(): Language
   users: UserStore
   userDirectory: UserDirectory
   userDetails: UserDetailsStore
   sessions: SessionStore
   apiTokens: ApiTokenStore
+  userKeys: Pick<UserKeyStore, 'listNewest' | 'revoke' | 'revokeAll'>
+  identities: Pick<IdentityStore, 'list' | 'remove'>
   webhooks: WebhookStore
   exports: AccountExportStore
+  quotaRecords: QuotaRecordStore
   codeIssues: CodeIssueStore
   alerts: Alerts
   deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
@@ -103,6 +127,12 @@ export interface AdminDependencies {
   changesVisible(): Promise<void>
   explain(question: ExplainQuestion): Promise<object>
   configuration: ConfigurationRecord
+  /** The plans of the active configuration. */
+  plans(): Plans
+  /** The identity providers of the active configuration. */
+  providers(): readonly ProviderConfig[]
+  planStore: Pick<PlanStore, 'count'>
+  hashCounts: HashCountStore
   routes(): readonly RouteConfig[]
   upstreamNames(): readonly string[]
   /** The status of every target, collected from the processes that serve requests. */

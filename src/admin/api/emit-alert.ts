@@ -13,7 +13,8 @@ export const emitAlert = {
   method: 'POST',
   path: '/admin/v1/alerts',
   id: 'emitAlert',
-  summary: 'Sends an alert to the webhook of one user, or to the webhooks of all active users of plan pro',
+  summary:
+    'Sends an alert to the webhook of one user, or to the webhooks of all active users whose plan has webhooks',
   description:
     'The gateway stores the deliveries before it responds, and sends them afterwards. The audit log records the call without `data`.',
   caller: 'operator',
@@ -31,7 +32,7 @@ export const emitAlert = {
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
         description:
-          'The user who receives the alert. By default, every active user of plan pro receives it.',
+          'The user who receives the alert. By default, every active user whose plan has webhooks receives it.',
       }),
     ),
   }),
@@ -40,7 +41,7 @@ export const emitAlert = {
       description: 'The deliveries are queued.',
       body: terms.record({
         deliveries: terms.count(
-          'The number of queued deliveries. It is 0 if the user has no webhook, is inactive, or is not on plan pro.',
+          'The number of queued deliveries. It is 0 if the user has no webhook, is inactive, or has a plan without webhooks.',
         ),
       }),
     },

@@ -2,12 +2,15 @@
 import type { Clock } from '../../clock.ts'
 import { formats } from '../../config/formats/formats.ts'
 import { FormatError } from '../../config/formats/units.ts'
+import type { Plans } from '../../config/plans.ts'
+import { isScope } from '../../config/sections/builders.ts'
 import { JsonObject } from '../../http/json-body.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
+import { type QuotaUsage, readQuotaUsage } from '../../usage/quota-usage.ts'
 import { utcDay } from '../../usage/utc-day.ts'
-import { isPlan, type User } from '../../users/user.ts'
+import type { Plan, User } from '../../users/user.ts'
 import {
   type AdminDependencies,
   type AdminEndpoint,
@@ -40,7 +43,7 @@ export const explainRequest = {
     as: Type.Optional(
       Type.Unsafe<unknown>({
         description:
-          'The caller to simulate: `anonymous` (default), a plan, `{"plan", "verified"?, "used_today"?}`, or `{"user_id"}` for a stored user.',
+          'The caller to simulate: `anonymous` (default), a plan, `{"plan", "verified"?, "used_today"?, "used"?, "key"?, "scopes"?}`, or `{"user_id"}` for a stored user. `used` is the number of uses of the route’s quota in the current period. With `"key": true` or `scopes`, the caller sends an API key.',
       }),
     ),
     used_today: Type.Optional(
@@ -69,7 +72,10 @@ export const explainRequest = {
           { description: 'The guards, in the order in which they run.' },
         ),
         status: terms.nullable(
-          Type.Integer({ description: 'The status code of the refusal. `null` if the request passes.' }),
+          Type.Integer({
+            description:
+              'The status code of the refusal; 200 if the request passes on a route for forward auth only. `null` if the request passes on any other route.',
+          }),
         ),
         upstream: terms.nullable(
           terms.record({
@@ -88,7 +94,8 @@ export const explainRequest = {
   }),
 } as const satisfies Operation
 
-export function createExplainEndpoint({ explain, users, clock }: AdminDependencies): AdminEndpoint {
+export function createExplainEndpoint(dependencies: AdminDependencies): AdminEndpoint {
+  const { explain, plans, users, quotaRecords, clock } = dependencies
   return {
     operation: explainRequest,
     auditsRefusals: false,
@@ -101,17 +108,22 @@ export function createExplainEndpoint({ explain, users, clock }: AdminDependenci
       const usedToday = readCount('used_today', body.value('used_today'))
       const question = { request, ...(host === undefined ? {} : { host: readHost(host) }) }
       const userId = new JsonObject(record).value('user_id')
-      if (userId === undefined) return explain({ ...question, as: readCaller(as, usedToday) })
+      if (userId === undefined) return explain({ ...question, as: readCaller(as, usedToday, plans()) })
       if (!Number.isSafeInteger(userId) || Object.keys(record).length > 1) throw invalidField('as')
       if (usedToday !== undefined) throw invalidField('used_today')
       const user = orNotFound(await users.findById(userId as number))
-      return explain({ ...question, ...byRecord(user, clock) })
+      const usage = await readQuotaUsage(quotaRecords, user.id, plans().find(user.plan))
+      return explain({ ...question, ...byRecord(user, usage, clock) })
     },
   }
 }
 
-/** Describes the caller by the user's record: plan, verification, activity, and today's uses. */
-export function byRecord(user: User, clock: Clock): Required<Pick<ExplainQuestion, 'as' | 'user'>> {
+/** Describes the caller by the user's records: plan, verification, activity, today's uses, and uses of quotas. */
+export function byRecord(
+  user: User,
+  usage: readonly QuotaUsage[],
+  clock: Clock,
+): Required<Pick<ExplainQuestion, 'as' | 'user'>> {
   const isToday = user.last_usage_date === utcDay(clock.now())
   return {
     as: {
@@ -119,7 +131,7 @@ export function byRecord(user: User, clock: Clock): Required<Pick<ExplainQuestio
       verified: user.email_verified_at !== null,
       used_today: isToday ? user.daily_usage : 0,
     },
-    user: { id: user.id, isActive: user.is_active === 1 },
+    user: { id: user.id, isActive: user.is_active === 1, usage },
   }
 }
 
@@ -143,14 +155,36 @@ function parsed<Value>(field: string, parse: () => Value): Value {
   }
 }
 
-function readCaller(as: unknown, usedToday: number | undefined): ExplainQuestion['as'] {
+function readCaller(as: unknown, usedToday: number | undefined, plans: Plans): ExplainQuestion['as'] {
   if (as === 'anonymous') return as
-  if (isPlan(as)) return { plan: as, used_today: usedToday ?? 0 }
+  if (typeof as === 'string') return { plan: readPlan(as, plans), used_today: usedToday ?? 0 }
   if (typeof as !== 'object' || as === null || Array.isArray(as)) throw invalidField('as')
   const caller = new JsonObject(as)
-  if (caller.names().some(name => !['plan', 'verified', 'used_today'].includes(name)))
-    throw invalidField('as')
+  if (caller.names().some(name => !callerMembers.includes(name))) throw invalidField('as')
   const [plan, verified = true] = [caller.value('plan'), caller.value('verified')]
-  if (!isPlan(plan) || typeof verified !== 'boolean') throw invalidField('as')
-  return { plan, verified, used_today: readCount('as', caller.value('used_today')) ?? usedToday ?? 0 }
+  const [key, scopes] = [caller.value('key'), caller.value('scopes')]
+  if (typeof verified !== 'boolean' || (key !== undefined && key !== true)) throw invalidField('as')
+  return {
+    plan: readPlan(plan, plans),
+    verified,
+    used_today: readCount('as', caller.value('used_today')) ?? usedToday ?? 0,
+    used: readCount('as', caller.value('used')) ?? 0,
+    ...(key && { key }),
+    ...(scopes !== undefined && { scopes: readScopes(scopes) }),
+  }
+}
+
+const callerMembers = ['plan', 'verified', 'used_today', 'used', 'key', 'scopes']
+
+/** @throws Refusal `request_invalid` unless the value is a list of scopes */
+function readScopes(value: unknown): string[] {
+  const isValid = Array.isArray(value) && value.every(scope => typeof scope === 'string' && isScope(scope))
+  if (!isValid) throw invalidField('as')
+  return value
+}
+
+/** @throws Refusal `request_invalid` if no plan of this name is configured */
+function readPlan(name: unknown, plans: Plans): Plan {
+  if (typeof name !== 'string' || plans.find(name) === undefined) throw invalidField('as')
+  return name
 }

@@ -3,24 +3,26 @@ import { type ParsedUrlQuery, parse } from 'node:querystring'
 import type { FastifyRequest } from 'fastify'
 import { JsonObject, readJsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
+import type { OperationOfOperators } from '../../openapi/operation.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { ObjectSchema } from '../../schema/type.ts'
 
 /**
  * Reads a JSON object. An unknown member is refused, because a change with a misspelled member must not look
  * successful.
- * @param schema the schema of the operation's body; if undefined, the body must be missing or empty
+ * @param operation its `body` is the schema of the body; if undefined, the body must be missing or empty
  * @param judgeFields called with the names of all members, before unknown members are refused
  * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; errors of `judgeFields`
  */
 export async function readBody(
   { raw, headers }: FastifyRequest,
-  schema: ObjectSchema | undefined,
+  { body: schema, isBodyOptional }: Pick<OperationOfOperators, 'body' | 'isBodyOptional'>,
   judgeFields: (names: readonly string[]) => void,
 ): Promise<JsonObject> {
   const body = await readJsonObject(raw, {
     timeoutMs: 10_000,
     hasBody: headers['content-length'] !== '0',
+    isOptional: isBodyOptional ?? false,
     contentLength: Number(headers['content-length'] ?? 0),
     sendContinue: undefined,
   })

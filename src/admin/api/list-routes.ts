@@ -1,5 +1,6 @@
 // Lists the active routes, their guards in order, and the health of their targets.
 import { activeGuards, guardNames } from '../../config/active-guards.ts'
+import type { Plans } from '../../config/plans.ts'
 import type { RouteConfig } from '../../config/sections/schema.ts'
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
@@ -41,7 +42,10 @@ const route = terms.record(
     methods: terms.nullable(
       Type.Array(Type.String(), { description: 'The methods. `null` means all methods.' }),
     ),
-    hosts: Type.Array(Type.String(), { description: 'The hosts. An empty list means every host.' }),
+    hosts: Type.Array(Type.String(), {
+      description:
+        'The hosts. `*.example.com` means every subdomain of `example.com`. An empty list means every host.',
+    }),
     auth: terms.oneOf(
       ['required', 'optional', 'none'],
       '`required`, `optional` or `none`, as configured for the route.',
@@ -49,12 +53,20 @@ const route = terms.record(
     guards: Type.Array(terms.oneOf(guardNames, 'The name of the guard.'), {
       description: 'The active guards, in the order in which they run.',
     }),
+    scope: terms.nullable(terms.text('The scope that an API key with scopes needs. `null` means none.')),
+    bearer_only: Type.Boolean({ description: '`true` if the route accepts only access tokens.' }),
     plans: terms.nullable(
       Type.Array(terms.plan, { description: 'The plans that may use the route. `null` means every plan.' }),
     ),
     free_daily: Type.Boolean({
       description: '`true` if a request by a user of plan `free` counts as one daily use.',
     }),
+    quota: terms.nullable(
+      terms.record({
+        name: terms.text('The name of the quota.'),
+        cost: terms.count('The uses that one request counts.'),
+      }),
+    ),
     rate_limit: terms.nullable(
       terms.record({
         limit: terms.count('The maximum number of requests per window.'),
@@ -63,11 +75,15 @@ const route = terms.record(
     ),
     max_body: terms.nullable(terms.count('The maximum size of a request body in bytes.')),
     websocket: Type.Boolean({ description: '`true` if the route accepts WebSocket handshakes.' }),
-    upstream: terms.record({
-      name: terms.text('The name of the upstream.'),
-      healthy: Type.Boolean({ description: '`true` if at least one target is healthy.' }),
-      targets: Type.Array(target),
-    }),
+    upstream: terms.nullable(
+      terms.record({
+        name: terms.text(
+          'The name of the upstream. `upstream` is `null` if the route is only for forward auth.',
+        ),
+        healthy: Type.Boolean({ description: '`true` if at least one target is healthy.' }),
+        targets: Type.Array(target),
+      }),
+    ),
   },
   { title: 'Route', description: 'A declared route.' },
 )
@@ -88,18 +104,23 @@ export const listRoutes = {
   refusals: admissionRefusals,
 } as const satisfies Operation
 
-export function createRouteListing({ routes, targetStatuses }: AdminDependencies): AdminEndpoint {
+export function createRouteListing({ routes, plans, targetStatuses }: AdminDependencies): AdminEndpoint {
   return {
     operation: listRoutes,
     async handle() {
       const statuses = await targetStatuses()
-      return { routes: routes().map(declared => toResponse(declared, statuses)) }
+      return { routes: routes().map(declared => toResponse(declared, plans(), statuses)) }
     },
   }
 }
 
-function toResponse(declared: RouteConfig, targetStatuses: readonly TargetStatus[]): object {
-  const { name, path, methods, hosts, auth, plans, free_daily, rate_limit, max_body, websocket } = declared
+function toResponse(
+  declared: RouteConfig,
+  configured: Plans,
+  targetStatuses: readonly TargetStatus[],
+): object {
+  const { name, path, methods, hosts, auth, scope, bearer_only, plans, free_daily, quota } = declared
+  const { rate_limit, max_body, websocket } = declared
   const targets = targetStatuses.filter(({ upstream }) => upstream === declared.upstream).map(toTarget)
   return {
     name,
@@ -107,17 +128,21 @@ function toResponse(declared: RouteConfig, targetStatuses: readonly TargetStatus
     methods: methods ?? null,
     hosts,
     auth,
-    guards: activeGuards(declared),
+    guards: activeGuards(declared, configured),
+    scope: scope ?? null,
+    bearer_only,
     plans: plans ?? null,
     free_daily,
-    rate_limit: rate_limit ? { limit: rate_limit.limit, window_seconds: rate_limit.windowMs / 1000 } : null,
+    quota: quota ?? null,
+    rate_limit: rate_limit
+      ? { limit: rate_limit.limit, window_seconds: Math.ceil(rate_limit.windowMs / 1000) }
+      : null,
     max_body: max_body ?? null,
     websocket,
-    upstream: {
-      name: declared.upstream,
-      healthy: targets.some(({ healthy }) => healthy),
-      targets,
-    },
+    upstream:
+      declared.upstream === undefined
+        ? null
+        : { name: declared.upstream, healthy: targets.some(({ healthy }) => healthy), targets },
   }
 }
 

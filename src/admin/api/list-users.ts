@@ -15,7 +15,7 @@ import {
   operatorRefusals,
 } from './admin-endpoint.ts'
 import { invalidField, singleValue } from './input.ts'
-import { readEmail, readPlan } from './user-input.ts'
+import { readEmail, readPlanName } from './user-input.ts'
 
 const mostPerPage = 200
 const defaultPerPage = 50
@@ -85,7 +85,7 @@ function readQuery({ q, email, plan, is_active }: AdminRequest['query']): UserQu
   const prefix = normalizeEmail(search ?? '')
   return {
     ...(exactly === undefined ? {} : { email: readFilter(exactly) }),
-    ...(onPlan === undefined ? {} : { plan: readPlan(onPlan) }),
+    ...(onPlan === undefined ? {} : { plan: readPlanName(onPlan) }),
     ...(active === undefined ? {} : { isActive: readActive(active) }),
     ...(prefix === '' ? {} : { prefix, id: parseSubject(prefix) }),
   }

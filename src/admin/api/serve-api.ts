@@ -4,15 +4,18 @@ import { toRefusal } from '../../http/error-handlers.ts'
 import { JsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { responseSchemas, successStatus } from '../../openapi/operation.ts'
+import { inLanguage } from '../../openapi/response-body.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import type { AuditRecord } from '../audit-store.ts'
 import type { AdminDependencies, AdminEndpoint, AdminRequest, OperatorRequest } from './admin-endpoint.ts'
+import { createHashCounts } from './count-hashes.ts'
 import { createAlertEndpoint } from './emit-alert.ts'
 import { createExplainEndpoint } from './explain-request.ts'
 import { readBody, refuseUnknownParameters } from './input.ts'
 import { createAuditLog } from './list-audit.ts'
 import { createDeliveryLog } from './list-deliveries.ts'
 import { createMailLog } from './list-mails.ts'
+import { createPlanListing } from './list-plans.ts'
 import { createRouteListing } from './list-routes.ts'
 import { createUserListing } from './list-users.ts'
 import { createDeliveryRetry } from './retry-delivery.ts'
@@ -24,6 +27,8 @@ import { createUserAdministration } from './users.ts'
 export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndpoint[] {
   return [
     createRouteListing,
+    createPlanListing,
+    createHashCounts,
     createUserListing,
     createUserAdministration,
     createAlertEndpoint,
@@ -39,7 +44,7 @@ export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndp
 
 /** @param app an instance whose requests all come from operators with a valid token */
 export function serveApi(app: FastifyInstance, dependencies: AdminDependencies): void {
-  const { audit, clock } = dependencies
+  const { audit, clock, language } = dependencies
   const endpoints = createAdminEndpoints(dependencies)
   for (const { operation, handle, headers = {}, auditsRefusals = operation.method !== 'GET' } of endpoints) {
     const { method, path } = operation
@@ -81,7 +86,10 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
               )
             },
           })
-          return reply.code(status).headers(headers).send(result)
+          return reply
+            .code(status)
+            .headers(headers)
+            .send(result && inLanguage(result, language()))
         } catch (thrown) {
           // The audit needs no record of a failure. If the change was committed before the failure, its audit record
           // was committed too.
@@ -117,7 +125,7 @@ async function readBodyOf(
   request: OperatorRequest,
 ): Promise<JsonObject> {
   if (operation.method === 'GET') return new JsonObject({})
-  return readBody(request, operation.body, names => requireFields(operation, request.operator, names))
+  return readBody(request, operation, names => requireFields(operation, request.operator, names))
 }
 
 /**

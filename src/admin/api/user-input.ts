@@ -1,10 +1,13 @@
 // Reads the input of operators about users: ids, emails, passwords, plans, and changes.
 import { isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
+import { readForeignHash } from '../../accounts/hashes/foreign-hash.ts'
 import { passwordRefusal } from '../../accounts/password.ts'
+import type { Plans } from '../../config/plans.ts'
 import type { JsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import { isPlan, type Plan, type User } from '../../users/user.ts'
+import { resettableQuotas } from '../../usage/quota-usage.ts'
+import { isPlanName, type Plan, type User } from '../../users/user.ts'
 import type { UserPatch } from '../../users/user-record-store.ts'
 import { invalidField } from './input.ts'
 
@@ -35,8 +38,9 @@ export function readEmail(text: string): string {
   return email
 }
 
-export function readPlan(value: unknown): Plan {
-  if (!isPlan(value)) throw new Refusal('plan_invalid')
+/** Reads the name of a plan, which need not be configured. @throws Refusal `plan_invalid` */
+export function readPlanName(value: unknown): Plan {
+  if (!isPlanName(value)) throw new Refusal('plan_invalid')
   return value
 }
 
@@ -48,17 +52,34 @@ export function readPassword(value: unknown): string {
   return value
 }
 
-export function readPatch(body: JsonObject): UserPatch {
+/**
+ * Reads the password hash of another system.
+ * @throws Refusal `request_invalid` if the format is not accepted
+ */
+export function readPasswordHash(value: unknown): string {
+  const read = readForeignHash(typeof value === 'string' ? value : '')
+  if ('problem' in read) throw invalidField('password_hash')
+  return read.hash
+}
+
+/** @throws Refusal `plan_invalid` if the plan is not configured; `request_invalid`, `email_invalid` */
+export function readPatch(body: JsonObject, plans: Plans): UserPatch {
   const plan = body.value('plan')
   const isActive = body.value('is_active')
   const verified = body.value('email_verified')
   const email = body.value('email')
   return {
-    ...(plan === undefined ? {} : { plan: readPlan(plan) }),
+    ...(plan === undefined ? {} : { plan: readPlan(plan, plans) }),
     ...(isActive === undefined ? {} : { is_active: readFlag(isActive) }),
     ...(verified === undefined ? {} : { email_verified: readBoolean('email_verified', verified) }),
     ...(email === undefined ? {} : { email: readEmail(textOf('email', email)) }),
   }
+}
+
+function readPlan(value: unknown, plans: Plans): Plan {
+  const name = readPlanName(value)
+  if (plans.find(name) === undefined) throw new Refusal('plan_invalid')
+  return name
 }
 
 function textOf(field: string, value: unknown): string {
@@ -77,6 +98,18 @@ function readFlag(value: unknown): 0 | 1 {
   throw invalidField('is_active')
 }
 
+/**
+ * Reads the quota whose uses are reset. Undefined for all uses.
+ * @throws Refusal `request_invalid` if it is neither `free_daily` nor a quota that a configured plan states
+ */
+export function readQuota(body: JsonObject, plans: Plans): string | undefined {
+  const quota = body.value('quota')
+  if (quota === undefined) return undefined
+  const known = resettableQuotas(plans.all).find(name => name === quota)
+  if (known === undefined) throw invalidField('quota')
+  return known
+}
+
 /** Returns the values of the changed fields before the change, for the audit. Undefined if there are no such values. */
 export function previousFields(
   patch: UserPatch,
@@ -89,9 +122,9 @@ export function previousFields(
   return changed.length === 0 ? undefined : Object.fromEntries(changed)
 }
 
-/** Returns the fields for the audit. Emails and passwords are replaced by `set`. */
+/** Returns the fields for the audit. Emails, passwords and hashes are replaced by `set`. */
 export function auditedFields(fields: object): Record<string, unknown> {
-  const secret = ['email', 'password']
+  const secret = ['email', 'password', 'password_hash']
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, secret.includes(name) ? 'set' : value]),
   )

@@ -4,6 +4,7 @@ import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
 import { bodilessRefusals, operatorRefusals } from './admin-endpoint.ts'
+import { details, session } from './user-details.openapi.ts'
 
 const { record } = terms
 
@@ -16,60 +17,10 @@ const readingOfUser = {
 } as const
 /** A change that takes no body. */
 const changeOfUser = { ...readingOfUser, refusals: mergeRefusals(bodilessRefusals, unknownUser) }
-const session = record(
-  {
-    id: terms.text('The session ID, a UUID. It is the `sid` of the session’s tokens.'),
-    created_at: terms.instant('The time of the login.'),
-    expires_at: terms.instant('The expiry time of the session, unless its tokens are refreshed.'),
-  },
-  { title: 'Session', description: 'An active session.' },
-)
-const sessionWithDevice = record({
-  ...session.properties,
-  user_agent: terms.nullable(terms.text('The `User-Agent` of the login, cut to 200 characters.')),
-})
 const email = terms.text(
   'An email of at most 254 characters. It is stored without surrounding white space, in lower case and in Unicode NFC.',
 )
 const password = terms.text('A password of 8 to 1,024 characters.')
-const details = record(
-  {
-    ...terms.user.properties,
-    subscription: terms.nullable(
-      record({
-        plan: terms.plan,
-        created_at: terms.instant('The start time of the subscription.'),
-        updated_at: terms.instant('The time of the last plan change.'),
-      }),
-    ),
-    sessions: Type.Optional(
-      Type.Array(sessionWithDevice, {
-        description: 'The newest active sessions, at most 100, oldest first. Absent for role `billing`.',
-      }),
-    ),
-    api_token: Type.Optional(
-      terms.nullable(
-        record({
-          created_at: terms.instant('The creation time of the key.'),
-          last_used_at: terms.nullable(terms.instant('The approximate time of the last use.')),
-        }),
-      ),
-    ),
-    webhook: Type.Optional(
-      terms.nullable(
-        record({
-          url: terms.text('The webhook URL. With role `read`, it is only the origin of the URL.'),
-          created_at: terms.instant('The registration time of the webhook.'),
-        }),
-      ),
-    ),
-  },
-  {
-    title: 'UserDetails',
-    description: 'A user record with the subscription, sessions, API key and webhook.',
-  },
-)
-
 export const userOperations = {
   show: {
     method: 'GET',
@@ -88,12 +39,17 @@ export const userOperations = {
     id: 'createUser',
     summary: 'Creates a user',
     description:
-      'Without a password, the user must reset the password before the first login. The audit log records the call.',
+      'Without a password or a password hash, the user must reset the password before the first login. The audit log records the call.',
     caller: 'operator',
     roles: [],
     body: record({
       email,
       password: Type.Optional(password),
+      password_hash: Type.Optional(
+        terms.text(
+          'The password hash of another system, in an accepted format. Not together with `password`.',
+        ),
+      ),
       plan: Type.Optional(terms.plan),
       email_verified: Type.Optional(
         Type.Boolean({ description: '`true` marks the email as verified. Default: `false`.' }),
@@ -120,9 +76,16 @@ export const userOperations = {
     method: 'POST',
     path: '/admin/v1/users/:id/reset-usage',
     id: 'resetUsage',
-    summary: 'Resets a user’s daily uses',
-    description: 'The uses of the current day are reset to 0. The audit log records the call.',
+    summary: 'Resets a user’s daily uses and quotas',
+    description:
+      'Without a body, all uses are reset to 0. A quota that no plan states is refused. The audit log records the call.',
     ...changeOfUser,
+    isBodyOptional: true,
+    body: record({
+      quota: Type.Optional(
+        terms.text('The quota to reset. `free_daily` means the daily uses of plan `free`.'),
+      ),
+    }),
     roles: ['support'],
     responses: { 200: { description: 'The user after the change.', body: terms.user } },
   },
@@ -241,11 +204,49 @@ export const userOperations = {
     method: 'DELETE',
     path: '/admin/v1/users/:id/api-token',
     id: 'revokeUserApiToken',
-    summary: 'Revokes a user’s API key',
+    summary: 'Revokes a user’s key of `/api/v1/user/api-token`',
     description: 'The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],
     responses: { 204: { description: 'The API key is revoked, or there was none.' } },
+  },
+  revokeKey: {
+    method: 'DELETE',
+    path: '/admin/v1/users/:id/keys/:key',
+    id: 'revokeUserKey',
+    summary: 'Revokes one API key of a user',
+    description:
+      'The response is the same if the user has no such key. The audit log records the call with the key ID.',
+    ...changeOfUser,
+    roles: ['support'],
+    params: record({ id: terms.id('The user ID.'), key: terms.text('The key ID.') }),
+    responses: { 204: { description: 'The API key is revoked.' } },
+  },
+  revokeKeys: {
+    method: 'DELETE',
+    path: '/admin/v1/users/:id/keys',
+    id: 'revokeUserKeys',
+    summary: 'Revokes all API keys of a user',
+    description: 'This includes the key of `/api/v1/user/api-token`. The audit log records the call.',
+    ...changeOfUser,
+    roles: ['support'],
+    responses: { 204: { description: 'The API keys are revoked, or there were none.' } },
+  },
+  removeIdentity: {
+    method: 'DELETE',
+    path: '/admin/v1/users/:id/identities/:provider',
+    id: 'removeUserIdentity',
+    summary: 'Removes one identity of a user',
+    description:
+      'The identity may be the last way to sign in to the account. No session ends. The audit log records the call with the issuer.',
+    ...changeOfUser,
+    roles: ['support'],
+    params: record({
+      id: terms.id('The user ID.'),
+      provider: terms.text('The name of the provider, or the percent-encoded issuer.'),
+    }),
+    responses: { 204: { description: 'The identity is removed.' } },
+    refusals: mergeRefusals(changeOfUser.refusals, { 404: ['provider_unknown'] }),
   },
   removeWebhook: {
     method: 'DELETE',

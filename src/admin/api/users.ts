@@ -1,8 +1,13 @@
 // Lets operators create, show, change and delete users, end their access, and reset their uses and passwords.
+import { issuerOfName, nameOfIssuer } from '../../accounts/external/provider-names.ts'
+import { noHash } from '../../accounts/hashes/foreign-hash.ts'
 import { isSessionId } from '../../accounts/session-list.ts'
+import { isKeyId } from '../../identity/api-keys/api-key-store.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
+import { readQuotaUsage, resetUses } from '../../usage/quota-usage.ts'
 import type { AdminDependencies, AdminEndpoint } from './admin-endpoint.ts'
+import { invalidField } from './input.ts'
 import {
   auditedFields,
   notFound,
@@ -11,35 +16,55 @@ import {
   previousFields,
   readEmail,
   readPassword,
+  readPasswordHash,
   readPatch,
+  readQuota,
 } from './user-input.ts'
 import { userOperations } from './users.openapi.ts'
 
 /** Limits the response, because one user may have tens of thousands of sessions. */
 const newestSessions = { newest: 'login', limit: 100 } as const
 
-/** This text is not the hash of any password, so no password matches it. */
-const noPassword = '!'
-
 export function createUserAdministration(dependencies: AdminDependencies): AdminEndpoint[] {
-  const { users, userDetails, sessions, apiTokens, webhooks, exports, codeIssues } = dependencies
-  const { hashPassword, resetTtlMs, wakeMails, changesVisible, clock } = dependencies
+  const { users, userDetails, sessions, apiTokens, userKeys, webhooks, exports, codeIssues } = dependencies
+  const {
+    identities,
+    providers,
+    quotaRecords,
+    plans,
+    hashPassword,
+    resetTtlMs,
+    wakeMails,
+    changesVisible,
+    clock,
+  } = dependencies
   const now = () => new Date(clock.now())
   return [
     {
       operation: userOperations.create,
       async handle({ body, audited }) {
-        const { email: _, ...start } = readPatch(body)
+        const { email: _, ...start } = readPatch(body, plans())
         const email = readEmail(body.string('email'))
         const given = body.value('password')
-        const hash = given === undefined ? noPassword : await hashPassword(readPassword(given))
+        const foreign = body.value('password_hash')
+        if (given !== undefined && foreign !== undefined) throw invalidField('password_hash')
+        const hash =
+          foreign !== undefined
+            ? readPasswordHash(foreign)
+            : given !== undefined
+              ? await hashPassword(readPassword(given))
+              : noHash
         const changes = auditedFields({
           email,
           ...start,
           ...(given === undefined ? {} : { password: given }),
+          ...(foreign === undefined ? {} : { password_hash: foreign }),
         })
-        const created = await users.create(email, hash, start, (tx, { id }) =>
-          audited({ userId: id, changes })(tx),
+        const created = await users.create(
+          email,
+          hash,
+          { plan: plans().first.name, ...start },
+          (tx, { id }) => audited({ userId: id, changes })(tx),
         )
         if (created.outcome === 'email_in_use') throw new Refusal('email_taken')
         return created.user
@@ -50,13 +75,20 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
       async handle({ params, may }) {
         const id = parseUserId(params.id)
         const { user, subscription, apiToken, webhook } = orNotFound(await userDetails.find(id))
-        if (may === 'billing') return { ...user, subscription }
+        const usage = await readQuotaUsage(quotaRecords, id, plans().find(user.plan))
+        if (may === 'billing') return { ...user, subscription, usage }
         return {
           ...user,
           subscription,
+          usage,
           // The sessions are shown oldest first, as in the list of all sessions.
           sessions: (await sessions.list(id, now(), newestSessions)).reverse(),
           api_token: apiToken,
+          api_keys: await userKeys.listNewest(id),
+          identities: (await identities.list(id)).map(identity => ({
+            provider: nameOfIssuer(providers(), identity.issuer),
+            ...identity,
+          })),
           webhook: webhook && may === 'read' ? { ...webhook, url: new URL(webhook.url).origin } : webhook,
         }
       },
@@ -65,7 +97,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
       operation: userOperations.change,
       async handle({ params, body, audited }) {
         const userId = parseUserId(params.id)
-        const patch = readPatch(body)
+        const patch = readPatch(body, plans())
         const user = orNotFound(
           await users.update(userId, patch, (tx, before) => {
             const { email, ...others } = patch
@@ -92,9 +124,11 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
     },
     {
       operation: userOperations.resetUsage,
-      async handle({ params, audited }) {
+      async handle({ params, body, audited }) {
         const userId = parseUserId(params.id)
-        const user = orNotFound(await users.resetUsage(userId, audited({ userId, changes: {} })))
+        const quota = readQuota(body, plans())
+        const step = audited({ userId, changes: quota === undefined ? {} : { quota } })
+        const user = orNotFound(await resetUses({ users, quotaRecords }, userId, quota, step))
         await changesVisible()
         return user
       },
@@ -130,7 +164,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
       operation: userOperations.endSession,
       async handle({ params, audited }) {
         const userId = parseUserId(params.id)
-        const session = isSessionId(params.session) ? params.session : noSession
+        const session = isSessionId(params.session) ? params.session : nilUuid
         if (!(await sessions.end(userId, session, audited({ userId, changes: { session } }))))
           throw notFound()
         await changesVisible()
@@ -143,6 +177,39 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
         const userId = parseUserId(params.id)
         if (!(await apiTokens.revoke(userId, audited({ userId, changes: {} })))) throw notFound()
         await changesVisible()
+        return undefined
+      },
+    },
+    {
+      operation: userOperations.revokeKey,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        const { key: given = '' } = params
+        const key = isKeyId(given) ? given : nilUuid
+        orNotFound(await userKeys.revoke(userId, key, now(), audited({ userId, changes: { key } })))
+        await changesVisible()
+        return undefined
+      },
+    },
+    {
+      operation: userOperations.revokeKeys,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        orNotFound(await userKeys.revokeAll(userId, now(), audited({ userId, changes: {} })))
+        await changesVisible()
+        return undefined
+      },
+    },
+    {
+      operation: userOperations.removeIdentity,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        const { provider = '' } = params
+        const issuer = issuerOfName(providers(), provider) ?? provider
+        const step = audited({ userId, changes: { provider: issuer } })
+        const outcome = await identities.remove(userId, issuer, step)
+        if (outcome === 'user_gone') throw notFound()
+        if (outcome === 'unknown') throw new Refusal('provider_unknown')
         return undefined
       },
     },
@@ -184,5 +251,8 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
   ]
 }
 
-/** The nil UUID (RFC 9562 §5.9), which is the id of no session. */
-const noSession = '00000000-0000-0000-0000-000000000000'
+/**
+ * The nil UUID (RFC 9562 §5.9), which is the id of no session and of no key. It replaces texts that cannot be an id of
+ * either.
+ */
+const nilUuid = '00000000-0000-0000-0000-000000000000'

@@ -25,20 +25,3 @@ export function writeCookie(value: string, isSecure: boolean): string {
   const [name, secure] = isSecure ? [secureName, '; Secure'] : [plainName, '']
   return `${name}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`
 }
-
-/**
- * Removes the console's cookies from a `Cookie` value, whatever the letter case of their names. Cookies do not depend
- * on the port, so browsers also send these cookies to the client listener. Upstreams must not receive an operator's
- * session.
- */
-export function withoutConsoleCookies(header: string): string {
-  if (!mayContain.test(header)) return header
-  return header
-    .split(';')
-    .filter(pair => !isConsoleName.test(pair))
-    .join(';')
-    .trim()
-}
-
-const mayContain = /peage-console/i
-const isConsoleName = /^\s*(?:__host-)?peage-console\s*(?:=|$)/i

@@ -75,7 +75,7 @@ export function serveConsole(
   app.post(signIn.path, async (request, reply) => {
     const { origin, isSecure, client } = seenByBrowser(request.raw)
     rejectForeignOrigin(request.headers, origin)
-    const body = await readBody(request, signIn.body, () => {})
+    const body = await readBody(request, signIn, () => {})
     const operator = operators().findByToken(body.string('token'))
     if (operator === undefined) {
       const { allowed, used, resetMs } = wrong.consume(client)

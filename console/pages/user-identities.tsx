@@ -1,0 +1,67 @@
+// Shows the identities of a user at other providers, and removes one of them.
+import { can } from '../api/abilities.ts'
+import { api } from '../api/client.ts'
+import type { Identity, Role, UserDetails } from '../api/types.ts'
+import { useSpeech } from '../language/language.tsx'
+import { Action } from '../parts/action.tsx'
+import { Moment, MomentOrNever } from '../parts/moment.tsx'
+import { type Column, Table } from '../parts/table.tsx'
+import { Value } from '../parts/value.tsx'
+
+interface Props {
+  readonly user: Pick<UserDetails, 'id' | 'email'>
+  readonly identities: readonly Identity[]
+  readonly role: Role
+  onDone(what: string): void
+}
+
+export function UserIdentities({ user: { id, email }, identities, role, onDone }: Props) {
+  const { t } = useSpeech()
+  const removal: Column<Identity> = {
+    title: t('actions'),
+    cell: ({ provider, issuer }) => (
+      <Action
+        label={t('removeIdentity')}
+        will={() => t('removeIdentityWill', { email, value: provider })}
+        did={() => t('removeIdentityDid', { value: provider })}
+        // The name of the provider may belong to another issuer after a reload.
+        run={() => api('DELETE', `/users/${id}/identities/${encodeURIComponent(issuer)}`)}
+        onDone={onDone}
+      />
+    ),
+  }
+  return (
+    <Table
+      caption={t('identities')}
+      rows={identities}
+      keyOf={({ issuer }) => issuer}
+      columns={[
+        { title: t('provider'), cell: identity => <Provider of={identity} /> },
+        { title: t('email'), cell: identity => <Email of={identity} /> },
+        { title: t('id'), cell: ({ sub }) => <Value text={sub} mono /> },
+        { title: t('created'), cell: ({ created_at }) => <Moment at={created_at} /> },
+        { title: t('lastUse'), cell: ({ last_used_at }) => <MomentOrNever at={last_used_at} /> },
+        ...(can(role, 'manage-access') ? [removal] : []),
+      ]}
+    />
+  )
+}
+
+/** The issuer is shown below the name, because the audit contains the issuer. */
+function Provider({ of: { provider, issuer } }: { of: Identity }) {
+  return (
+    <>
+      <Value text={provider} />
+      {provider !== issuer && (
+        <div class="quiet small">
+          <Value text={issuer} mono />
+        </div>
+      )}
+    </>
+  )
+}
+
+function Email({ of: { email } }: { of: Identity }) {
+  const { t } = useSpeech()
+  return email === null ? t('none') : <Value text={email} />
+}
