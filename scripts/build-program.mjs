@@ -12,6 +12,7 @@ const target = fileURLToPath(new URL('../dist/', import.meta.url))
 const external = [
   // These packages look for a binary or WebAssembly file in their own folder.
   'argon2',
+  '@node-rs/bcrypt',
   '@electric-sql/pglite',
   // fastify and pg load these packages only for features that Péage does not use.
   '@fastify/ajv-compiler',

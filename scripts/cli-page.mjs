@@ -54,11 +54,12 @@ export const exitCodes = {
   'users create': {
     success: 'the user is created',
     failure: 'the email is in use, the password is too short or too long, or the database failed',
-    invalid: noTerminal,
+    invalid: 'invalid command line or configuration, unknown plan, or no terminal for the question',
   },
   'users set-plan': {
     success: 'the plan is set',
     failure: 'there is no such user, or the database failed',
+    invalid: 'invalid command line or configuration, or the plan is not configured',
   },
   'users set-password': {
     success: 'the password is set, and all sessions of the user have ended',
@@ -70,7 +71,7 @@ export const exitCodes = {
     failure: 'there is no such user, or the database failed',
   },
   'users reset-usage': {
-    success: 'the daily usage of the user is 0',
+    success: 'the uses of the user are reset',
     failure: 'there is no such user, or the database failed',
   },
   'users activate': {
@@ -80,6 +81,12 @@ export const exitCodes = {
   'users deactivate': {
     success: 'the user is inactive',
     failure: 'there is no such user, or the database failed',
+  },
+  'users import': {
+    success: 'there was no fault',
+    failure: 'a user has a fault, or the file or the database failed; the summary counts the created users',
+    invalid:
+      'invalid command line or configuration, unknown format, a file that cannot be opened, or no `events` for `--events`',
   },
   'users export': {
     success: 'the data is printed',
@@ -97,6 +104,32 @@ export const exitCodes = {
   'users revoke-sessions': {
     success: 'all sessions of the user have ended',
     failure: 'there is no such user, or the database failed',
+  },
+  'users keys': {
+    success: 'the API keys are printed',
+    failure: 'there is no such user, or the database failed',
+  },
+  'users revoke-keys': {
+    success: 'the API keys are revoked, or there were none',
+    failure: 'there is no such user, or the database failed',
+    invalid: 'invalid command line or configuration, or the ID cannot be the ID of a key',
+  },
+  'users hashes': {
+    success: 'the numbers are printed',
+    failure: 'the users cannot be counted',
+  },
+  'plans list': {
+    success: 'the plans are printed',
+    failure: 'the users cannot be counted',
+  },
+  'plans move': {
+    success: 'no user has the plan `from`',
+    failure: 'the move was not confirmed, there is no terminal for the question, or the database failed',
+    invalid: 'invalid command line or configuration, or the plan `to` is not configured',
+  },
+  'providers test': {
+    success: 'the provider can be used',
+    failure: 'there is no such provider, or its documents cannot be fetched or used',
   },
   'mail test': {
     success: 'the mail server accepted the mail',
@@ -118,7 +151,7 @@ export const exitCodes = {
   'keys retire': {
     success: 'the key is deleted',
     failure:
-      'the key is unknown or is the signing key, its tokens may still be valid, or the database failed',
+      'the key is unknown, signs or is about to sign, its tokens may still be valid, or the database failed',
   },
   'keys reseal': {
     success: 'all values are encrypted with `auth.key_secret`',
@@ -208,7 +241,7 @@ function argumentsOf(command) {
     `\`${argument.name()}\``,
     ...meaningOf(argument.description, argument.argChoices, argument.defaultValue),
   ])
-  // The usage already contains the name.
+  // A table with only the names of the arguments is omitted, because the usage already contains the names.
   const isDescribed = rows.some(([, ...meaning]) => meaning.some(cell => cell !== ''))
   return isDescribed ? table(['argument', 'meaning', 'values', 'default'], rows) : ''
 }

@@ -42,8 +42,9 @@ export const floors = [
   [
     { name: 'upstream', duty: 'Targets, connections, retries, response relay, WebSockets.' },
     { name: 'accounts', duty: 'Registration, login, passwords, sessions, refresh tokens, mail codes.' },
+    { name: 'providers', duty: 'Other identity providers: discovery, keys, ID tokens, the browser flow.' },
     { name: 'webhooks', duty: 'Webhooks of users, alerts, deliveries, events for services.' },
-    { name: 'usage', duty: 'The daily limit of the free plan.' },
+    { name: 'usage', duty: 'Counts uses: the daily limit of plan `free`, and the quotas of plans.' },
     { name: 'openapi', duty: 'Creates the OpenAPI document.' },
   ],
   [{ name: 'mail', duty: 'Mails to users: text, storage, sending.' }],
@@ -59,7 +60,7 @@ export const floors = [
   [{ name: 'storage', duty: 'Postgres, PGlite, Redis, change feed, rate limiters, migrations.' }],
   [{ name: 'observability', duty: 'Logs, metrics, traces.' }],
   [
-    { name: 'refusals', duty: 'Every error code with its status and French text.' },
+    { name: 'refusals', duty: 'Every error code with its status and its texts.' },
     { name: 'config', duty: 'Reads, checks, decodes and compares the configuration file.' },
   ],
   [

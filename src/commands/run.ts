@@ -16,6 +16,8 @@ const commands: Readonly<Record<string, (io: Io) => Command | Promise<Command>>>
   migrate: migrateCommand,
   schema: schemaCommand,
   users: async io => (await import('./users/commands.ts')).usersCommand(io),
+  plans: async io => (await import('./plans/commands.ts')).plansCommand(io),
+  providers: async io => (await import('./providers/commands.ts')).providersCommand(io),
   mail: async io => (await import('./mail/command.ts')).mailCommand(io),
   keys: async io => (await import('./keys/commands.ts')).keysCommand(io),
 }

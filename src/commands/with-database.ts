@@ -32,7 +32,7 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const data_dir = resolve(io.cwd, storage.data_dir)
   // If there is no database yet, opening it would create the folder and a database without tables.
-  if (storage.postgres === '' && !existsSync(join(data_dir, 'postgres'))) {
+  if (!hasDatabase(io, { storage })) {
     throw new Error(`there is no database in ${data_dir} yet. Run peage migrate -c ${file} first.`)
   }
   const config = { storage: { ...storage, data_dir, pool: 1, redis: '' } }
@@ -55,10 +55,20 @@ export async function withDatabase<T>(
   }
 }
 
+/** Returns whether the command can open a database. Only an embedded database may not exist yet. */
+export function hasDatabase(io: Io, { storage }: Pick<Config, 'storage'>): boolean {
+  return storage.postgres !== '' || existsSync(join(resolve(io.cwd, storage.data_dir), 'postgres'))
+}
+
 /** The operator sees a storage failure as the error of the command, so nothing is logged. */
 const silentLogger = { info: () => {}, warn: () => {} }
 
 /** Use this as `whenLocked` if a running gateway cannot do the work of the command. */
 export async function unsupportedWhileRunning(): Promise<never> {
   throw new PreventedWhileLocked('This command cannot run at the same time. Stop that process first.')
+}
+
+/** Use this as `whenLocked` for a command that reads or writes all users. */
+export async function stopGatewayFirst(): Promise<never> {
+  throw new PreventedWhileLocked('This command needs the database for itself. Stop the gateway first.')
 }

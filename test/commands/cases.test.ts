@@ -59,6 +59,44 @@ describe('peage test', () => {
     expect(JSON.parse(stdout).guards).toContainEqual({ guard: 'verified', outcome: 'pass' })
   })
 
+  it('simulates API keys, and reaches the guard `scope` only by a case with a key', async () => {
+    const routes = `upstreams: { data: { targets: ["http://127.0.0.1:9000"] } }
+routes:
+  - { name: read, path: /read, upstream: data, scope: data:read }
+  - { name: bearer, path: /bearer, upstream: data, bearer_only: true }
+  - { name: plain, path: /plain, upstream: data }
+tests:
+  - { request: GET /read, as: pro, expect: { upstream: data } }
+  - { request: GET /bearer, as: pro, expect: { upstream: data } }
+  - { request: GET /plain, as: { plan: pro, scopes: [data:read] }, expect: { status: 403, error: scope_insufficient } }
+  - { request: GET /plain, as: { plan: pro, key: true }, expect: { upstream: data } }
+`
+    const withoutKeys = write('without-keys.yaml', routes)
+    expect(await peage(['test', '-c', withoutKeys])).toMatchObject({
+      exit: 0,
+      stdout: '4 passed, 0 failed\nnot reached: scope of read, scope of bearer\n',
+    })
+    const withKeys = write(
+      'with-keys.yaml',
+      `${routes}  - { request: GET /read, as: { plan: pro, scopes: [data:read] }, expect: { route: read, upstream: data } }
+  - { request: GET /bearer, as: { plan: pro, key: true }, expect: { error: bearer_required } }
+  - { request: GET /read, as: { plan: pro, key: true, scopes: [] }, expect: { status: 403 } }
+  - { request: GET /read, as: { plan: pro, scopes: [b, c] }, expect: { route: plain } }
+  - { request: GET /bearer, as: { plan: pro, key: true }, expect: { status: 401 } }
+`,
+    )
+    expect(await peage(['test', '-c', withKeys])).toMatchObject({
+      exit: 1,
+      stdout: [
+        'with-keys.yaml:14:5  GET /read as pro (API key with scopes b c)  expected route plain, got read',
+        'with-keys.yaml:15:5  GET /bearer as pro (API key)  expected status 401, got 403',
+        '7 passed, 2 failed',
+        'the test cases reached every route and guard',
+        '',
+      ].join('\n'),
+    })
+  })
+
   it('prints the place, the expected result and the actual result of each failed case, and exits with 1', async () => {
     const cases = write(
       'cases.yaml',
@@ -98,6 +136,22 @@ tests: [{ request: GET /x, expect: { upstream: "http://off/x" } }]
     expect(await peage(['test', '-c', file])).toMatchObject({
       exit: 1,
       stdout: expect.stringContaining('expected upstream http://off/x, got http://a/x\n'),
+    })
+  })
+
+  it('selects routes with wildcards by the host of the case', async () => {
+    const file = write(
+      'wildcards.yaml',
+      `${gateway}  - { name: tenants, path: /open, upstream: courses, hosts: ["*.example.com"], auth: none }
+tests:
+  - { request: GET /open, host: A.b.example.com., expect: { route: tenants } }
+  - { request: GET /open, host: example.com, expect: { route: open } }
+  - { request: GET /open, expect: { route: open } }
+`,
+    )
+    expect(await peage(['test', '-c', file])).toMatchObject({
+      exit: 0,
+      stdout: expect.stringMatching(/^3 passed, 0 failed/),
     })
   })
 
@@ -147,7 +201,7 @@ tests:\n${one.repeat(50)}`,
     const bad = `tests:
   - { request: gt /x, as: fre, expect: {} }
   - request: GET /x
-    as: { plan: free, used: 1 }
+    as: { plan: free, uses: 1 }
     expect: { status: 1, rout: x }
   - { request: GET nowhere, host: "a b", expect: { route: 7 } }
   - { as: pro, expect: { status: 404 } }
@@ -160,6 +214,53 @@ tests:\n${one.repeat(50)}`,
     const alone = await peage(['test', '-c', config, write('bad-cases.yaml', bad)])
     const sixLinesUp = (_: string, line: string) => `bad-cases.yaml:${Number(line) - 6}:`
     expect(alone).toEqual({ exit: 2, stdout: '', stderr: stdout.replace(/^bad\.yaml:(\d+):/gm, sixLinesUp) })
+  })
+
+  it('tests quotas with the configured plans, and refuses other plans in the configuration and in a separate file', async () => {
+    const quotas = `plans:
+  - { name: starter, quotas: { exports: 0 } }
+  - { name: team, quotas: { exports: 1000/month } }
+upstreams: { a: { targets: ["http://a"] } }
+routes:
+  - { name: exports, path: /exports, upstream: a, quota: { name: exports, cost: 2 } }
+`
+    const good = `tests:
+  - { request: GET /exports, as: { plan: team, used: 998 }, expect: { upstream: a } }
+  - { request: GET /exports, as: team, expect: { upstream: a } }
+`
+    const full = `  - { request: GET /exports, as: { plan: team, used: 999 }, expect: { status: 429, error: quota_exceeded } }
+  - { request: GET /exports, as: starter, expect: { status: 403, error: plan_insufficient } }
+`
+    const wrong = '  - { request: GET /exports, as: { plan: team, used: 1000 }, expect: { upstream: a } }\n'
+    const unknown =
+      'tests: [{ request: GET /exports, as: { plan: teams }, expect: { status: 429 } }, { request: GET /x, as: free, expect: { status: 404 } }]\n'
+    const plain = write('quotas-only.yaml', quotas)
+    const test = (...words: string[]) => peage(['test', '-c', ...words])
+    expect(await test(write('quotas.yaml', quotas + good + full))).toEqual({
+      exit: 0,
+      stdout: '4 passed, 0 failed\nthe test cases reached every route and guard\n',
+      stderr: '',
+    })
+    expect((await test(plain, write('quota-cases.yaml', `tests:\n${wrong}`))).stdout).toContain(
+      'quota-cases.yaml:2:5  GET /exports as team (1000 used of the quota)  expected upstream a, got none (not forwarded)\n',
+    )
+    const lines = (file: string, line: number) =>
+      `${file}:${line}:46  tests[0].as.plan  unknown plan; did you mean team?\n` +
+      `${file}:${line}:105  tests[1].as  unknown plan; declared plans: starter, team\n`
+    expect(await test(write('unknown.yaml', quotas + unknown))).toEqual({
+      exit: 2,
+      stdout: '',
+      stderr: lines('unknown.yaml', 7),
+    })
+    expect(await test(plain, write('unknown-cases.yaml', unknown))).toEqual({
+      exit: 2,
+      stdout: '',
+      stderr: lines('unknown-cases.yaml', 1),
+    })
+    const negative = 'tests: [{ request: GET /x, as: { plan: team, used: -1 }, expect: { status: 404 } }]\n'
+    expect((await test(plain, write('negative.yaml', negative))).stderr).toContain(
+      'tests[0].as.used  must be at least 0',
+    )
   })
 
   it.each([

@@ -144,6 +144,8 @@ describe('peage', () => {
       'migrate [options]',
       'schema',
       'users',
+      'plans',
+      'providers',
       'mail',
       'keys',
       'help [command]',

@@ -15,6 +15,7 @@ routes:
   - { name: reports, path: /reports/:id, upstream: others, plans: [premium, pro], methods: [GET], rate_limit: 5/1m }
   - { name: open, path: /open, upstream: others, auth: none, headers: { request: { set: { X-A: b }, remove: [X-Debug] }, response: { remove: [Server] } } }
   - { name: maybe, path: /maybe, upstream: others, auth: optional, plans: [pro] }
+  - { name: tenants, path: /tenants, upstream: others, hosts: ["*.example.com"], auth: none }
   - { name: partner, path: /partner, upstream: others, hosts: [api.example.com], forward_email: true, identity_assertion: true, forward_credentials: true }
 `,
 )
@@ -68,7 +69,14 @@ describe('peage explain --json', () => {
           },
           remove: [
             ...['authorization', 'forwarded', 'x-api-key', 'x-http-method-override', 'x-original-url'],
-            ...['x-peage-assertion', 'x-real-ip', 'x-rewrite-url', 'x-user-email'],
+            ...[
+              'x-peage-assertion',
+              'x-real-ip',
+              'x-rewrite-url',
+              'x-user-email',
+              'x-user-key-id',
+              'x-user-scopes',
+            ],
           ],
         },
         response: { set: { via: '1.1 peage', 'x-request-id': 'explained' }, remove: ['x-peage-error'] },
@@ -135,6 +143,21 @@ describe('peage explain --json', () => {
       })
       expect(said.headers.request.remove).not.toContain('authorization')
     }
+  })
+
+  it('finds the route of a wildcard for its subdomains only', async () => {
+    for (const [host, status] of [
+      ...[
+        ['A.b.example.com.:80', null],
+        ['example.com', 404],
+        ['a.example.org', 404],
+        ['localhost', 404],
+      ],
+    ] as const) {
+      const { said } = await explain('GET', '/tenants', '--host', host)
+      expect([host, said.route, said.status]).toEqual([host, status === null ? 'tenants' : null, status])
+    }
+    expect((await explain('GET', 'http://a.example.com/tenants')).said.route).toBe('tenants')
   })
 
   it.each([
@@ -224,6 +247,16 @@ describe('peage explain', () => {
     [['GET', '/x', '--as', 'admin'], 'Allowed choices are anonymous, free, premium, pro'],
     [['GET', '/x', '--used-today', '-1'], 'must be a whole number'],
     [['GET', '/x', '--host', 'a b'], '--host'],
+    [['GET', '/x', '--host', '*.example.com'], 'without wildcards'],
+    [['GET', '/x', '--key'], '--key and --scopes need a caller with a plan'],
+    [['GET', '/x', '--as', 'anonymous', '--scopes', 'a'], '--key and --scopes need a caller with a plan'],
+    [
+      ['GET', '/x', '--as', 'pro', '--scopes', 'a,B'],
+      'must be a list of scopes such as data:read,data:write',
+    ],
+    [['GET', '/x', '--as', 'pro', '--scopes', ''], 'must be a list of scopes'],
+    [['GET', '/x', '--user', '1', '--key'], "'--user <user>' cannot be used with option '--key'"],
+    [['GET', '/x', '--user', '1', '--scopes', 'a'], "'--user <user>' cannot be used with option '--scopes"],
     [['GET'], "missing required argument 'path'"],
   ])('refuses %j with a message on standard error and exit code 2', async (words, sentence) => {
     const said = await peage(['explain', ...words])
@@ -235,5 +268,146 @@ describe('peage explain', () => {
     const { stdout } = await peage(['check', '-c', file])
     expect(stdout).toContain('bad.yaml:1:1  routs  ')
     expect(await peage(['explain', '-c', file, 'GET', '/x'])).toEqual({ exit: 2, stdout: '', stderr: stdout })
+  })
+})
+
+describe('peage explain with an API key', () => {
+  const file = write(
+    'keys.yaml',
+    `upstreams: { api: { targets: ["http://127.0.0.1:9000"] } }
+routes:
+  - { name: read, path: /read, upstream: api, scope: data:read, plans: [pro], identity_assertion: true }
+  - { name: bearer, path: /bearer, upstream: api, bearer_only: true }
+  - { name: plain, path: /plain, upstream: api }
+  - { name: open, path: /open, upstream: api, auth: none }
+`,
+  )
+  const explainFile = async (path: string, ...words: string[]) => {
+    const { said } = await explain('GET', path, '-c', file, ...words)
+    const outcomes = said.guards.map(({ guard, outcome }: Record<string, string>) => [guard, outcome])
+    const refusal = said.guards.find(({ outcome }: { outcome: string }) => outcome === 'refuse')
+    return { said, scope: new Map(outcomes).get('scope'), error: refusal?.error, status: said.status }
+  }
+
+  it.each([
+    ['/read', ['pro', '--key'], 'pass', undefined],
+    ['/read', ['pro', '--scopes', 'data:write,data:read'], 'pass', undefined],
+    ['/read', ['pro', '--scopes', 'data:write'], 'refuse', 'scope_insufficient'],
+    ['/read', ['free', '--scopes', 'data:write'], 'refuse', 'scope_insufficient'],
+    ['/read', ['free', '--scopes', 'data:read'], 'pass', 'plan_insufficient'],
+    ['/read', ['pro'], 'skip', undefined],
+    ['/read', ['anonymous'], 'skip', 'token_invalid'],
+    ['/bearer', ['pro', '--key'], 'refuse', 'bearer_required'],
+    ['/bearer', ['pro', '--key', '--scopes', 'data:read'], 'refuse', 'bearer_required'],
+    ['/bearer', ['pro'], 'skip', undefined],
+    ['/plain', ['pro', '--key'], 'pass', undefined],
+    ['/plain', ['pro', '--scopes', 'data:read'], 'refuse', 'scope_insufficient'],
+    ['/plain', ['pro'], undefined, undefined],
+    ['/open', ['pro', '--scopes', 'data:read'], 'skip', undefined],
+    ['/open', ['pro'], undefined, undefined],
+    ['/api/v1/user/api-token', ['pro', '--key'], undefined, undefined],
+    ['/api/v1/auth/keys', ['pro', '--key'], 'refuse', 'bearer_required'],
+    ['/api/v1/auth/usage', ['pro', '--scopes', 'data:read'], 'pass', undefined],
+  ])(
+    'shows for %s as %j that the guard `scope` has the outcome %s and the error is %s',
+    async (path, as, outcome, error) => {
+      const shown = await explainFile(path, '--as', ...as)
+      expect(shown).toMatchObject({ scope: outcome, error })
+    },
+  )
+
+  it('shows the headers that identify the key, and removes the key itself', async () => {
+    const { said } = await explainFile('/read', '--as', 'pro', '--scopes', 'data:read,data:write')
+    expect(said.headers.request.set).toMatchObject({
+      'x-user-id': '3',
+      'x-user-key-id': '00000000-0000-0000-0000-000000000000',
+      'x-user-scopes': 'data:read data:write',
+      'x-peage-assertion': '<signed by the gateway>',
+    })
+    expect(said.headers.request.remove).toContain('x-api-key')
+    const unlimited = await explainFile('/read', '--as', 'pro', '--key')
+    expect(unlimited.said.headers.request.set).toHaveProperty('x-user-key-id')
+    expect(unlimited.said.headers.request.remove).toContain('x-user-scopes')
+  })
+
+  it('lists the guard `scope` between `rate_limit` and `plan`, and names the key in the text', async () => {
+    const { stdout } = await peage(['explain', 'GET', '/read', '-c', file, '--as', 'free', '--scopes', 'a,b'])
+    expect(stdout.split('\n').slice(0, 7)).toEqual([
+      'GET /read  at localhost, as free, API key with scopes a b',
+      '',
+      'route            read',
+      'guards           authenticate  pass',
+      '                 rate_limit    skip',
+      '                 scope         refuse  403 scope_insufficient',
+      '                 plan          skip',
+    ])
+    const unlimited = await peage(['explain', 'GET', '/plain', '-c', file, '--as', 'free', '--key'])
+    expect(unlimited.stdout).toContain('as free, API key\n')
+  })
+})
+
+describe('peage explain with configured plans', () => {
+  const file = write(
+    'plans.yaml',
+    `plans:
+  - { name: starter, quotas: { exports: 100/month, reports: 0 } }
+  - { name: team, quotas: { exports: 1000/month, reports: 5/day } }
+  - { name: scale, quotas: { exports: unlimited, reports: unlimited } }
+upstreams: { api: { targets: ["http://127.0.0.1:9000"] } }
+routes:
+  - { name: exports, path: /exports, upstream: api, quota: exports }
+  - { name: batch, path: /batch, upstream: api, quota: { name: exports, cost: 10 } }
+  - { name: reports, path: /reports, upstream: api, quota: reports }
+  - { name: plain, path: /plain, upstream: api, plans: [team, scale] }
+`,
+  )
+  const outcome = async (path: string, ...words: string[]) => {
+    const { said } = await explain('GET', path, '-c', file, ...words)
+    return [said.status, said.guards.map(({ guard, outcome }: Record<string, string>) => [guard, outcome])]
+  }
+  const passed = (...others: [string, string][]) => [
+    ['authenticate', 'pass'],
+    ['rate_limit', 'skip'],
+    ['plan', 'pass'],
+    ['max_body', 'skip'],
+    ['target', 'pass'],
+    ...others,
+    ['free_daily', 'skip'],
+  ]
+
+  it('counts the cost of the route after the uses of --used, and lists the guard only on routes with a quota', async () => {
+    expect(await outcome('/exports', '--as', 'team', '--used', '999')).toEqual([
+      null,
+      passed(['quota', 'pass']),
+    ])
+    expect(await outcome('/exports', '--as', 'team', '--used', '1000')).toEqual([
+      429,
+      passed(['quota', 'refuse']),
+    ])
+    expect(await outcome('/batch', '--as', 'team', '--used', '990')).toEqual([
+      null,
+      passed(['quota', 'pass']),
+    ])
+    expect(await outcome('/batch', '--as', 'team', '--used', '991')).toEqual([
+      429,
+      passed(['quota', 'refuse']),
+    ])
+    expect((await outcome('/exports', '--as', 'scale', '--used', '9999999999'))[0]).toBe(null)
+    expect((await outcome('/reports', '--as', 'starter'))[0]).toBe(403)
+    expect(await outcome('/plain', '--as', 'team', '--used', '1000')).toEqual([null, passed()])
+    const { stdout } = await peage(['explain', '-c', file, 'GET', '/batch', '--as', 'team', '--used', '991'])
+    expect(stdout).toContain('as team, 991 used of the quota\n')
+    expect(stdout).toContain('429 quota_exceeded: Quota atteint (plan team: 1000 exports/mois)\n')
+  })
+
+  it.each([
+    ['--as', 'teams', 'Allowed choices are anonymous, starter, team, scale. Did you mean team?'],
+    ['--as', 'free', 'Allowed choices are anonymous, starter, team, scale.'],
+    ['--as', '', 'Allowed choices are anonymous, starter, team, scale.'],
+    ['--used', '-1', 'must be a whole number'],
+    ['--used', '1.5', 'must be a whole number'],
+  ])('refuses %s %j with exit code 2, and suggests another value', async (option, value, sentence) => {
+    const said = await peage(['explain', '-c', file, 'GET', '/plain', option, value])
+    expect(said).toMatchObject({ exit: 2, stdout: '', stderr: expect.stringContaining(sentence) })
   })
 })

@@ -10,7 +10,7 @@ import { committed, emptyFolder, runIn } from './peage.ts'
 const afterFirstLine = (text: string) => text.slice(text.indexOf('\n'))
 
 describe('peage init', () => {
-  it('writes the sample to gateway.yaml, which check, test and explain accept unchanged', async () => {
+  it('writes the sample to gateway.yaml, and the commands `check`, `test` and `explain` accept this file', async () => {
     const folder = emptyFolder()
     expect(await runIn(folder, ['init'])).toEqual({
       exit: 0,

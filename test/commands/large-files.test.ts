@@ -109,6 +109,12 @@ describe('the CPU time of a check', () => {
         `${upstream}routes:\n${times(count, i => `- { path: /, upstream: a, auth: none, hosts: [h${i}.test] }\n`)}`,
     ],
     [
+      'wildcard hosts of one path',
+      8_000,
+      count =>
+        `${upstream}routes:\n${times(count, i => `- { path: /, upstream: a, hosts: ['*.h${i}.test'] }\n`)}`,
+    ],
+    [
       'test cases',
       8_000,
       count => `tests:\n${times(count, i => `- { request: GET /${i}, expect: { status: 404 } }\n`)}`,

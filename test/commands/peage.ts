@@ -49,6 +49,8 @@ interface Around {
   stdin?: Io['stdin']
   /** If set, receives standard output. The returned `stdout` is then empty. */
   stdout?: Writable
+  /** If set, receives standard error. The returned `stderr` is then empty. */
+  stderr?: Io['stderr']
   /**
    * A function that is called after each write to standard error. Its argument is everything that was written so far.
    */
@@ -68,7 +70,8 @@ export async function runIn(cwd: string, words: readonly string[], around: Aroun
       },
     })
   const stdout = around.stdout ?? into('stdout')
-  const exit = await run(words, { env, cwd, stdin, stdout, stderr: into('stderr'), openFolder })
+  const stderr = around.stderr ?? into('stderr')
+  const exit = await run(words, { env, cwd, stdin, stdout, stderr, openFolder })
   return { exit, ...printed }
 }
 

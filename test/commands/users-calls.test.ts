@@ -16,7 +16,7 @@ describe('peage users', () => {
   it.each([
     [['users'], 'Usage: peage users'],
     [['users', 'lst'], 'Did you mean list?'],
-    [['users', 'list', '--plan', 'gold'], 'Allowed choices are free, premium, pro.'],
+    [['users', 'list', '--plan', 'Gold'], 'The name of a plan has at most 32 lower-case letters'],
     [['users', 'list', '--email', 'nobody'], 'It must be an email'],
     [['users', 'show'], "missing required argument 'user'"],
     [['users', 'show', 'ada'], 'It must be an ID such as 42, or an email.'],

@@ -47,7 +47,7 @@ export async function startOn(cwd: string, admin: string): Promise<Gateway> {
 /**
  * Returns a place in which a gateway is running. The gateway has locked the data folder, so commands call the gateway.
  */
-export function gatewayPlace(): Place & { readonly cwd: string; gateway(): Gateway } {
+export function gatewayPlace(): Place & { gateway(): Gateway } {
   const cwd = folder()
   let gateway: Gateway
   beforeAll(async () => {
@@ -58,9 +58,10 @@ export function gatewayPlace(): Place & { readonly cwd: string; gateway(): Gatew
   afterAll(() => gateway?.server.stop())
   return {
     cwd,
+    configuration: () => ({}),
     gateway: () => gateway,
     operator: 'token',
-    run: words => peage(cwd, words),
+    run: (words, stdin, onError) => peage(cwd, words, stdin, onError),
     users: (words, stdin, onError) => peage(cwd, ['users', ...words], stdin, onError),
     inside: work => work(gateway.backing.database),
   }

@@ -10,7 +10,7 @@ import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { lendDatabase } from '../support/lent-database.ts'
 import { areServicesThere, poolSize } from '../support/services.ts'
-import { describeOverSetups, services } from '../support/setups.ts'
+import { describeOnBothSetups, describeOverSetups, services } from '../support/setups.ts'
 import { emptyFolder, type Printed, runIn } from './peage.ts'
 
 /** Runs a command line in `cwd`. Standard input is not a terminal, unless `stdin` is a stream with `isTTY`. */
@@ -63,13 +63,21 @@ export function writeConfiguration(
 }
 
 export interface Place {
+  /** The folder of the configuration. */
+  cwd: string
+  /** The options to write another configuration for the same database. */
+  configuration(): { readonly postgres?: string }
   users(
     words: readonly string[],
     stdin?: Parameters<typeof peage>[2],
     onError?: Parameters<typeof peage>[3],
   ): Promise<Printed>
   /** Runs any command in the folder of the configuration. */
-  run(words: readonly string[]): Promise<Printed>
+  run(
+    words: readonly string[],
+    stdin?: Parameters<typeof peage>[2],
+    onError?: Parameters<typeof peage>[3],
+  ): Promise<Printed>
   /** The operator that the audit log shows for the commands. */
   operator: string
   /**
@@ -84,6 +92,11 @@ export function describeOverPlaces(title: string, suite: (place: Place) => void)
   describeOverSetups(title, setup => suite(setup === services ? postgresPlace() : embeddedPlace()))
 }
 
+/** Runs one suite on the embedded database and on Postgres, even without a full matrix. */
+export function describeOnBothPlaces(title: string, suite: (place: Place) => void): void {
+  describeOnBothSetups(title, setup => suite(setup === services ? postgresPlace() : embeddedPlace()))
+}
+
 /** Returns a place with Postgres if Postgres is available, otherwise with the embedded database. */
 export function eitherPlace(): Place {
   return areServicesThere() ? postgresPlace() : embeddedPlace()
@@ -92,33 +105,51 @@ export function eitherPlace(): Place {
 function embeddedPlace(): Place {
   const cwd = folder()
   const open = lentFolder(cwd)
-  return placeIn(cwd, () => open(join(cwd, 'data')), open)
+  const inside: Place['inside'] = async work => {
+    const database = await open(join(cwd, 'data'))
+    try {
+      return await work(database)
+    } finally {
+      await database.close()
+    }
+  }
+  return placeIn(cwd, inside, open)
 }
 
-function postgresPlace(): Place {
+export function postgresPlace(): Place {
   let url: string
+  let database: Database
   const cwd = folder()
   beforeAll(async () => {
     url = await createPostgresDatabase()
     writeConfiguration(cwd, { postgres: url })
     await peage(cwd, ['migrate'])
+    database = openPostgres({ url, maxConnections: 1, onError: () => {} })
   })
-  afterAll(() => dropPostgresDatabase(url))
-  return placeIn(cwd, async () => openPostgres({ url, maxConnections: 1, onError: () => {} }))
+  afterAll(async () => {
+    await database.close()
+    await dropPostgresDatabase(url)
+  })
+  return placeIn(
+    cwd,
+    work => work(database),
+    undefined,
+    () => ({ postgres: url }),
+  )
 }
 
-function placeIn(cwd: string, open: () => Promise<Database>, openFolder?: Io['openFolder']): Place {
+function placeIn(
+  cwd: string,
+  inside: Place['inside'],
+  openFolder?: Io['openFolder'],
+  configuration: Place['configuration'] = () => ({}),
+): Place {
   return {
+    cwd,
+    configuration,
     operator: 'cli',
-    run: words => peage(cwd, words, '', undefined, openFolder),
+    run: (words, stdin, onError) => peage(cwd, words, stdin, onError, openFolder),
     users: (words, stdin, onError) => peage(cwd, ['users', ...words], stdin, onError, openFolder),
-    async inside(work) {
-      const database = await open()
-      try {
-        return await work(database)
-      } finally {
-        await database.close()
-      }
-    },
+    inside,
   }
 }

@@ -26,7 +26,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     )
     const expected = {
       ...{ id, email, plan: 'free', is_active: 0, daily_usage: 3, last_usage_date: '2030-01-02' },
-      ...{ created_at: iso, email_verified_at: '2030-01-01T00:00:00.000Z' },
+      ...{ created_at: iso, email_verified_at: '2030-01-01T00:00:00.000Z', identities: [] },
     }
     expect(json(await users(['show', String(id), '--json']))).toEqual(expected)
     expect(json(await users(['show', email.toUpperCase(), '--json']))).toEqual(expected)
@@ -113,9 +113,12 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
         subscription: expect.objectContaining({ plan: 'free' }),
         sessions: [expect.any(Object), expect.any(Object)],
         api_token: null,
+        api_keys: [],
+        identities: [],
         webhook: null,
         deliveries: [],
         mails: [],
+        usage: [],
       })
       expect(exported.stdout).not.toContain('argon2')
     }
@@ -157,7 +160,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
       stderr:
         'error: there is no user with the email nobody@example.com. Run peage users list to see all users.\n',
     })
-    for (const more of [['--as', 'pro'], ['--used-today', '1'], ['--unverified']]) {
+    for (const more of [['--as', 'pro'], ['--used-today', '1'], ['--used', '1'], ['--unverified']]) {
       const { exit, stderr } = await run(['explain', 'GET', '/one', '--user', '1', ...more])
       expect([exit, stderr]).toEqual([2, expect.stringContaining('cannot be used with option')])
     }

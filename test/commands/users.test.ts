@@ -119,12 +119,14 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
       const prepare = () =>
         inside(database => database.query(`update users set ${before} where id = $1`, [id]))
       await prepare()
-      const record = { ...json(await users(['show', email, '--json'])), ...changed }
+      // Only `show` prints the identities.
+      const { identities, ...shown } = json(await users(['show', email, '--json']))
+      const record = { ...shown, ...changed }
       expect(json(await users([name, email.toUpperCase(), ...more, '--json']))).toEqual(record)
       await prepare()
       const stdout = `${said.replace('WHO', `${id} (${email})`)}\n`
       expect(await users([name, String(id), ...more])).toEqual({ exit: 0, stdout, stderr: '' })
-      expect(json(await users(['show', String(id), '--json']))).toEqual(record)
+      expect(json(await users(['show', String(id), '--json']))).toEqual({ ...record, identities })
     },
   )
 
@@ -169,6 +171,9 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     ['delete', '--yes'],
     ['sessions'],
     ['revoke-sessions'],
+    ['keys'],
+    ['revoke-keys'],
+    ['revoke-keys', 'api-token-1'],
   ])('the command %s exits with 1 and a message if the user does not exist', async (name, ...more) => {
     for (const [who, which] of [
       ['999999999', 'user 999999999'],

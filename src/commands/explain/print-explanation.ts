@@ -9,12 +9,14 @@ export function explanationAsJson(explanation: Explanation): string {
 
 export function explanationAsText(explanation: Explanation): string {
   const { request, route, guards, upstream, headers } = explanation
-  const { method, path, host, as, usedToday, verified, user } = request
+  const { method, path, host, as, usedToday, used, verified, key, user } = request
   const who = user === undefined ? '' : `, user ${user.id}${user.isActive ? '' : ' (inactive)'}`
-  const used = as !== 'anonymous' && usedToday > 0 ? `, ${usedToday} used today` : ''
+  const daily = as !== 'anonymous' && usedToday > 0 ? `, ${usedToday} used today` : ''
+  const ofQuota = as !== 'anonymous' && used > 0 ? `, ${used} used of the quota` : ''
   const unverified = as !== 'anonymous' && !verified ? ', email not verified' : ''
+  const withKey = key === undefined ? '' : `, ${keyAsText(key.scopes)}`
   const lines = [
-    `${method} ${path}  at ${host}, as ${as}${who}${used}${unverified}`,
+    `${method} ${path}  at ${host}, as ${as}${who}${daily}${ofQuota}${unverified}${withKey}`,
     '',
     ...rows('route', [route ?? 'none']),
     ...rows('guards', guards.map(guardAsText)),
@@ -31,13 +33,19 @@ export function explanationAsText(explanation: Explanation): string {
   return `${lines.join('\n')}\n`
 }
 
+/** @param scopes the scopes of the key; null for no limit */
+export function keyAsText(scopes: readonly string[] | null): string {
+  return scopes === null ? 'API key' : `API key with scopes ${scopes.join(' ') || '(none)'}`
+}
+
 function guardAsText({ guard, outcome, status, error }: GuardOutcome): string {
   const refusal = outcome === 'refuse' ? `  ${status} ${error}` : ''
   return `${guard.padEnd(12)}  ${outcome}${refusal}`
 }
 
-function outcomeOf({ refusal, own, upstream }: Explanation): string {
+function outcomeOf({ refusal, status, own, upstream }: Explanation): string {
   if (refusal !== null) return `${refusal.status} ${refusal.code}: ${refusal.sentence}`
+  if (status !== null) return `${status} to the proxy that asks (server.forward_auth)`
   if (own !== null) return `from the gateway endpoint ${own}`
   return `from the upstream ${upstream?.name}`
 }

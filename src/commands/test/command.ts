@@ -24,7 +24,7 @@ export function testCommand(io: Io): Command {
     const { cases } =
       file === undefined
         ? loaded
-        : orExit(loadCases({ file, env: io.env, readFile: fileReader(io) }), io.stderr)
+        : orExit(loadCases({ file, env: io.env, readFile: fileReader(io) }, loaded.config.plans), io.stderr)
     // Success without test cases would be misleading.
     if (cases.length === 0) throw new Error(`${file ?? name} contains no test cases`)
     const report = await runCases(loaded.config, await createExplain(loaded.config, systemClock), cases)

@@ -1,6 +1,7 @@
 // Formats a test report: one line per failed case, and the routes and guards that no case reached.
 import type { LocatedCase } from '../../config/test-cases.ts'
 import type { CaseResult, Miss, TestReport, Unreached } from '../../explain/run-cases.ts'
+import { keyAsText } from '../explain/print-explanation.ts'
 
 export function reportAsText({ results, unreached }: TestReport): string {
   const failed = results.filter(({ misses }) => misses.length > 0)
@@ -39,10 +40,13 @@ function locationOf({ file, line, column }: LocatedCase): string {
 }
 
 function caseTitle({ request: { method, path }, host, as }: LocatedCase): string {
-  const { plan, used_today = 0, verified = true } = typeof as === 'string' ? { plan: as } : as
+  const given: Exclude<LocatedCase['as'], string> = typeof as === 'string' ? { plan: as } : as
+  const { plan, used_today = 0, used = 0, verified = true, key, scopes } = given
   const more = [
     used_today === 0 ? [] : `${used_today} used today`,
+    used === 0 ? [] : `${used} used of the quota`,
     verified ? [] : 'email not verified',
+    key || scopes ? keyAsText(scopes ?? null) : [],
   ].flat()
   const caller = more.length === 0 ? plan : `${plan} (${more.join(', ')})`
   return `${method} ${path}${host === undefined ? '' : ` at ${host}`} as ${caller}`

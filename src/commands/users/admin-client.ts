@@ -1,15 +1,23 @@
 // Administers users through the admin listener of a gateway that has the embedded database open.
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
+import type { HashCount } from '../../accounts/hashes/hash-count-store.ts'
 import type { ListedSession } from '../../accounts/session-store.ts'
 import { channelHeader } from '../../admin/api/admin-endpoint.ts'
+import { countHashes } from '../../admin/api/count-hashes.ts'
+import { listPlans, type PlanListing } from '../../admin/api/list-plans.ts'
 import { listUsers } from '../../admin/api/list-users.ts'
 import { isAllowed } from '../../admin/api/roles.ts'
 import { userOperations } from '../../admin/api/users.openapi.ts'
+import type { OperatorRole } from '../../config/sections/admin.ts'
 import type { Config } from '../../config/sections/schema.ts'
+import type { KeyRecord } from '../../identity/api-keys/user-key-store.ts'
 import { type OperationOfOperators, successStatus } from '../../openapi/operation.ts'
-import type { User } from '../../users/user.ts'
-import type { UserAdministration } from './administration.ts'
+import type { QuotaUsage } from '../../usage/quota-usage.ts'
+import type { Plan, User } from '../../users/user.ts'
+import type { UserPatch } from '../../users/user-record-store.ts'
+import type { NamedIdentity, UserAdministration, UserFilter } from './administration.ts'
+import { UnknownPlan } from './unknown-plan.ts'
 
 /** The error if the admin listener cannot be used. The message is a sentence without its full stop. */
 export class AdminUnavailable extends Error {
@@ -48,13 +56,16 @@ export function createAdminClient(
   const request = async <T>(
     operation: OperationOfOperators,
     read: (body: JsonBody) => T,
-    { id, query = '', fields }: RequestParts = {},
+    { id, key = '', query = '', fields, except }: RequestParts = {},
   ): Promise<T | undefined> => {
-    const bearer = bearers.find(({ may }) => isAllowed(operation, may, Object.keys(fields ?? {})))
+    const bearer = bearers.find(
+      ({ may }) => may !== except && isAllowed(operation, may, Object.keys(fields ?? {})),
+    )
     if (bearer === undefined) {
       throw unusable(`no token in ${file} allows ${operation.id}`)
     }
-    const url = new URL(operation.path.replace(':id', String(id)) + query, base)
+    const path = operation.path.replace(':id', String(id)).replace(':key', key)
+    const url = new URL(path + query, base)
     const { status, code, body } = await sendRequest(operation.method, url, bearer.token, fields)
     if (status === successStatus(operation)) {
       const result = status === 204 ? read({}) : body && read(body)
@@ -62,6 +73,13 @@ export function createAdminClient(
       return result
     }
     if (code === 'user_not_found' || code === 'email_taken') return undefined
+    if (code === 'plan_invalid') {
+      const { plan } = fields as { plan: Plan }
+      throw new UnknownPlan(
+        plan,
+        (await plans()).plans.map(({ name }) => name),
+      )
+    }
     if (code === 'admin_unauthorized')
       throw new AdminUnavailable(`The gateway at ${base} rejected the admin token of ${file}`)
     if (code === 'admin_disabled')
@@ -70,38 +88,71 @@ export function createAdminClient(
     throw new Error(`the admin listener at ${base} responded with ${status} (${code})`)
   }
 
+  const plans = async () => (await request(listPlans, plansOf)) ?? { plans: [], unknown: null }
+
   const page = async (query: URLSearchParams) =>
     (await request(listUsers, pageOf, { query: `?${query}`.replaceAll('+', '%20') })) ?? {
       users: [],
       next: null,
     }
 
+  async function* list(filter: UserFilter): AsyncGenerator<User[]> {
+    const query = new URLSearchParams({ ...filter })
+    for (;;) {
+      const { users, next } = await page(query)
+      yield users
+      if (next === null) return
+      query.set('cursor', next)
+    }
+  }
+
+  const update = (id: number, fields: UserPatch) => request(userOperations.change, userOf, { id, fields })
+
   return {
-    async *list(filter) {
-      const query = new URLSearchParams({ ...filter })
-      for (;;) {
-        const { users, next } = await page(query)
-        yield users
-        if (next === null) return
-        query.set('cursor', next)
-      }
-    },
+    list,
     async find(ref) {
       if ('id' in ref) return request(userOperations.show, userOf, ref)
       return (await page(new URLSearchParams(ref))).users[0]
     },
-    update: (id, fields) => request(userOperations.change, userOf, { id, fields }),
+    usage: async ({ id }) =>
+      (await request(userOperations.show, ({ usage }) => usage as QuotaUsage[], { id })) ?? [],
+    identities: async id =>
+      bearers.some(({ may }) => may !== 'billing')
+        ? (await request(userOperations.show, identitiesOf, { id, except: 'billing' }))?.identities
+        : undefined,
+    update,
     sessions: async id => (await request(userOperations.sessions, sessionsOf, { id })) ?? [],
     revokeSessions: id => isDone(request(userOperations.endSessions, () => true, { id })),
+    keys: async id => (await request(userOperations.show, keysOf, { id, except: 'billing' })) ?? [],
+    revokeKeys: (id, key) =>
+      isDone(
+        key === undefined
+          ? request(userOperations.revokeKeys, () => true, { id })
+          : request(userOperations.revokeKey, () => true, { id, key }),
+      ),
     async create(email, password, plan) {
-      const fields = { email, password, plan }
+      // The request names the first plan, so that the audit contains it.
+      const fields = { email, password, plan: plan ?? (await plans()).plans[0]?.name }
       return (await request(userOperations.create, userOf, { fields })) ?? 'email_in_use'
     },
     setPassword: (id, password) =>
       isDone(request(userOperations.setPassword, () => true, { id, fields: { password } })),
-    resetUsage: id => request(userOperations.resetUsage, userOf, { id }),
+    resetUsage: (id, quota) =>
+      request(userOperations.resetUsage, userOf, {
+        id,
+        ...(quota === undefined ? {} : { fields: { quota } }),
+      }),
     export: id => request(userOperations.export, exported => exported, { id }),
     delete: id => isDone(request(userOperations.remove, () => true, { id })),
+    plans,
+    hashes: async () => (await request(countHashes, hashesOf)) ?? [],
+    async *movePlan(from, to) {
+      for await (const users of list({ plan: from })) {
+        let moved = 0
+        for (const { id } of users) if ((await update(id, { plan: to })) !== undefined) moved += 1
+        yield moved
+      }
+    },
   }
 }
 
@@ -111,9 +162,13 @@ function unusable(reason: string): AdminUnavailable {
 
 interface RequestParts {
   readonly id?: number
+  /** The id of an API key. */
+  readonly key?: string
   /** The query string, which starts with a question mark. */
   readonly query?: string
   readonly fields?: object
+  /** A role whose responses do not have the data that `read` needs. */
+  readonly except?: OperatorRole
 }
 
 async function isDone(answer: Promise<unknown>): Promise<boolean> {
@@ -188,6 +243,14 @@ function userOf(json: JsonBody): User | undefined {
   } as User
 }
 
+function plansOf({ plans, unknown }: JsonBody): PlanListing | undefined {
+  return Array.isArray(plans) ? { plans, unknown: unknown as PlanListing['unknown'] } : undefined
+}
+
+function hashesOf({ hashes }: JsonBody): HashCount[] | undefined {
+  return Array.isArray(hashes) ? hashes : undefined
+}
+
 function sessionsOf({ sessions }: JsonBody): ListedSession[] | undefined {
   if (!Array.isArray(sessions)) return undefined
   return sessions.map(({ created_at, expires_at, ...rest }) => ({
@@ -195,4 +258,30 @@ function sessionsOf({ sessions }: JsonBody): ListedSession[] | undefined {
     created_at: new Date(created_at),
     expires_at: new Date(expires_at),
   }))
+}
+
+/** A gateway of an older version sends no identities. */
+function identitiesOf({ identities }: JsonBody): { identities?: NamedIdentity[] } {
+  if (!Array.isArray(identities)) return {}
+  const listed = identities.map(({ created_at, last_used_at, ...rest }) => ({
+    ...rest,
+    created_at: new Date(created_at),
+    last_used_at: dateOf(last_used_at),
+  }))
+  return { identities: listed }
+}
+
+function keysOf({ api_keys }: JsonBody): KeyRecord[] | undefined {
+  if (!Array.isArray(api_keys)) return undefined
+  return api_keys.map(({ created_at, expires_at, last_used_at, revoked_at, ...rest }) => ({
+    ...rest,
+    created_at: new Date(created_at),
+    expires_at: dateOf(expires_at),
+    last_used_at: dateOf(last_used_at),
+    revoked_at: dateOf(revoked_at),
+  }))
+}
+
+function dateOf(time: string | null): Date | null {
+  return time === null ? null : new Date(time)
 }

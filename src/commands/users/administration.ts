@@ -1,18 +1,27 @@
 // Defines what operators do with accounts, and implements it with the database.
-import { randomUUID } from 'node:crypto'
 import { createAccountExportStore } from '../../accounts/account-export-store.ts'
+import { createIdentityStore, type Identity } from '../../accounts/external/identity-store.ts'
+import { nameOfIssuer } from '../../accounts/external/provider-names.ts'
+import { createHashCountStore, type HashCount } from '../../accounts/hashes/hash-count-store.ts'
 import { createSessionStore, type ListedSession } from '../../accounts/session-store.ts'
-import { auditedFields, previousFields } from '../../admin/api/user-input.ts'
+import { type PlanListing, toPlanListing } from '../../admin/api/list-plans.ts'
+import { previousFields } from '../../admin/api/user-input.ts'
 import { userOperations } from '../../admin/api/users.openapi.ts'
-import { type AuditRecord, createAuditStore } from '../../admin/audit-store.ts'
+import { createAuditStore } from '../../admin/audit-store.ts'
 import type { Clock } from '../../clock.ts'
-import { type OperationOfOperators, successStatus } from '../../openapi/operation.ts'
-import type { Database } from '../../storage/database.ts'
+import type { Plans } from '../../config/plans.ts'
+import type { Config } from '../../config/sections/schema.ts'
+import { createUserKeyStore, type KeyRecord } from '../../identity/api-keys/user-key-store.ts'
+import type { Database, Queryable } from '../../storage/database.ts'
+import { createQuotaRecordStore } from '../../usage/quota-record-store.ts'
+import { type QuotaUsage, readQuotaUsage, resetUses } from '../../usage/quota-usage.ts'
+import { createPlanStore } from '../../users/plan-store.ts'
 import type { Plan, User } from '../../users/user.ts'
 import type { RecordUserChanges } from '../../users/user-change.ts'
 import { createUserDirectory } from '../../users/user-directory.ts'
-import type { UserPatch } from '../../users/user-record-store.ts'
+import { createUserQueue, type UserPatch } from '../../users/user-record-store.ts'
 import { createUserStore } from '../../users/user-store.ts'
+import { type AuditedAction, auditEntry } from './audit-entry.ts'
 
 export type UserRef = { readonly id: number } | { readonly email: string }
 
@@ -29,24 +38,53 @@ export interface UserAdministration {
   /** Yields one page at a time, ordered by id. */
   list(filter: UserFilter): AsyncIterable<User[]>
   find(ref: UserRef): Promise<User | undefined>
+  /** Returns the uses of the quotas that the user's plan states. */
+  usage(user: Pick<User, 'id' | 'plan'>): Promise<QuotaUsage[]>
+  /**
+   * Returns the identities, oldest first. Undefined if the gateway does not show them, because of the role of the token
+   * or because it is older.
+   */
+  identities(id: number): Promise<readonly NamedIdentity[] | undefined>
   update(id: number, patch: UserPatch): Promise<User | undefined>
   /** Returns the active sessions, oldest first. */
   sessions(id: number): Promise<ListedSession[]>
   /** @returns whether the user exists */
   revokeSessions(id: number): Promise<boolean>
-  /** Creates a user with a subscription to the plan. */
-  create(email: string, password: string, plan: Plan): Promise<User | 'email_in_use'>
+  /** Returns the newest API keys, live and revoked, newest first. */
+  keys(id: number): Promise<KeyRecord[]>
+  /**
+   * @param key the id of a key of either kind; undefined for all keys
+   * @returns whether the user exists
+   */
+  revokeKeys(id: number, key?: string): Promise<boolean>
+  /** Creates a user with a subscription to the plan, by default to the first plan. */
+  create(email: string, password: string, plan?: Plan): Promise<User | 'email_in_use'>
   /** Sets the password and revokes every session of the user. @returns whether the user exists */
   setPassword(id: number, password: string): Promise<boolean>
-  resetUsage(id: number): Promise<User | undefined>
+  /** @param quota a quota or `free_daily`; undefined for all uses */
+  resetUsage(id: number, quota?: string): Promise<User | undefined>
   /** Returns all data stored about the user, for JSON. Undefined if the user does not exist. */
   export(id: number): Promise<object | undefined>
   delete(id: number): Promise<boolean>
+  plans(): Promise<PlanListing>
+  /** Counts the users of each format of password hashes, the largest number first. */
+  hashes(): Promise<readonly HashCount[]>
+  /** Gives every user of plan `from` the plan `to`. Yields the number of users that were moved since the last number. */
+  movePlan(from: Plan, to: Plan): AsyncIterable<number>
+}
+
+/** An identity with the name of its provider, as the admin API shows it. */
+export interface NamedIdentity extends Identity {
+  readonly provider: string
 }
 
 interface DatabaseUsersDependencies {
   database: Database
   clock: Clock
+  /** The plans in the configuration file. */
+  plans: Plans
+  /** The identity providers in the configuration file. */
+  providers: Config['auth']['providers']
   recordChanges: RecordUserChanges
   hashPassword(password: string): Promise<string>
 }
@@ -55,28 +93,29 @@ interface DatabaseUsersDependencies {
 export function createDatabaseUsers({
   database,
   clock,
+  plans,
+  providers,
   recordChanges,
   hashPassword,
 }: DatabaseUsersDependencies): UserAdministration {
   const users = createUserStore(database, recordChanges)
   const directory = createUserDirectory(database)
+  const planStore = createPlanStore(database, recordChanges)
   const sessions = createSessionStore(database)
-  const exports = createAccountExportStore(database)
-  const audit = createAuditStore(database)
-  /** Returns the audit entry that the corresponding endpoint would write, with the operator `cli`. */
-  const record = ({ operation, userId, fields = {}, previous = null }: AuditedAction): AuditRecord => ({
-    at: new Date(clock.now()),
-    operator: 'cli',
-    channel: 'cli',
-    method: operation.method,
-    route: operation.path,
-    user_id: userId,
-    changes: auditedFields(fields),
-    previous,
-    status: successStatus(operation),
-    // A command has no request id, so the entry gets a new one.
-    request_id: randomUUID(),
+  const quotaRecords = createQuotaRecordStore(database)
+  const readUsage = ({ id, plan }: Pick<User, 'id' | 'plan'>, tx?: Queryable) =>
+    readQuotaUsage(quotaRecords, id, plans.find(plan), tx)
+  const perUser = createUserQueue()
+  const userKeys = createUserKeyStore({ database, perUser, recordChanges })
+  const identities = createIdentityStore({ database, perUser, recordChanges })
+  const exports = createAccountExportStore({
+    database,
+    userKeys,
+    identities,
+    readUsage: (tx, user) => readUsage(user, tx),
   })
+  const audit = createAuditStore(database)
+  const record = (action: AuditedAction) => auditEntry(clock, action)
   const audited = (action: AuditedAction) => audit.inTransaction(record(action))
   return {
     async *list(filter) {
@@ -89,6 +128,12 @@ export function createDatabaseUsers({
       }
     },
     find: ref => ('id' in ref ? users.findById(ref.id) : users.findByEmail(ref.email)),
+    usage: user => readUsage(user),
+    identities: async id =>
+      (await identities.list(id)).map(identity => ({
+        provider: nameOfIssuer(providers, identity.issuer),
+        ...identity,
+      })),
     async update(userId, fields) {
       const user = await users.update(userId, fields, (tx, before) => {
         const previous = previousFields(fields, before)
@@ -100,8 +145,22 @@ export function createDatabaseUsers({
     sessions: id => sessions.list(id, new Date(clock.now())),
     revokeSessions: userId =>
       sessions.revokeAll(userId, audited({ operation: userOperations.endSessions, userId })),
+    keys: id => userKeys.listNewest(id),
+    async revokeKeys(userId, key) {
+      const now = new Date(clock.now())
+      const revoked =
+        key === undefined
+          ? await userKeys.revokeAll(userId, now, audited({ operation: userOperations.revokeKeys, userId }))
+          : await userKeys.revoke(
+              userId,
+              key,
+              now,
+              audited({ operation: userOperations.revokeKey, userId, fields: { key } }),
+            )
+      return revoked !== undefined
+    },
 
-    async create(email, password, plan) {
+    async create(email, password, plan = plans.first.name) {
       const fields = { email, password, plan }
       const hash = await hashPassword(password)
       const created = await users.create(email, hash, { plan }, (tx, { id: userId }) =>
@@ -114,7 +173,11 @@ export function createDatabaseUsers({
       const step = audited({ operation: userOperations.setPassword, userId, fields: { password } })
       return users.setPassword(userId, hash, step)
     },
-    resetUsage: userId => users.resetUsage(userId, audited({ operation: userOperations.resetUsage, userId })),
+    resetUsage(userId, quota) {
+      const fields = quota === undefined ? {} : { quota }
+      const step = audited({ operation: userOperations.resetUsage, userId, fields })
+      return resetUses({ users, quotaRecords }, userId, quota, step)
+    },
     async export(userId) {
       const exported = await exports.read(userId, new Date(clock.now()))
       if (exported !== undefined) await audit.write(record({ operation: userOperations.export, userId }))
@@ -122,14 +185,26 @@ export function createDatabaseUsers({
     },
     delete: userId =>
       users.delete(userId, { inTransaction: audited({ operation: userOperations.remove, userId }) }),
+    hashes: () => createHashCountStore(database).count(hashCountTimeoutMs),
+    plans: async () => toPlanListing(plans, await planStore.count()),
+    async *movePlan(from, to) {
+      const { user_id: _, ...change } = record({
+        operation: userOperations.change,
+        userId: 0,
+        fields: { plan: to },
+        previous: { plan: from },
+      })
+      for (let last = 0; ; ) {
+        const moved = await planStore.moveNext({ from, to }, last, ids => audit.forUsers(change, ids))
+        if (moved === undefined) return
+        last = moved.last
+        yield moved.count
+      }
+    },
   }
 }
 
 const pageSize = 100
 
-interface AuditedAction {
-  readonly operation: Pick<OperationOfOperators, 'method' | 'path' | 'responses'>
-  readonly userId: number
-  readonly fields?: object
-  readonly previous?: AuditRecord['previous'] | undefined
-}
+/** The time limit of a statement that reads all users. No request waits for it. */
+const hashCountTimeoutMs = 600_000

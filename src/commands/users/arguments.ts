@@ -1,6 +1,7 @@
-// Defines arguments and options of `peage users …`: the user, and the source of the password.
+// Defines arguments and options of `peage users …`: the user, the key, and the source of the password.
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { isFindableEmail, isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
+import { isKeyId } from '../../identity/api-keys/api-key-store.ts'
 import type { Io } from '../io.ts'
 import type { UserRef } from './administration.ts'
 
@@ -8,6 +9,16 @@ import type { UserRef } from './administration.ts'
 export function userCommand(name: string, description: string): Command {
   const user = new Argument('<user>', 'ID or email').argParser(readUser)
   return new Command(name).description(description).addArgument(user)
+}
+
+/** Creates the optional argument for one API key. */
+export function keyArgument(): Argument {
+  return new Argument('[id]', 'ID of the API key; if omitted, all keys').argParser(readKeyId)
+}
+
+function readKeyId(text: string): string {
+  if (isKeyId(text)) return text
+  throw new InvalidArgumentError('It must be the ID of an API key. peage users keys prints the IDs.')
 }
 
 /** @returns the normalized email of a new account */

@@ -1,11 +1,12 @@
 // Defines `peage users …`, which administers accounts.
-import { Argument, Command, Option } from 'commander'
-import { type Plan, plans } from '../../users/user.ts'
+import { Argument, Command } from 'commander'
+import type { Plan } from '../../users/user.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import type { UserFilter, UserRef } from './administration.ts'
 import {
+  keyArgument,
   type PasswordOption,
   passwordOption,
   readEmail,
@@ -14,14 +15,20 @@ import {
   userCommand,
 } from './arguments.ts'
 import { emailInUse, findUser, noSuchUser, orNoSuchUser, report } from './errors.ts'
+import { exportCommand, importCommand } from './import/bulk-command.ts'
 import {
+  hashesAsText,
+  keysAsJson,
+  keysAsTable,
   sessionsAsJson,
   sessionsAsText,
+  userAsJson,
   userAsText,
   userLabel,
   usersAsJson,
   usersAsTable,
 } from './print-users.ts'
+import { readPlanName } from './unknown-plan.ts'
 import type { WithUsers } from './with-users.ts'
 
 export function usersCommand(io: Io): Command {
@@ -36,10 +43,14 @@ export function usersCommand(io: Io): Command {
     resetUsage(io),
     activation(io, 'activate', 1),
     activation(io, 'deactivate', 0),
-    exportation(io),
+    exportCommand(io),
+    importCommand(io),
     deletion(io),
     sessions(io),
     revokeSessions(io),
+    keys(io),
+    revokeKeys(io),
+    hashes(io),
   ]) {
     users.addCommand(withConfigOption(command).option('--json', 'print JSON'))
   }
@@ -54,7 +65,7 @@ function list(io: Io): Command {
   return new Command('list')
     .description('List users, with optional filters')
     .option('--email <email>', 'only the user with this email', readEmail)
-    .addOption(new Option('--plan <plan>', 'only users on this plan').choices(plans))
+    .option('--plan <plan>', 'only users on this plan', readPlanName)
     .action(({ config, json, ...filter }: Options & UserFilter) =>
       withUsers(io, config, users => {
         const pages = users.list(filter)
@@ -67,7 +78,8 @@ function show(io: Io): Command {
   return userCommand('show', 'Show a user').action((ref: UserRef, { config, json }: Options) =>
     withUsers(io, config, async users => {
       const user = await findUser(users, ref)
-      await print(io.stdout, [json ? `${JSON.stringify(user)}\n` : userAsText(user)])
+      const identities = await users.identities(user.id)
+      await print(io.stdout, [json ? userAsJson(user, identities) : userAsText(user, identities)])
     }),
   )
 }
@@ -76,29 +88,39 @@ function create(io: Io): Command {
   return new Command('create')
     .description('Create a user; asks for the password')
     .addArgument(new Argument('<email>', 'email of the new user').argParser(readNewEmail))
-    .addOption(new Option('--plan <plan>', 'plan of the new user').choices(plans).default('free'))
+    .option('--plan <plan>', 'plan of the new user; if omitted, the first plan', readPlanName)
     .addOption(passwordOption())
-    .action((email: string, options: Options & PasswordOption & { plan: Plan }, command: Command) => {
+    .action((email: string, options: Options & PasswordOption & { plan?: Plan }, command: Command) => {
       if (!options.passwordStdin) requireTerminal(io, command, 'use --password-stdin')
-      return withUsers(io, options.config, async users => {
-        const existing = await users.find({ email })
-        if (existing !== undefined) throw emailInUse(existing)
-        const user = await users.create(email, await readNewPassword(io, options), options.plan)
-        if (user === 'email_in_use') throw emailInUse(await findUser(users, { email }))
-        await report(io, options, user, `${userLabel(user)} was created on plan ${user.plan}`)
-      })
+      return withUsers(
+        io,
+        options.config,
+        async users => {
+          const existing = await users.find({ email })
+          if (existing !== undefined) throw emailInUse(existing)
+          const user = await users.create(email, await readNewPassword(io, options), options.plan)
+          if (user === 'email_in_use') throw emailInUse(await findUser(users, { email }))
+          await report(io, options, user, `${userLabel(user)} was created on plan ${user.plan}`)
+        },
+        options.plan,
+      )
     })
 }
 
 function setPlan(io: Io): Command {
   return userCommand('set-plan', 'Change the plan of a user')
-    .addArgument(new Argument('<plan>', 'new plan').choices(plans))
+    .addArgument(new Argument('<plan>', 'new plan').argParser(readPlanName))
     .action((ref: UserRef, plan: Plan, options: Options) =>
-      withUsers(io, options.config, async users => {
-        const { id } = await findUser(users, ref)
-        const user = orNoSuchUser(await users.update(id, { plan }), ref)
-        await report(io, options, user, `${userLabel(user)} is now on plan ${user.plan}`)
-      }),
+      withUsers(
+        io,
+        options.config,
+        async users => {
+          const { id } = await findUser(users, ref)
+          const user = orNoSuchUser(await users.update(id, { plan }), ref)
+          await report(io, options, user, `${userLabel(user)} is now on plan ${user.plan}`)
+        },
+        plan,
+      ),
     )
 }
 
@@ -135,14 +157,27 @@ function setVerified(io: Io): Command {
 }
 
 function resetUsage(io: Io): Command {
-  return userCommand('reset-usage', 'Reset the daily usage of a user').action(
-    (ref: UserRef, options: Options) =>
+  return userCommand('reset-usage', 'Reset the daily usage and the quotas of a user')
+    .option('--quota <name>', 'only this quota; free_daily means the daily usage')
+    .action((ref: UserRef, options: Options & { quota?: string }, command: Command) =>
       withUsers(io, options.config, async users => {
+        const { resettableQuotas } = await import('../../usage/quota-usage.ts')
+        const { quota } = options
+        const known = resettableQuotas((await users.plans()).plans)
+        if (quota !== undefined && !known.includes(quota)) {
+          const remedy = `Use one of: ${known.join(', ')}.`
+          command.error(`error: no plan states the quota ${quota}. ${remedy}`, { exitCode: 2 })
+        }
         const { id } = await findUser(users, ref)
-        const user = orNoSuchUser(await users.resetUsage(id), ref)
-        await report(io, options, user, `the daily usage of ${userLabel(user)} was reset`)
+        const user = orNoSuchUser(await users.resetUsage(id, quota), ref)
+        const label = userLabel(user)
+        const hasOnlyDailyUse = quota === 'free_daily' || known.length === 1
+        if (hasOnlyDailyUse) await report(io, options, user, `the daily usage of ${label} was reset`)
+        else if (quota !== undefined)
+          await report(io, options, user, `the quota ${quota} of ${label} was reset`)
+        else await report(io, options, user, `the daily usage and all quotas of ${label} were reset`)
       }),
-  )
+    )
 }
 
 function activation(io: Io, name: string, is_active: 0 | 1): Command {
@@ -153,18 +188,6 @@ function activation(io: Io, name: string, is_active: 0 | 1): Command {
       const user = orNoSuchUser(await users.update(id, { is_active }), ref)
       await report(io, options, user, `${userLabel(user)} is ${user.is_active === 1 ? 'active' : 'inactive'}`)
     }),
-  )
-}
-
-function exportation(io: Io): Command {
-  return userCommand('export', 'Print all data stored about a user, as JSON').action(
-    (ref: UserRef, { config }: Options) =>
-      withUsers(io, config, async users => {
-        const { id } = await findUser(users, ref)
-        const exported = await users.export(id)
-        if (exported === undefined) throw noSuchUser(ref)
-        await print(io.stdout, [`${JSON.stringify(exported, null, 2)}\n`])
-      }),
   )
 }
 
@@ -207,6 +230,42 @@ function revokeSessions(io: Io): Command {
       await report(io, options, user, `all sessions of ${userLabel(user)} were revoked`)
     }),
   )
+}
+
+function keys(io: Io): Command {
+  return userCommand('keys', 'List the API keys of a user').action(
+    (ref: UserRef, { config, json }: Options) =>
+      withUsers(io, config, async users => {
+        const { id } = await findUser(users, ref)
+        const found = await users.keys(id)
+        await print(io.stdout, [json ? keysAsJson(found) : keysAsTable(found, Date.now())])
+      }),
+  )
+}
+
+function revokeKeys(io: Io): Command {
+  return userCommand('revoke-keys', 'Revoke one API key of a user, or all of them')
+    .addArgument(keyArgument())
+    .action((ref: UserRef, key: string | undefined, options: Options) =>
+      withUsers(io, options.config, async users => {
+        const user = await findUser(users, ref)
+        if (!(await users.revokeKeys(user.id, key))) throw noSuchUser(ref)
+        const label = userLabel(user)
+        if (key === undefined) await report(io, options, user, `all API keys of ${label} were revoked`)
+        else await report(io, options, user, `the API key ${key} of ${label} was revoked, or there was none`)
+      }),
+    )
+}
+
+function hashes(io: Io): Command {
+  return new Command('hashes')
+    .description('Count the users of each format of password hashes')
+    .action(({ config, json }: Options) =>
+      withUsers(io, config, async users => {
+        const counts = await users.hashes()
+        await print(io.stdout, [json ? `${JSON.stringify({ hashes: counts })}\n` : hashesAsText(counts)])
+      }),
+    )
 }
 
 // Loads the modules for stores and hashing only when a command runs, because the help texts do not need them.

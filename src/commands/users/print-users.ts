@@ -1,7 +1,10 @@
-// Formats users and sessions as aligned text or as JSON.
+// Formats users, sessions, API keys and formats of hashes as aligned text or as JSON.
+import type { HashCount } from '../../accounts/hashes/hash-count-store.ts'
 import type { ListedSession } from '../../accounts/session-store.ts'
+import type { KeyRecord } from '../../identity/api-keys/user-key-store.ts'
 import type { User } from '../../users/user.ts'
 import { createTable } from '../print.ts'
+import type { NamedIdentity } from './administration.ts'
 
 /** Yields one JSON document of any length: `{"users":[…]}`, with one user per line. */
 export async function* usersAsJson(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
@@ -35,7 +38,13 @@ export async function* usersAsTable(pages: AsyncIterable<User[]>): AsyncGenerato
   if (!hasRows) yield 'no users\n'
 }
 
-export function userAsText(user: User): string {
+/** @param identities undefined if they are not known */
+export function userAsJson(user: User, identities: readonly NamedIdentity[] | undefined): string {
+  return `${JSON.stringify({ ...user, identities })}\n`
+}
+
+/** @param identities undefined if they are not known */
+export function userAsText(user: User, identities: readonly NamedIdentity[] = []): string {
   return createTable()([
     ['id', String(user.id)],
     ['email', escapeInvisible(user.email)],
@@ -44,6 +53,10 @@ export function userAsText(user: User): string {
     ['verified', user.email_verified_at?.toISOString() ?? 'no'],
     ['usage', usageOf(user)],
     ['created', user.created_at.toISOString()],
+    ...identities.map(({ provider, sub, email }) => [
+      'identity',
+      escapeInvisible([provider, sub, ...(email === null ? [] : [email])].join(' ')),
+    ]),
   ])
 }
 
@@ -63,6 +76,41 @@ export function sessionsAsText(sessions: readonly ListedSession[]): string {
   return createTable(['ID', 'CREATED', 'EXPIRES'])(rows)
 }
 
+/** Uses the field names of the admin API. */
+export function keysAsJson(keys: readonly KeyRecord[]): string {
+  return `${JSON.stringify({ api_keys: keys })}\n`
+}
+
+/** The scopes are the last column, because only they may be long. `*` is no limit, and `-` is no scope. */
+export function keysAsTable(keys: readonly KeyRecord[], nowMs: number): string {
+  if (keys.length === 0) return 'no API keys\n'
+  const rows = keys.map(key => [
+    key.id,
+    key.prefix ?? '-',
+    stateOf(key, nowMs),
+    dayOf(key.created_at),
+    dayOf(key.expires_at),
+    dayOf(key.last_used_at),
+    escapeInvisible(key.name),
+    key.scopes === null ? '*' : key.scopes.join(' ') || '-',
+  ])
+  return createTable(['ID', 'PREFIX', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED', 'NAME', 'SCOPES'])(rows)
+}
+
+function stateOf({ revoked_at, expires_at }: KeyRecord, nowMs: number): string {
+  if (revoked_at !== null) return 'revoked'
+  return expires_at !== null && expires_at.getTime() <= nowMs ? 'expired' : 'live'
+}
+
+function dayOf(time: Date | null): string {
+  return time?.toISOString().slice(0, 10) ?? '-'
+}
+
+export function hashesAsText(counts: readonly HashCount[]): string {
+  if (counts.length === 0) return 'no users\n'
+  return createTable(['FORMAT', 'USERS'])(counts.map(({ format, users }) => [format, String(users)]))
+}
+
 /** Returns a text such as `user 3 (a@example.com)`. */
 export function userLabel({ id, email }: Pick<User, 'id' | 'email'>): string {
   return `user ${id} (${escapeInvisible(email)})`
@@ -76,8 +124,8 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
   return last_usage_date === null ? '-' : `${daily_usage} on ${last_usage_date}`
 }
 
-/** Escapes invisible and bidirectional characters. With them, an email could change the text that the operator sees. */
-function escapeInvisible(email: string): string {
+/** Escapes invisible and bidirectional characters. With them, a text of a user could change what the operator sees. */
+function escapeInvisible(text: string): string {
   const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
-  return email.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
+  return text.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }

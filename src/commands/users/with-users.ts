@@ -3,54 +3,83 @@ import { createPasswords } from '../../accounts/password.ts'
 import { systemClock } from '../../clock.ts'
 import { createChangeRecorder } from '../../composition/record-changes.ts'
 import type { LoadedConfig } from '../../config/load.ts'
+import { createPlans } from '../../config/plans.ts'
 import type { Config } from '../../config/sections/schema.ts'
 import { createMailQueue } from '../../mail/mail-queue.ts'
 import type { Database } from '../../storage/database.ts'
+import type { Plan } from '../../users/user.ts'
 import type { Io } from '../io.ts'
 import { loadOrExit } from '../read-config.ts'
-import { PreventedWhileLocked, withDatabase } from '../with-database.ts'
+import { hasDatabase, PreventedWhileLocked, withDatabase } from '../with-database.ts'
 import { AdminUnavailable, createAdminClient } from './admin-client.ts'
 import { createDatabaseUsers, type UserAdministration } from './administration.ts'
+import { toCommanderError, UnknownPlan } from './unknown-plan.ts'
 
 export type WithUsers = typeof withUsers
 
 /**
- * Runs `work` on the accounts in the database. If a running gateway uses the data folder, `work` goes through the admin
- * listener of that gateway instead.
- * @throws CommanderError (exit code 2) if the configuration is invalid; otherwise an Error with a message for the
- *   operator
+ * Runs `work` on the accounts in the database, with the plans of the configuration. If a running gateway uses the data
+ * folder, `work` goes through the admin listener of that gateway instead.
+ * @param plan a plan that must be configured: in the file, or in the running gateway if `work` goes through it
+ * @throws CommanderError (exit code 2) if the configuration is invalid or does not have the plan; otherwise an Error with
+ *   a message for the operator
  */
 export async function withUsers(
   io: Io,
   file: string,
   work: (users: UserAdministration) => Promise<void>,
+  plan?: Plan,
 ): Promise<void> {
-  await withUsersOf(io, file, loadOrExit(io, file, io.stderr), work)
+  const loaded = loadOrExit(io, file, io.stderr)
+  const { names } = createPlans(loaded.config.plans)
+  try {
+    if (plan === undefined || names.includes(plan)) return await withUsersOf(io, file, loaded, work)
+    // Only a running gateway may have the plan.
+    const refuse = async () => {
+      throw new UnknownPlan(plan, names)
+    }
+    if (!hasDatabase(io, loaded.config)) await refuse()
+    await withUsersOf(io, file, loaded, work, refuse)
+  } catch (error) {
+    throw error instanceof UnknownPlan ? toCommanderError(io, error) : error
+  }
 }
 
-/** Runs `work` like `withUsers`, with a configuration that is already loaded. @returns the result of `work` */
+/**
+ * Runs `work` like `withUsers`, with a configuration that is already loaded.
+ * @param onDatabase runs instead of `work` if no gateway uses the data folder
+ * @returns the result of `work`
+ */
 export function withUsersOf<T>(
   io: Io,
   file: string,
   { config, variables }: Pick<LoadedConfig, 'config' | 'variables'>,
   work: (users: UserAdministration) => Promise<T>,
+  onDatabase = work,
 ): Promise<T> {
-  const onDatabase = (database: Database) => work(databaseUsers(database, config))
-  return withDatabase(io, file, config, onDatabase, async () => {
-    try {
-      return await work(createAdminClient(config.admin, file, variables['/admin/token']))
-    } catch (error) {
-      if (!(error instanceof AdminUnavailable)) throw error
-      const remedy = `Stop the process that uses the folder, or run it with an admin listener and a token that ${file} also contains.`
-      throw new PreventedWhileLocked(`${error.message}. ${remedy}`)
-    }
-  })
+  return withDatabase(
+    io,
+    file,
+    config,
+    database => onDatabase(databaseUsers(database, config)),
+    async () => {
+      try {
+        return await work(createAdminClient(config.admin, file, variables['/admin/token']))
+      } catch (error) {
+        if (!(error instanceof AdminUnavailable)) throw error
+        const remedy = `Stop the process that uses the folder, or run it with an admin listener and a token that ${file} also contains.`
+        throw new PreventedWhileLocked(`${error.message}. ${remedy}`)
+      }
+    },
+  )
 }
 
 function databaseUsers(database: Database, config: Config): UserAdministration {
   return createDatabaseUsers({
     database,
     clock: systemClock,
+    plans: createPlans(config.plans),
+    providers: config.auth.providers,
     recordChanges: createChangeRecorder(() => config, systemClock, createMailQueue(systemClock)),
     hashPassword: createPasswords(config.auth.hashing).hash,
   })

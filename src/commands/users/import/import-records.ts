@@ -1,0 +1,100 @@
+// Imports the records of a file in batches, and counts the results.
+import { setImmediate } from 'node:timers/promises'
+import type { ImportedUser, ImportOutcome, StoreUsers } from '../../../users/user-import-store.ts'
+import { type MemberRules, readUser } from './members.ts'
+import { type FileRecord, InvalidHeader, type Problem } from './record.ts'
+
+/** The numbers of users. `problems` counts the users with at least one problem. */
+export interface ImportCounts {
+  read: number
+  created: number
+  skipped: number
+  problems: number
+}
+
+interface ImportOptions {
+  readonly records: AsyncIterable<FileRecord>
+  readonly store: StoreUsers
+  readonly plans: MemberRules['plans']
+  /** Whether a user whose email exists already is skipped or is a problem. */
+  readonly onConflict: 'skip' | 'fail'
+  /** Updated after each problem and after each transaction. */
+  readonly counts: ImportCounts
+  /** Aborts between two transactions. */
+  readonly signal: AbortSignal
+  printProblems(line: number, problems: readonly Problem[]): Promise<void>
+}
+
+/** The number of users in one transaction. */
+const batchSize = 500
+
+/** The number of users that are read before the event loop runs. */
+const usersPerTurn = 25
+
+/** @throws StorageError if the store fails; `counts` then contains the users that are stored */
+export async function importRecords(options: ImportOptions): Promise<void> {
+  const { records, store, plans, onConflict, counts, signal, printProblems } = options
+  let batch: { line: number; user: ImportedUser }[] = []
+  /** The running transaction. Meanwhile, the users of the next transaction are read. */
+  let storing: Promise<void> | undefined
+
+  const fail = async (line: number, problems: readonly Problem[]) => {
+    counts.problems += 1
+    await printProblems(line, problems)
+  }
+
+  async function storeBatch(): Promise<void> {
+    const stored = batch
+    batch = []
+    const outcomes = await store(stored.map(({ user }) => user))
+    counts.read += stored.length
+    for (const [n, { line }] of stored.entries()) {
+      const outcome = outcomes[n] as ImportOutcome
+      if (outcome === 'created') counts.created += 1
+      else if (outcome === 'email_exists' && onConflict === 'skip') counts.skipped += 1
+      else await fail(line, [conflicts[outcome]])
+    }
+  }
+
+  try {
+    for await (const record of records) {
+      if (signal.aborted) break
+      const { line } = record
+      const user =
+        'problem' in record
+          ? { problems: [record.problem] }
+          : readUser(record.members, { plans, now: Date.now() })
+      if ('problems' in user) {
+        counts.read += 1
+        await fail(line, user.problems)
+      } else {
+        batch.push({ line, user })
+        // Lets the running transaction send its next statement.
+        if (batch.length % usersPerTurn === 0) await setImmediate()
+        if (batch.length === batchSize) {
+          await storing
+          if (signal.aborted) break
+          storing = storeBatch()
+          // The error is thrown by the next `await`.
+          storing.catch(() => {})
+        }
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof InvalidHeader)) throw error
+    // A signal may have cut off the header.
+    if (!signal.aborted) await fail(error.line, [error.problem])
+  } finally {
+    await storing
+  }
+  if (batch.length > 0 && !signal.aborted) await storeBatch()
+}
+
+const conflicts: Readonly<Record<Exclude<ImportOutcome, 'created'>, Problem>> = {
+  email_exists: { member: 'email', text: 'A user with this email exists already. Remove one of them.' },
+  id_taken: { member: 'id', text: 'Another user has this ID. Omit it, or use a free ID.' },
+  identity_taken: {
+    member: 'identities',
+    text: 'Another user has one of the identities. Remove it from one of the users.',
+  },
+}
