@@ -1,9 +1,12 @@
 // Builds the OpenAPI description of all operations that the gateway itself serves, for clients and operators.
+
+import { countHashes } from '../admin/api/count-hashes.ts'
 import { emitAlert } from '../admin/api/emit-alert.ts'
 import { explainRequest } from '../admin/api/explain-request.ts'
 import { listAudit } from '../admin/api/list-audit.ts'
 import { listDeliveries } from '../admin/api/list-deliveries.ts'
 import { listMails } from '../admin/api/list-mails.ts'
+import { listPlans } from '../admin/api/list-plans.ts'
 import { listRoutes } from '../admin/api/list-routes.ts'
 import { listUsers } from '../admin/api/list-users.ts'
 import { retryDelivery } from '../admin/api/retry-delivery.ts'
@@ -16,23 +19,29 @@ import { probes } from '../admin/probes.openapi.ts'
 import { accountOperations } from '../endpoints/account.ts'
 import { authOperations } from '../endpoints/auth.ts'
 import { emailOperations } from '../endpoints/email.ts'
+import { externalOperations } from '../endpoints/external.ts'
+import { identityOperations } from '../endpoints/identities.ts'
 import { showKeys } from '../endpoints/jwks.ts'
+import { keyOperations } from '../endpoints/keys.ts'
 import { sessionOperations } from '../endpoints/own-sessions.ts'
 import { passwordOperations } from '../endpoints/password.ts'
 import { resetOperations } from '../endpoints/reset.ts'
 import { upgradeOperations } from '../endpoints/upgrade.ts'
+import { usageOperations } from '../endpoints/usage.ts'
 import { userOperations } from '../endpoints/user.ts'
 import { describeOperations, type OperationGroup } from '../openapi/document.ts'
 
 export const operationGroups: readonly OperationGroup[] = [
   {
     name: 'Accounts and sessions',
-    description: 'Registration, login, logout, sessions, and account data.',
+    description: 'Registration, login, logout, sessions, account data, and identities at other providers.',
     listener: 'clients',
     operations: [
       ...Object.values(authOperations),
+      ...Object.values(externalOperations),
       ...Object.values(sessionOperations),
       ...Object.values(accountOperations),
+      ...Object.values(identityOperations),
     ],
   },
   {
@@ -47,15 +56,15 @@ export const operationGroups: readonly OperationGroup[] = [
   },
   {
     name: 'API keys and webhooks',
-    description: 'API keys and alert webhooks, for users of plan pro.',
+    description: 'API keys and alert webhooks, for users whose plan has them.',
     listener: 'clients',
-    operations: Object.values(userOperations),
+    operations: [...Object.values(keyOperations), ...Object.values(userOperations)],
   },
   {
     name: 'Subscription',
-    description: 'Current plan, and payment for a higher plan.',
+    description: 'Current plan with its limits, and payment for a higher plan.',
     listener: 'clients',
-    operations: Object.values(upgradeOperations),
+    operations: [...Object.values(usageOperations), ...Object.values(upgradeOperations)],
   },
   {
     name: 'Keys',
@@ -69,6 +78,8 @@ export const operationGroups: readonly OperationGroup[] = [
     listener: 'operators',
     operations: [
       listRoutes,
+      listPlans,
+      countHashes,
       listUsers,
       ...Object.values(administeredUsers),
       emitAlert,

@@ -39,7 +39,7 @@ export interface Gateway {
   changesVisible(): Promise<void>
   /** Ends WebSockets and event streams, because they do not end by themselves. */
   endStreams(): void
-  /** Writes the data that is only in memory to the database: last uses of API tokens, and revocations. */
+  /** Writes the data that is only in memory to the database: last uses of API keys, and revocations. */
   flush(): Promise<void>
   /** Closes everything that the gateway opened. The caller closes the storage. */
   close(): Promise<void>

@@ -2,15 +2,16 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type CodeDerivation, createCodeDerivation } from '../accounts/codes/code-derivation.ts'
-import { createCodeKeys } from '../accounts/codes/code-key-store.ts'
+import { type CodeKeys, createCodeKeys, createCookieKeys } from '../accounts/codes/code-key-store.ts'
 import { createRedeemCode, type RedeemCode } from '../accounts/codes/redeem-code.ts'
 import { createPendingRevocations, type PendingRevocations } from '../accounts/pending-revocations.ts'
 import type { Clock } from '../clock.ts'
+import { createPlans, type Plans } from '../config/plans.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createFailedLoginLimiter, type FailedLoginLimiter } from '../endpoints/failed-login-limiter.ts'
 import { createRequestIds } from '../gate/parsing/request-ids.ts'
 import { createForwarderNotice } from '../http/client-address.ts'
-import { createLastUsed, type LastUsed } from '../identity/api-tokens/last-used.ts'
+import { createLastUsed, type LastUsed } from '../identity/api-keys/last-used.ts'
 import { openSealer, type Sealer } from '../identity/sealer.ts'
 import { createMailQueue, type MailQueue } from '../mail/mail-queue.ts'
 import { createMetrics, type Metrics } from '../observability/metrics/metrics.ts'
@@ -31,11 +32,15 @@ export interface GatewayProcess {
   /** The configuration at the start, with the addresses and stores that a reload cannot change. */
   readonly startConfig: Config
   readonly config: CurrentConfig
+  /** The plans of the active configuration. */
+  plans(): Plans
   readonly storage: Storage
   readonly stores: Stores
   /** Undefined if `auth.key_secret` is not set. */
   readonly sealer: Sealer | undefined
   readonly codeDerivation: CodeDerivation
+  /** The keys that encrypt the cookies of sign-ins with other identity providers. */
+  readonly cookieKeys: CodeKeys
   readonly mailQueue: MailQueue
   readonly clock: Clock
   readonly logger: Logger
@@ -73,13 +78,16 @@ export async function openProcess({
     const { database } = storage
     const mailQueue = createMailQueue(clock)
     const recordChanges = createChangeRecorder(config.get, clock, mailQueue)
+    const plans = config.derive(({ plans }) => createPlans(plans))
     return {
       startConfig,
       config,
+      plans,
       storage,
-      stores: createStores({ database, mailQueue, recordChanges }),
+      stores: createStores({ database, mailQueue, recordChanges, plans }),
       sealer,
       codeDerivation: createCodeDerivation(createCodeKeys(database, sealer)),
+      cookieKeys: createCookieKeys(database, sealer),
       mailQueue,
       clock,
       logger,
@@ -120,6 +128,7 @@ export function openServingProcess(gatewayProcess: GatewayProcess): ServingProce
         ? logger.warn({}, 'change feed lost; identity cache bypassed')
         : logger.info({}, 'change feed restored; identity cache in use again'),
   })
+  feed.subscribe(stores.quotaRecords.onChange, stores.quotaRecords.onChange)
   const pendingRevocations: PendingRevocations = createPendingRevocations({
     store: stores.sessions,
     changesVisible: feed.catchUp,
@@ -130,7 +139,9 @@ export function openServingProcess(gatewayProcess: GatewayProcess): ServingProce
   })
   const openStreams = createOpenStreams({
     users: stores.userStatuses,
+    apiKeys: stores.apiKeys,
     sessions: stores.sessions,
+    plans: gatewayProcess.plans,
     feed,
     clock,
     now: () => performance.now(),
@@ -143,7 +154,7 @@ export function openServingProcess(gatewayProcess: GatewayProcess): ServingProce
     pendingRevocations,
     openStreams,
     lastUsed: createLastUsed({
-      store: stores.apiTokens,
+      store: stores.apiKeys,
       clock,
       onError: error => failureLog('last use of an API key not recorded', error),
     }),

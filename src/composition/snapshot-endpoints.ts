@@ -12,7 +12,7 @@ import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import { createSessionEndpoints } from '../endpoints/own-sessions.ts'
 import { createPasswordEndpoints } from '../endpoints/password.ts'
 import { createResetEndpoints } from '../endpoints/reset.ts'
-import type { RequireSignedIn, SignedInEndpoint } from '../endpoints/signed-in.ts'
+import type { RequireLiveCredential, SignedInEndpoint } from '../endpoints/signed-in.ts'
 import { createRedeemSubmitted } from '../endpoints/submitted-code.ts'
 import type { CreateRateLimiter } from '../storage/rate-limiter.ts'
 import type { ServingProcess } from './process.ts'
@@ -24,7 +24,7 @@ interface Dependencies {
   sessions: Sessions
   attemptGuess: AttemptGuess
   createRateLimiter: CreateRateLimiter
-  requireSignedIn: RequireSignedIn
+  requireLiveCredential: RequireLiveCredential
   signedIn: SignedInEndpoint
   /** Resolves when changes are visible in every process. */
   changesVisible(): Promise<void>
@@ -41,7 +41,7 @@ export function createAccountEndpoints(
   dependencies: Dependencies,
 ): AccountEndpoints {
   const { serving, passwords, validateNewPassword, sessions, attemptGuess } = dependencies
-  const { requireSignedIn, signedIn, changesVisible } = dependencies
+  const { requireLiveCredential, signedIn, changesVisible } = dependencies
   const { stores, failureLog, clock } = serving
   const { users } = stores
   const ownAccount = createOwnAccount({ users, passwords, sessions, changesVisible })
@@ -67,7 +67,7 @@ export function createAccountEndpoints(
         ownAccount,
         redeemSubmitted,
         attemptGuess,
-        requireSignedIn,
+        requireLiveCredential,
         signedIn,
       }),
     ],

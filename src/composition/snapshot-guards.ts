@@ -15,6 +15,7 @@ import { type Assertions, createAssertions } from '../identity/tokens/assertions
 import { createTokens, type Tokens } from '../identity/tokens/tokens.ts'
 import { type CreateRateLimiter, createRateLimiters, type RateLimiters } from '../storage/rate-limiter.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
+import { createExhaustedQuotas } from '../usage/exhausted-quotas.ts'
 import { createExhaustedUsers } from '../usage/exhausted-users.ts'
 import { createUsageHint } from '../usage/usage-hint.ts'
 import type { ServingProcess } from './process.ts'
@@ -63,15 +64,16 @@ export async function createGuardDependencies(
       value: createTokenCache({ tokens, keys, clock, maxTokens: remember.tokens }),
     })),
     users: getOrCreate(kinds.userCaches, `${remember.users}`, () => {
-      const { users, apiTokens } = serving.stores
+      const { users, apiKeys } = serving.stores
       const results = counters.identityCache
-      const value = createUserCache({ users, apiTokens, feed, maxUsers: remember.users, results })
+      const value = createUserCache({ users, apiKeys, feed, maxUsers: remember.users, results })
       return { value, close: value.close }
     }),
     sessions: auth.logout_ends_access ? openSessionCache(remember.tokens, serving, resources) : undefined,
     lastUsed: serving.lastUsed,
     badKeys: limiters.bad_keys,
-    onApiTokenError: (error: unknown) => serving.failureLog('API key check failed', error),
+    onApiKeyError: (error: unknown) => serving.failureLog('API key check failed', error),
+    clock,
   }
   const counter = getOrCreate(kinds.dailyCounters, `${limits.free_daily}`, () => {
     const value = createDailyCounter({
@@ -90,11 +92,22 @@ export async function createGuardDependencies(
     const value = createExhaustedUsers({ feed, maxUsers: remember.users })
     return { value, close: value.close }
   })
+  const exhaustedQuotas = getOrCreate(kinds.exhaustedQuotas, `${remember.users}`, () => {
+    const value = createExhaustedQuotas({ feed, maxPairs: remember.users })
+    return { value, close: value.close }
+  })
   const assertions = getOrCreate(kinds.assertions, verified, () => ({
     value: createAssertions({ tokens, keys, clock }),
   }))
   return {
-    guardDependencies: { identity, createRateLimiter, counter, exhausted },
+    guardDependencies: {
+      identity,
+      createRateLimiter,
+      counter,
+      exhausted,
+      quotas: serving.stores.quotas,
+      exhaustedQuotas,
+    },
     assertions,
     keys,
     tokens,

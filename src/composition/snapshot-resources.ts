@@ -6,9 +6,11 @@ import type { TokenCache } from '../identity/cache/token-cache.ts'
 import type { UserCache } from '../identity/cache/user-cache.ts'
 import type { SigningKeys } from '../identity/keys/signing-keys.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
+import type { Provider } from '../providers/provider.ts'
 import type { RateLimiter } from '../storage/rate-limiter.ts'
 import type { OpenTarget } from '../upstream/targets/target.ts'
 import type { DailyCounter } from '../usage/daily-counter.ts'
+import type { ExhaustedQuotas } from '../usage/exhausted-quotas.ts'
 import type { ExhaustedUsers } from '../usage/exhausted-users.ts'
 
 export interface Resource<T> {
@@ -35,8 +37,10 @@ function createKinds() {
     sessionCaches: new Reusable<SessionCache>(),
     dailyCounters: new Reusable<DailyCounter>(),
     exhaustedUsers: new Reusable<ExhaustedUsers>(),
+    exhaustedQuotas: new Reusable<ExhaustedQuotas>(),
     assertions: new Reusable<Assertions>(),
     passwords: new Reusable<Passwords>(),
+    providers: new Reusable<Provider>(),
     targets: new Reusable<OpenTarget>(),
   }
 }

@@ -5,22 +5,23 @@ import { createAccounts } from '../accounts/accounts.ts'
 import { createPasswords } from '../accounts/password.ts'
 import { newPasswordValidator } from '../accounts/password-rules.ts'
 import { createSessions } from '../accounts/sessions.ts'
+import { createPlans } from '../config/plans.ts'
 import type { Config } from '../config/sections/schema.ts'
-import { switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
 import { createAttemptGuess } from '../endpoints/failed-login-limiter.ts'
+import { createIdentityEndpoints } from '../endpoints/identities.ts'
 import { createJwksEndpoint } from '../endpoints/jwks.ts'
-import {
-  createRequireLiveCredential,
-  createRequireSignedIn,
-  createSignedInEndpoint,
-} from '../endpoints/signed-in.ts'
+import { createKeyEndpoints, scopesOf } from '../endpoints/keys.ts'
+import { createRequireLiveCredential, createSignedInEndpoint } from '../endpoints/signed-in.ts'
+import { switchedOffOperations } from '../endpoints/switched-off.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
+import { createUsageEndpoints } from '../endpoints/usage.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import { createGate } from '../gate/gate.ts'
 import { openTlsCertificate, type TlsCertificate } from '../http/tls-certificate.ts'
 import { createAccessLog } from '../proxy/access-log.ts'
+import { createAnswerQuestion } from '../proxy/answer-question.ts'
 import { createForwardRequest } from '../proxy/forward-request.ts'
 import type { RequestSnapshot } from '../proxy/request-context.ts'
 import type { TargetEvents } from '../upstream/targets/target.ts'
@@ -29,6 +30,7 @@ import { createUpstreams } from '../upstream/targets/upstreams.ts'
 import { createWebhooks } from '../webhooks/webhooks.ts'
 import type { ServingProcess } from './process.ts'
 import { createAccountEndpoints } from './snapshot-endpoints.ts'
+import { createExternalSignIn } from './snapshot-external.ts'
 import { createGuardDependencies } from './snapshot-guards.ts'
 import type { ResourceScope } from './snapshot-resources.ts'
 
@@ -76,6 +78,7 @@ async function build(
   const { clock, logger, stores, pendingRevocations, openStreams, metrics } = serving
   const { kinds, getOrCreate } = resources
   const { tls } = server
+  const plans = createPlans(config.plans)
   const tlsCertificate =
     tls &&
     getOrCreate(kinds.tlsCertificates, JSON.stringify(tls), () => {
@@ -101,7 +104,13 @@ async function build(
     value: createPasswords(auth.hashing),
   }))
   const validateNewPassword = newPasswordValidator(auth.common_passwords)
-  const accounts = createAccounts({ users: stores.users, passwords, validateNewPassword, sessions })
+  const accounts = createAccounts({
+    users: stores.users,
+    firstPlan: plans.first.name,
+    passwords,
+    validateNewPassword,
+    sessions,
+  })
   const upstreams = createUpstreams(config.upstreams, {
     lookups: serving.nameLookups,
     durationsOf: metrics.upstream,
@@ -114,11 +123,10 @@ async function build(
   })
   const requireLiveCredential = createRequireLiveCredential({
     sessions: stores.sessions,
-    apiTokens: stores.apiTokens,
+    apiKeys: stores.apiKeys,
     clock,
   })
-  const requireSignedIn = createRequireSignedIn(requireLiveCredential)
-  const signedIn = createSignedInEndpoint(requireSignedIn)
+  const signedIn = createSignedInEndpoint(requireLiveCredential)
   const attemptGuess = createAttemptGuess(serving.failedLogins, limiters)
   const account = createAccountEndpoints(config, {
     serving,
@@ -127,7 +135,7 @@ async function build(
     sessions,
     attemptGuess,
     createRateLimiter: guardDependencies.createRateLimiter,
-    requireSignedIn,
+    requireLiveCredential,
     signedIn,
     changesVisible,
   })
@@ -141,21 +149,52 @@ async function build(
         onRegistered: account.onRegistered,
       }),
       ...account.endpoints,
+      ...createExternalSignIn(config, {
+        serving,
+        resources,
+        plans,
+        passwords,
+        sessions,
+        limiters,
+        attemptGuess,
+        changesVisible,
+      }),
       ...createUserEndpoints({
+        plans,
         apiTokens: stores.apiTokens,
+        limiter: limiters.keys,
         webhooks: createWebhooks(config.webhooks, serving),
         randomBytes,
         clock,
         requireLiveCredential,
         changesVisible,
       }),
+      ...createKeyEndpoints({
+        plans,
+        scopes: scopesOf(config.routes),
+        userKeys: stores.userKeys,
+        limiter: limiters.keys,
+        randomBytes,
+        clock,
+        requireLiveCredential,
+        signedIn,
+        changesVisible,
+      }),
+      ...createIdentityEndpoints({
+        identities: stores.identities,
+        providers: auth.providers,
+        requireLiveCredential,
+        signedIn,
+      }),
+      ...createUsageEndpoints({ plans, quotaRecords: stores.quotaRecords }),
       createJwksEndpoint(keys.jwks),
     ],
-    createUpgradeEndpoints(config.subscription.upgrade_url),
+    createUpgradeEndpoints(config.subscription.upgrade_url, plans.names),
     switchedOffOperations(config),
   )
   const gate = await createGate({
     config,
+    plans,
     findLocalPath,
     dependencies: guardDependencies,
     upstreams,
@@ -179,7 +218,9 @@ async function build(
       bodyIdleTimeoutMs: server.timeouts.body_idle,
       logoutEndsStreams: auth.logout_ends_access,
     }),
+    answerQuestion: createAnswerQuestion(assertions),
     accessEnded,
+    language: server.language,
     bodyIdleMs: server.timeouts.body_idle,
     logOrigin: serving.logOrigin,
     logRequest: createAccessLog(logger, server.log),

@@ -41,7 +41,18 @@ interface Options {
 
 /** @throws the error if the admin listener cannot listen */
 export async function startAdminListener(
-  { startConfig, config, storage, stores, mailQueue, clock, logger, failureLog, metrics }: GatewayProcess,
+  {
+    startConfig,
+    config,
+    plans,
+    storage,
+    stores,
+    mailQueue,
+    clock,
+    logger,
+    failureLog,
+    metrics,
+  }: GatewayProcess,
   { dataPlane, background: { alerts, deliveries, mails }, listing }: Options,
 ): Promise<AdminListener> {
   const { changesVisible, targetStatus, workers } = dataPlane
@@ -71,6 +82,8 @@ export async function startAdminListener(
     mails,
     operators: () => settings().operators,
     isAllowedAddress: request => settings().isAllowedAddress(request),
+    plans,
+    providers: () => config.get().auth.providers,
     routes: () => config.get().routes,
     targetStatuses: targetStatus,
     hashPassword: password => settings().hashPassword(password),
@@ -91,6 +104,7 @@ export async function startAdminListener(
     consoleAssets: readConsoleAssets,
     seenByBrowser: request => settings().seenByBrowser(request),
     requestIdFor: createRequestIdFor(randomBytes),
+    language: () => config.get().server.language,
     clock,
     logger,
     failureLog,

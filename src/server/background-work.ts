@@ -7,10 +7,13 @@ import { startTargetLog } from '../upstream/targets/target-log.ts'
 import { createEventService } from '../webhooks/events/event-service.ts'
 import { type AlertService, alertSettingsOf, createAlertService } from '../webhooks/webhook-services.ts'
 import type { DataPlane } from './serve.ts'
+import { createUnknownPlanLog } from './unknown-plans.ts'
 
 export interface BackgroundWork
   extends Pick<AlertService, 'alerts' | 'deliveries'>,
     Pick<MailService, 'mails'> {
+  /** Warns about plans of users that the new configuration does not have. Call this after a reload. */
+  checkPlans(): void
   /** Stops sending alerts, events and mails. @param grace how long running attempts may continue, in milliseconds */
   endSending(grace: number): Promise<void>
   /** Stops everything. The caller closes the storage. */
@@ -43,14 +46,22 @@ export function startBackgroundWork(
     onNotTaken: (problem, failures) =>
       logger.warn({ problem, failures }, 'events not accepted by the events.url service'),
   })
-  const { sessions, codeIssues } = stores
+  const { sessions, codeIssues, quotaRecords, userKeys, signInCodes } = stores
   const pruner = createPruner({
     pruneBatch: async (now, limit) =>
-      Math.max(await sessions.prune(now, limit), await codeIssues.prune(now, limit)),
+      Math.max(
+        await sessions.prune(now, limit),
+        await codeIssues.prune(now, limit),
+        await quotaRecords.prune(limit),
+        await userKeys.prune(now, limit),
+        await signInCodes.prune(now, limit),
+      ),
     clock,
     onError: error => failureLog('expired sessions and codes not pruned', error),
   })
   const stopTargetLog = startTargetLog({ targetStatus, logger })
+  const unknownPlans = createUnknownPlanLog(gatewayProcess)
+  unknownPlans.check()
   const endSending = async (grace: number) => {
     await Promise.all([alerts, mail, events].map(service => service.stop(grace)))
   }
@@ -58,10 +69,12 @@ export function startBackgroundWork(
     alerts: alerts.alerts,
     deliveries: alerts.deliveries,
     mails: mail.mails,
+    checkPlans: unknownPlans.check,
     endSending,
     close() {
       pruner.stop()
       stopTargetLog()
+      unknownPlans.stop()
       return endSending(0)
     },
   }

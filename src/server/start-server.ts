@@ -59,7 +59,10 @@ export async function startServer(options: Options): Promise<RunningServer> {
       gatewayProcess,
       source: options.reloadSource,
       dataPlane,
-      onOutcome: admin.reloaded,
+      onOutcome(outcome) {
+        admin.reloaded(outcome)
+        if (outcome.active !== undefined) background.checkPlans()
+      },
     })
     const running = { gatewayProcess, dataPlane, background, admin, reload }
     return {
