@@ -177,7 +177,7 @@ routes:
     upstream.answer = (_request, response) => {
       setTimeout(() => {
         response.writeHead(200).flushHeaders()
-        setTimeout(() => response.end('x'), 60)
+        setTimeout(() => response.end('x'), 150)
       }, 40)
     }
     for (const path of ['/public/a', '/half/a', '/half/a']) {

@@ -28,7 +28,8 @@ describe('the list of routes', () => {
 routes:
   - { path: /open/:id, upstream: plain, auth: none, methods: [GET], hosts: [api.example.com], websocket: true }
   - { name: full, path: /full/*, upstream: checked, plans: [free, pro], free_daily: true, rate_limit: 5/1m, max_body: 1KiB }
-  - { name: maybe, path: /maybe, upstream: plain, auth: optional }
+  - { name: maybe, path: /maybe, upstream: plain, auth: optional, scope: 'data:read' }
+  - { name: bearer, path: /bearer, upstream: plain, bearer_only: true }
   - { name: pair, path: /pair, upstream: pair, auth: none }
   - { name: broken, path: /broken, upstream: broken, auth: none }
 `,
@@ -40,7 +41,7 @@ routes:
     (await routes()).find(route => route.name === name)?.upstream as Route['upstream']
 
   it('contains the routes as declared, with their guards in order', async () => {
-    const [open, full, maybe] = await routes()
+    const [open, full, maybe, bearer] = await routes()
     expect(open).toEqual({
       name: expect.any(String),
       path: '/open/:id',
@@ -48,8 +49,11 @@ routes:
       hosts: ['api.example.com'],
       auth: 'none',
       guards: ['target'],
+      scope: null,
+      bearer_only: false,
       plans: null,
       free_daily: false,
+      quota: null,
       rate_limit: null,
       max_body: null,
       websocket: true,
@@ -74,7 +78,17 @@ routes:
         targets: [{ url: at.upstream.url, checks: 'passing', circuit: 'closed' }],
       },
     })
-    expect(maybe).toMatchObject({ auth: 'optional', guards: ['authenticate', 'target'] })
+    expect(maybe).toMatchObject({
+      auth: 'optional',
+      guards: ['authenticate', 'scope', 'target'],
+      scope: 'data:read',
+      bearer_only: false,
+    })
+    expect(bearer).toMatchObject({
+      guards: ['authenticate', 'scope', 'target'],
+      scope: null,
+      bearer_only: true,
+    })
   })
 
   it('shows when the health checks of a target fail and when they pass again', async () => {
@@ -109,6 +123,30 @@ routes:
       healthy: false,
       targets: [{ url: nobody, healthy: false, circuit: 'open', checks: null }],
     })
+  })
+})
+
+describe('the list of routes with quotas', () => {
+  const at = journey(
+    embeddedSetup,
+    { limits: '' },
+    upstream => `plans: [{ name: starter, quotas: { exports: 10/day } }]
+upstreams: { echo: { targets: ['${upstream}'] } }
+routes:
+  - { name: one, path: /one, upstream: echo, quota: exports }
+  - { name: ten, path: /ten, upstream: echo, quota: { name: exports, cost: 10 } }
+  - { name: free, path: /free, upstream: echo }
+`,
+  )
+
+  it('contains the quota, the cost and the guard of each route', async () => {
+    const { gateway } = at
+    const { body } = await call(gateway.admin, 'GET', '/admin/v1/routes', { token: gateway.adminToken })
+    expect(body.routes).toMatchObject([
+      { quota: { name: 'exports', cost: 1 }, guards: ['authenticate', 'plan', 'target', 'quota'] },
+      { quota: { name: 'exports', cost: 10 }, guards: ['authenticate', 'plan', 'target', 'quota'] },
+      { quota: null, guards: ['authenticate', 'target'] },
+    ])
   })
 })
 

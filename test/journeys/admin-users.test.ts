@@ -117,7 +117,7 @@ describeOverSetups('operators', setup => {
       user: { id: user.id },
       webhook: { url: 'https://hooks.example/a?key=1' },
     })
-    const { sessions, api_token, webhook, ...rest } = body
+    const { sessions, api_token, api_keys, identities, webhook, ...rest } = body
     expect((await ask('GET', `/users/${user.id}`, undefined, tokens.billing)).body).toEqual(rest)
 
     const [{ id: session } = { id: '' }] = sessions as { id: string }[]

@@ -7,13 +7,18 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generatePrivateJwk, readPrivateJwk, type SigningKey } from '../../src/identity/keys/signing-key.ts'
 import { catalog } from '../../src/refusals/catalog.ts'
+import { claimsOf, type Issuer, makeKey, signToken, startIssuer, type TestKey } from '../providers/issuer.ts'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { call, giveKey, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 import { handshake } from '../support/web-sockets.ts'
 
-const routes = (upstream: string) => `upstreams: { app: { targets: ['${upstream}'] } }
+const routes = (upstream: string) => `plans:
+  - { name: free, quotas: { exports: 1/month } }
+  - { name: premium, quotas: { exports: unlimited } }
+  - { name: pro, quotas: { exports: unlimited }, api_keys: 5, webhook: true }
+upstreams: { app: { targets: ['${upstream}'] } }
 routes:
   - { name: any, path: /any, upstream: app, websocket: true }
   - { name: pro, path: /pro, upstream: app, plans: [pro] }
@@ -21,6 +26,8 @@ routes:
   - { name: verified, path: /verified, upstream: app, verified: true }
   - { name: maybe-verified, path: /maybe-verified, upstream: app, auth: optional, verified: true }
   - { name: counted, path: /counted, upstream: app, free_daily: true }
+  - { name: exports, path: /exports, upstream: app, quota: exports }
+  - { name: scoped, path: /scoped, upstream: app, scope: canary }
   - { name: limited, path: /limited, upstream: app, auth: none, rate_limit: 1/1h }
 `
 
@@ -30,6 +37,8 @@ const canary = 'canary'
 let folder: string
 let upstream: Upstream
 let key: SigningKey
+let issuer: Issuer
+let issuerKey: TestKey
 let gateway: TestGateway
 let limited: TestGateway
 let closed: TestGateway
@@ -41,13 +50,17 @@ beforeAll(async () => {
   await writeFile(join(folder, 'key.json'), text)
   key = await readPrivateJwk(text)
   upstream = await startUpstream()
+  issuerKey = await makeKey('provider')
+  issuer = await startIssuer([issuerKey])
   const auth = `, keys: ['${join(folder, 'key.json')}'], logout_ends_access: true`
+  const provider = `{ issuer: '${issuer.url}', client_id: client, register: false }`
   gateway = await startGateway(routes(upstream.url), undefined, {
-    auth,
+    auth: `${auth}, providers: { other: ${provider} }`,
     admin:
       ", tokens: { boss: 'a-token-for-operators-0123456789', reader: { token: a-token-that-reads-0123456789, may: read } }",
   })
-  const limits = 'register: 1/1h, login_failures: 1/1h, login_failures_per_address: 2/1h, refresh: 1/1h'
+  const limits =
+    'register: 1/1h, login_failures: 1/1h, login_failures_per_address: 2/1h, refresh: 1/1h, keys: 1/1h'
   limited = await startGateway(routes(upstream.url), undefined, {
     auth,
     rateLimits: `rate_limits: { ${limits}, bad_keys: 1/1h }`,
@@ -57,7 +70,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await Promise.all([gateway, limited, closed].map(one => one?.stop()))
-  await upstream?.close()
+  await Promise.all([upstream, issuer].map(one => one?.close()))
   await rm(folder, { recursive: true, force: true })
 })
 
@@ -155,11 +168,32 @@ async function withKey(name: string): Promise<string> {
   return text
 }
 
+/** Creates a user with a key that has a name. */
+async function newKey(at: TestGateway, options: object) {
+  const { access } = await newUser(at, 'pro')
+  const { status, body } = await call(at.url, 'POST', '/api/v1/auth/keys', {
+    token: access,
+    body: { name: canary, ...options },
+  })
+  expect(status).toBe(201)
+  return { access, key: String(body.key), id: String(body.id) }
+}
+
+/** Signs in with an ID token of the provider. */
+async function sendIdToken(claims: object) {
+  const id_token = await signToken(
+    issuerKey,
+    claimsOf(issuer, gateway.clock.now(), { jti: canary, ...claims }),
+  )
+  return post(gateway, 'providers/other/token', { id_token })
+}
+
 type Code = keyof typeof catalog
 type Row = [title: string, code: Code, reason: string, request: () => Promise<Record<string, unknown>>]
 
 const session = '/api/v1/auth/sessions'
 const users = '/admin/v1/users'
+const keys = '/api/v1/auth/keys'
 const unknownKey = { 'x-api-key': `peage_${canary}` }
 
 const rows: Row[] = [
@@ -242,6 +276,25 @@ const rows: Row[] = [
     async () => get(session, { headers: { 'x-api-key': await withKey('of-a-user') } }),
   ],
   [
+    'an API key without the scope of the route',
+    'scope_insufficient',
+    'scope',
+    async () => {
+      const { key } = await newKey(gateway, { scopes: [canary] })
+      return get('/any', { headers: { 'x-api-key': key } })
+    },
+  ],
+  [
+    'an expired API key',
+    'token_invalid',
+    'expired',
+    async () => {
+      const { key, id } = await newKey(gateway, {})
+      await gateway.sql("update api_keys set expires_at = '2000-01-01' where id = $1", [id])
+      return get('/any', { headers: { 'x-api-key': key } })
+    },
+  ],
+  [
     'a spent daily limit',
     'daily_limit_reached',
     'limits.free_daily',
@@ -251,10 +304,46 @@ const rows: Row[] = [
     },
   ],
   [
+    'an exhausted quota',
+    'quota_exceeded',
+    'plans.free.quotas.exports',
+    async () => {
+      const { access } = await newUser(gateway)
+      return last(2, () => get('/exports', { token: access }))
+    },
+  ],
+  [
     'a wrong password',
     'credentials_invalid',
     'credentials',
     () => post(gateway, 'login', { email: user.email, password: canary }),
+  ],
+  ['an ID token for another client', 'id_token_invalid', 'id_token', () => sendIdToken({ aud: canary })],
+  [
+    'a used ID token',
+    'id_token_invalid',
+    'used',
+    async () => {
+      const claims = { sub: canary }
+      await gateway.sql('insert into identities (issuer, sub, user_id) values ($1, $2, $3)', [
+        issuer.url,
+        canary,
+        user.id,
+      ])
+      return last(2, () => sendIdToken(claims))
+    },
+  ],
+  [
+    'an ID token without a verified email',
+    'provider_email_unverified',
+    'provider_email',
+    () => sendIdToken({ email: `${canary}@example.com` }),
+  ],
+  [
+    'an ID token of an unknown person',
+    'registration_closed',
+    'register',
+    () => sendIdToken({ email: `${canary}@example.com`, email_verified: true }),
   ],
   ['a malformed refresh token', 'refresh_token_invalid', 'malformed', () => refresh(canary)],
   ['an access token as refresh token', 'refresh_token_invalid', 'type', () => refresh(user.access)],
@@ -271,6 +360,15 @@ const rows: Row[] = [
     async () => {
       const other = await newUser(gateway)
       return last(2, () => refresh(other.refresh))
+    },
+  ],
+  [
+    'the second new API key',
+    'rate_limited',
+    'auth.rate_limits.keys',
+    async () => {
+      const { access } = await newKey(limited, {})
+      return logged(limited, limited.url, 'POST', keys, { token: access, body: { name: canary } })
     },
   ],
   ...(

@@ -23,6 +23,8 @@ const admin = `, token: ${tokens.all}, tokens: { ${(['support', 'read', 'billing
 /** Maps each operation to the roles that may use it. The role `all` may use every operation and is not listed. */
 const may: Readonly<Record<string, readonly Role[]>> = {
   'GET /admin/v1/routes': ['support', 'read'],
+  'GET /admin/v1/plans': ['support', 'read', 'billing'],
+  'GET /admin/v1/password-hashes': ['support', 'read'],
   'GET /admin/v1/users': ['support', 'read', 'billing'],
   'GET /admin/v1/users/:id': ['support', 'read', 'billing'],
   'PATCH /admin/v1/users/:id': ['billing'],
@@ -32,6 +34,9 @@ const may: Readonly<Record<string, readonly Role[]>> = {
   'POST /admin/v1/users/:id/password': [],
   'DELETE /admin/v1/users/:id/sessions/:session': ['support'],
   'DELETE /admin/v1/users/:id/api-token': ['support'],
+  'DELETE /admin/v1/users/:id/keys/:key': ['support'],
+  'DELETE /admin/v1/users/:id/keys': ['support'],
+  'DELETE /admin/v1/users/:id/identities/:provider': ['support'],
   'DELETE /admin/v1/users/:id/webhook': ['support'],
   'GET /admin/v1/users/:id/sessions': ['support', 'read'],
   'DELETE /admin/v1/users/:id/sessions': ['support'],
@@ -69,7 +74,7 @@ describeOverSetups('roles of operators', setup => {
     '%s requires the role "all" or one of %j, and checks the role first',
     async (name, roles) => {
       const [method = '', pattern = ''] = name.split(' ')
-      const path = pattern.replace(':id', '999999999').replace(':session', 'x')
+      const path = pattern.replace(':id', '999999999').replace(/:(session|key|provider)/, 'x')
       const body = method === 'GET' || method === 'DELETE' ? undefined : 'no object'
       const stranger = await call(at.gateway.admin, method, path, { body, token: 'not-a-token-of-anybody' })
       expectRefusal(stranger, 401, 'admin_unauthorized', 'Non autorisé')

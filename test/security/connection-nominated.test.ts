@@ -44,12 +44,19 @@ describe('headers named in `Connection`', () => {
   )
 
   it('are removed if they forge an identity, and the request stays anonymous', async () => {
-    for (const connection of ['x-user-id', 'close, X-User-Id', 'keep-alive']) {
+    for (const connection of [
+      'x-user-id',
+      'x-user-key-id, x-user-scopes',
+      'close, X-User-Id',
+      'keep-alive',
+    ]) {
       const answer = await ask(
         at.gateway.url,
         requestBytes('GET', '/public/x', [
           'X-User-Id: 999999',
           'X_User_Plan: pro',
+          'X-User-Key-Id: k1',
+          'X-User-Scopes: data:read',
           `Connection: ${connection}`,
         ]),
       )

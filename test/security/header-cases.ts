@@ -27,6 +27,8 @@ const words = [
   ['x', 'user', 'id'],
   ['X', 'User', 'Plan'],
   ['x', 'USER', 'email'],
+  ['X', 'User', 'Key', 'Id'],
+  ['x', 'user', 'scopes'],
   ['X', 'Peage', 'Assertion'],
 ]
 

@@ -24,6 +24,8 @@ describe('the trailers of a request', () => {
   const forged = [
     ...spellingsOf('x', 'user', 'id').map(name => `${name}: 999999`),
     ...spellingsOf('x', 'user', 'plan').map(name => `${name}: pro`),
+    ...spellingsOf('x', 'user', 'key', 'id').map(name => `${name}: k1`),
+    ...spellingsOf('x', 'user', 'scopes').map(name => `${name}: data:read`),
     ...spellingsOf('x', 'peage', 'assertion').map(name => `${name}: a.b.c`),
   ]
 

@@ -43,7 +43,7 @@ async function listen(tls: { cert: string; key: string } | undefined) {
       }),
   })
   const server: Server = app.server
-  routeUpgrades(server, request => request.headers.upgrade === 'websocket')
+  routeUpgrades(server, request => request.headers.upgrade === 'websocket', { language: () => 'fr' })
   const drain = createDrain(app)
   const listening = await app.listen({ port: 0, host: '127.0.0.1' })
   const url = listening.replace(/^https?/, schemeOf(app))

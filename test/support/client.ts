@@ -54,10 +54,7 @@ export const passwordHash =
   '$argon2id$v=19$m=1024,t=1,p=1$oWfmPAGiZSPywVpT2+NJBA$xbBkv3TWMPacIsMUZ2EdMU9AxN5jAn8jOY7sYQ56ZaE'
 
 /** Creates a user and logs in. */
-export async function newUser(
-  gateway: TestGateway,
-  plan: 'free' | 'premium' | 'pro' = 'free',
-): Promise<TestUser> {
+export async function newUser(gateway: TestGateway, plan = 'free'): Promise<TestUser> {
   made += 1
   const email = `user${made}.${process.pid}@example.com`
   const created = await createUserStore(gateway.backing.database).create(email, passwordHash)

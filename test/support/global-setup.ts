@@ -23,6 +23,8 @@ declare module 'vitest' {
     redisBin: string
     /** The path of `nginx`. */
     nginxBin: string
+    /** The path of `caddy`. */
+    caddyBin: string
     /** The path of `promtool`. */
     promtoolBin: string
     /** The path of `dnsmasq`. */
@@ -46,6 +48,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const postgresBin = findPostgres() ?? ''
   const redisBin = findProgram('redis-server') ?? ''
   const nginxBin = findProgram('nginx') ?? ''
+  const caddyBin = findProgram('caddy') ?? ''
   const promtoolBin = findProgram('promtool') ?? ''
   const nameServerBin = findNameServer() ?? ''
   const chromiumBin = findProgram('chromium') ?? ''
@@ -53,6 +56,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     if (TEST_DATABASE_URL === '' && postgresBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Postgres')
     if (TEST_REDIS_URL === '' && redisBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Redis')
     if (nginxBin === '') throw new Error('TEST_REQUIRE_SERVICES: no nginx')
+    if (caddyBin === '') throw new Error('TEST_REQUIRE_SERVICES: no caddy')
     if (promtoolBin === '') throw new Error('TEST_REQUIRE_SERVICES: no promtool')
     if (nameServerBin === '') throw new Error('TEST_REQUIRE_SERVICES: no dnsmasq, or not root')
     if (chromiumBin === '') throw new Error('TEST_REQUIRE_SERVICES: no chromium')
@@ -92,6 +96,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('postgresBin', postgresBin)
   project.provide('redisBin', redisBin)
   project.provide('nginxBin', nginxBin)
+  project.provide('caddyBin', caddyBin)
   project.provide('promtoolBin', promtoolBin)
   project.provide('nameServerBin', nameServerBin)
   project.provide('chromiumBin', chromiumBin)

@@ -54,7 +54,7 @@ export function findProgram(name: string): string | undefined {
  * Starts a Postgres with trust authentication. The role and the database are named `postgres`.
  * @param bin the result of `findPostgres`
  * @param options `socketFolder`: a folder for a Unix socket, writable for any user; `settings`: entries `name=value`;
- *   `folder`: an empty folder for the data; `stop` deletes this folder
+ *   `folder`: a folder for the data, which `stop` deletes; `env`: variables to add to the environment
  */
 export async function startPostgres(
   bin: string,
@@ -63,7 +63,14 @@ export async function startPostgres(
     socketFolder = '',
     settings = [],
     folder = mkdtempSync(join(tmpdir(), 'peage-test-postgres-')),
-  }: { maxConnections?: number; socketFolder?: string; settings?: readonly string[]; folder?: string } = {},
+    env = {},
+  }: {
+    maxConnections?: number
+    socketFolder?: string
+    settings?: readonly string[]
+    folder?: string
+    env?: Readonly<Record<string, string>>
+  } = {},
 ): Promise<Server> {
   const user = unprivilegedUser()
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
@@ -83,6 +90,7 @@ export async function startPostgres(
     program: join(bin, 'postgres'),
     flags,
     folder,
+    env: { ...process.env, ...env },
     user,
     port,
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,

@@ -36,6 +36,11 @@ export function describeWithNginx(title: string, suite: () => void): void {
   describeWhere(inject('nginxBin'), 'no nginx binary', title, suite)
 }
 
+/** Declares a suite that runs its own Caddy in front of the gateway and a service (see `startCaddy`). */
+export function describeWithCaddy(title: string, suite: () => void): void {
+  describeWhere(inject('caddyBin'), 'no caddy binary', title, suite)
+}
+
 /** Declares a suite that checks metrics with promtool. */
 export function describeWithPromtool(title: string, suite: () => void): void {
   describeWhere(inject('promtoolBin'), 'no promtool binary', title, suite)

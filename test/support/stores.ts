@@ -61,7 +61,7 @@ async function openStores(): Promise<{ postgres: string; redis: string }> {
 
 /** Starts a separate Postgres with full durability. It stops at the end of the run. */
 export async function startOwnPostgres(
-  options: { settings?: readonly string[]; folder?: string } = {},
+  options: { settings?: readonly string[]; folder?: string; env?: Readonly<Record<string, string>> } = {},
 ): Promise<Server> {
   const bin = findPostgres()
   if (bin === undefined) throw new Error('The programs postgres and initdb are missing. Install PostgreSQL.')

@@ -1,7 +1,8 @@
 // Guided fuzzing: keeps inputs that reach new code, and mutates them. The first violation is shrunk and ends the run.
+
+import { createRandom, type Random } from '../../../support/random.ts'
 import type { Coverage } from './coverage.ts'
 import { mutate } from './mutate.ts'
-import { createRandom, type Random } from './random.ts'
 import { shrink } from './shrink.ts'
 import type { Target } from './target.ts'
 

@@ -1,5 +1,5 @@
 // Mutates an input: changes bytes or lines, and inserts words of the dictionary or pieces of other inputs.
-import { oneOf, type Random } from './random.ts'
+import { oneOf, type Random } from '../../../support/random.ts'
 
 export interface Materials {
   readonly dictionary: readonly string[]

@@ -31,7 +31,8 @@ export function readStrictly(bytes: string): StrictRequest[] {
 }
 
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-// Node accepts several spaces in place of one (RFC 9112 §3), so this parser does too. The target stays the same.
+// Node accepts several spaces instead of one (RFC 9112 §3), so this parser does too. The spaces are not part of the
+// request target.
 const requestLine = new RegExp(`^(${token}) +([!-~\\x80-\\xff]+) +HTTP/1\\.([01])$`)
 const fieldLine = new RegExp(`^(${token}):[ \\t]*([\\t -~\\x80-\\xff]*)$`)
 

@@ -103,11 +103,13 @@ export const gatewayYaml: Target = {
     const text = Buffer.from(input, 'latin1').toString('utf8')
     const loaded = load(text)
     if ('config' in loaded) {
-      const { routes, upstreams } = loaded.config
+      const { routes, upstreams, server } = loaded.config
+      const hasForwardAuth = server.forward_auth !== undefined
       const names = routes.map(({ name }) => name)
       promise(new Set(names).size === names.length, 'accepts two routes with one name', names)
       for (const { upstream } of routes) {
-        promise(Object.hasOwn(upstreams, upstream), 'accepts a route to an unknown upstream', upstream)
+        const isKnown = upstream === undefined ? hasForwardAuth : Object.hasOwn(upstreams, upstream)
+        promise(isKnown, 'accepts a route to an unknown upstream', upstream)
       }
       checkPlaces(loaded.warnings, text)
       return `accepted${loaded.warnings.problems.length > 0 ? ', warned' : ''}`

@@ -83,7 +83,7 @@ const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 export function openRequestHead(): Target {
   const server = createHttpServer({ timeouts, tls: undefined, isIdle: () => false }, serve)
   // No route accepts an upgrade, so each request with `Upgrade` is parsed a second time, as a plain request.
-  routeUpgrades(server, () => false)
+  routeUpgrades(server, () => false, { language: () => 'fr' })
   for (const event of ['checkContinue', 'checkExpectation']) server.on(event, serve)
   server.on('clientError', (_error, socket) => socket.destroy())
   return {
@@ -131,7 +131,7 @@ function judge(heard: readonly Heard[], strict: readonly StrictRequest[]): strin
     const { target } = head
     if (target instanceof Refusal) {
       outcomes.push(target.code)
-      if (target.response.fields.includes('connection')) break
+      if (target.response('fr').fields.includes('connection')) break
       continue
     }
     const told = strict[index]
@@ -236,7 +236,7 @@ class Connection extends Duplex {
     request.on('error', () => {})
     response.on('error', () => {})
     const { target } = heard.head
-    const isLast = target instanceof Refusal && target.response.fields.includes('connection')
+    const isLast = target instanceof Refusal && target.response('fr').fields.includes('connection')
     if (isLast) response.setHeader('connection', 'close')
     response.end()
   }

@@ -1,0 +1,154 @@
+// The configuration changes while a sign-in is in progress.
+import { readFile, writeFile } from 'node:fs/promises'
+import { afterEach, expect, it } from 'vitest'
+import { paths } from '../providers/issuer.ts'
+import { call, newUser } from '../support/client.ts'
+import type { TestGateway } from '../support/gateway.ts'
+import { expectRefusal } from '../support/refusals.ts'
+import { describeOverSetups } from '../support/setups.ts'
+import {
+  begin,
+  codeFor,
+  exchange,
+  expectPair,
+  expectReturned,
+  locationOf,
+  newPage,
+  newPerson,
+  refusals,
+  returnUrl,
+  sendIdToken,
+  signInStage,
+  startPath,
+} from '../support/sign-in.ts'
+
+const secondUrl = 'http://localhost:3000/second'
+
+describeOverSetups('after a reload that', setup => {
+  const at = signInStage(setup, {
+    returnUrls: [returnUrl, secondUrl],
+    alpha: ', register: true',
+    replicas: 1,
+  })
+  const { restore, change } = editor(() => at.gateway)
+  afterEach(restore)
+
+  const finish = async ({ browser, location }: Awaited<ReturnType<typeof begin>>, claims = newPerson()) => {
+    const { pathname, search } = at.alpha.consent(location, claims)
+    return browser.get(at.gateway, pathname + search)
+  }
+
+  it('changes nothing of the provider, a sign-in ends as usual, without new requests for documents', async () => {
+    const started = await begin(at.gateway)
+    locationOf(await finish(await begin(at.gateway)))
+    const before = at.alpha.seen.length
+    await change(['label: Alpha', 'label: Alpha'])
+    expect(locationOf(await finish(started)).searchParams.has('code')).toBe(true)
+    expect(at.alpha.seen.slice(before).map(({ path }) => path)).toEqual([paths.token])
+  })
+
+  it('removes the return_url, a sign-in ends at the first page as expired', async () => {
+    const started = await begin(at.gateway, { page: newPage({ return_url: secondUrl }) })
+    await change([`, '${secondUrl}'`, ''])
+    const answer = await finish(started)
+    expect([answer.status, answer.headers.get('location')]).toEqual([
+      303,
+      `${returnUrl}?error=sign_in_expired`,
+    ])
+    expect(started.browser.cookies.size).toBe(0)
+    expect((await call(at.gateway.url, 'GET', startPath(started.page))).body).toMatchObject({
+      field: 'return_url',
+    })
+  })
+
+  it.each<[string, () => [string, string]]>([
+    [
+      'changes the client of the provider',
+      () => [
+        'client_id: client, client_secret: secret, register',
+        'client_id: next, client_secret: secret, register',
+      ],
+    ],
+    [
+      'changes the issuer of the provider',
+      () => [`issuer: '${at.alpha.url}'`, `issuer: 'http://127.0.0.1:1'`],
+    ],
+  ])('%s, a sign-in ends with provider_error, and the provider gets no code', async (_, edit) => {
+    const started = await begin(at.gateway)
+    const before = at.alpha.count(paths.token)
+    await change(edit())
+    expectReturned(await finish(started), 'provider_error', started.page.parameters.state)
+    expect(at.alpha.count(paths.token)).toBe(before)
+  })
+
+  it('removes the provider, its endpoints answer 404, and its codes are invalid', async () => {
+    const started = await begin(at.gateway)
+    const code = await codeFor(at, newPerson())
+    const id_token = await at.alpha.idToken(newPerson())
+    await change(
+      ['label: Alpha,', 'label: Alpha, client_id: "",'],
+      ['client_id: client, client_secret: secret, register', 'register'],
+    )
+    expectRefusal(await finish(started), ...refusals.unknown)
+    expectRefusal(await sendIdToken(at.gateway, { id_token }), ...refusals.unknown)
+    expectRefusal(await exchange(at.gateway, code), ...refusals.codeInvalid)
+    await restore()
+    // The code is spent, because it is a code of a provider that was not there.
+    expectRefusal(await exchange(at.gateway, code), ...refusals.codeInvalid)
+  })
+
+  it('changes the issuer, a code of the old issuer is invalid', async () => {
+    const code = await codeFor(at, newPerson())
+    await change([`issuer: '${at.alpha.url}'`, `issuer: 'http://127.0.0.1:1'`])
+    expectRefusal(await exchange(at.gateway, code), ...refusals.codeInvalid)
+  })
+
+  it('closes the registration, a code creates no account, but signs a known person in', async () => {
+    const known = newPerson()
+    expectPair(await exchange(at.gateway, await codeFor(at, known)), 201)
+    const codes = [await codeFor(at, known), await codeFor(at, newPerson())]
+    await change(['register: true', 'register: false'])
+    const answers = await Promise.all(codes.map(code => exchange(at.gateway, code)))
+    expectPair(answers[0] ?? expect.unreachable(), 200)
+    expectRefusal(answers[1] ?? expect.unreachable(), ...refusals.closed)
+    await restore()
+    // The refusal has not spent the code.
+    expectPair(await exchange(at.gateway, codes[1] ?? {}), 201)
+  })
+
+  it('turns linking off, an account with the same verified email needs its password', async () => {
+    const user = await newUser(at.gateway)
+    await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])
+    const code = await codeFor(at, newPerson({ email: user.email }))
+    const refusedReset = await codeFor(at, newPerson({ email: user.email }))
+    await change(['register: true', 'link: false'])
+    expectRefusal(await exchange(at.gateway, code), ...refusals.exists)
+    expectRefusal(await exchange(at.gateway, { ...refusedReset, reset: true }), ...refusals.exists)
+    expectRefusal(await exchange(at.gateway, refusedReset), ...refusals.codeInvalid)
+    expectPair(await exchange(at.gateway, { ...code, password: user.password }), 200)
+  })
+})
+
+/** Changes the configuration file of a gateway, and reloads it. */
+function editor(gateway: () => TestGateway) {
+  let original: string | undefined
+  const write = async (text: string) => {
+    await writeFile(gateway().file, text)
+    await gateway().reload()
+    expect(gateway().refused).toEqual([])
+  }
+  return {
+    async change(...edits: [from: string, to: string][]) {
+      original ??= await readFile(gateway().file, 'utf8')
+      let text = original
+      for (const [from, to] of edits) {
+        expect(text).toContain(from)
+        text = text.replace(from, to)
+      }
+      await write(text)
+    },
+    async restore() {
+      if (original !== undefined) await write(original)
+    },
+  }
+}
