@@ -1,11 +1,12 @@
 // The bars of the benchmark. A bar is the maximum cost of one row relative to another row.
 import type { Round, Slices } from './rounds.ts'
 import { base, floor, kinds, ours, peers, rowName } from './row-names.ts'
-import { keepsUp, perRequest, ratio, type Spread } from './spread.ts'
+import { keepsUp, perRequest, ratio, requestsPerSecond, type Spread } from './spread.ts'
 
 type Cost =
   | 'CPU per request'
   | 'CPU per request, fixed rate'
+  | 'time per request'
   | 'p99, fixed rate'
   | 'p50 of one client'
   | 'memory'
@@ -34,11 +35,16 @@ export function barsOf(builds: readonly string[]): Bar[] {
     { row: bearer, against: floor, atMost: 1.08, aim: 0.95 },
     { row: mine('admitted'), against: base, atMost: 1, aim: 0.85 },
     { row: mine('refused'), against: base, atMost: 0.4 },
+    { row: mine('keyWithoutScopes'), against: mine('apiKey'), atMost: 1.05 },
+    { row: mine('keyWithScopes'), against: mine('keyWithoutScopes'), atMost: 1.05 },
+    { row: mine('quotaCounted'), against: mine('admitted'), atMost: 1.2 },
+    { row: mine('quotaExhausted'), against: mine('refused'), atMost: 1.1 },
     { row: bearer, against: peers.nginx, atMost: 0.5 },
     { row: bearer, against: peers.nginxCache, atMost: 3.6, aim: 2.5 },
     { row: bearer, against: peers.caddy, atMost: 0.34 },
     { row: bearer, against: peers.expressGateway, atMost: 0.11 },
     { row: mine('inSession'), against: bearer, atMost: 1.02 },
+    { row: mine('forwardAuth'), against: bearer, atMost: 0.8 },
     { row: mine('manyAddresses'), against: bearer, atMost: 1.03 },
     { row: mine('twoWorkers'), against: bearer, atMost: 1.15 },
   ]
@@ -47,6 +53,8 @@ export function barsOf(builds: readonly string[]): Bar[] {
     // Two workers are compared at the fixed rate, because each process then gets the same load. At full load, a process
     // handles several requests per turn of its event loop, so each request is cheaper.
     { cost: 'CPU per request, fixed rate', row: mine('twoWorkers'), against: bearer, atMost: 1.15 },
+    // At most 1.25 times the time means at least 0.8 times as many requests per second.
+    { cost: 'time per request', row: mine('quotaCounted'), against: mine('admitted'), atMost: 1.25 },
     { cost: 'p99, fixed rate', row: bearer, against: base, atMost: 1 },
     ...builds.map(
       (build): Bar => ({
@@ -72,6 +80,7 @@ export function judge(bars: readonly Bar[], { rounds, rates, failed }: Evidence)
   const costs: Record<Cost, (slices: Slices, row: string) => number | undefined> = {
     'CPU per request': ({ full }) => perRequest(full),
     'CPU per request, fixed rate': ({ paced }) => paced && perRequest(paced),
+    'time per request': ({ full }) => 1 / requestsPerSecond(full),
     'p99, fixed rate': ({ paced }, row) =>
       paced !== undefined && keepsUp(paced, rates.get(row) ?? 0) ? paced.p99 : undefined,
     'p50 of one client': ({ full }) => full.p50,

@@ -67,24 +67,44 @@ export function wantsToken(prefix: string, token: string): Check[] {
   ]
 }
 
-/** Checks that the upstream receives the identity of `user`, even if the client claims another identity. */
+/**
+ * Checks that the upstream receives the identity of `user`, even if the client claims another identity.
+ * @param ofKey the headers that describe the API key
+ */
 export function tellsWhoCalls(
   prefix: string,
   credential: Readonly<Record<string, string>>,
   user: { readonly id: string; readonly plan: string },
+  ofKey: Readonly<Record<string, string>> = {},
 ): Check {
   return {
     title: 'the upstream receives the identity of the user, whatever the client claims',
     async findFault({ running }) {
-      const headers = { ...credential, 'x-user-id': '999999', 'x-user-plan': 'forged' }
+      const forged = Object.fromEntries(Object.keys(ofKey).map(name => [name, 'forged']))
+      const headers = { ...credential, ...forged, 'x-user-id': '999999', 'x-user-plan': 'forged' }
       const { status, body } = await get(running.port, { path: echoPath(prefix), headers })
       if (status !== 200) return `the status code is ${status}`
       const received = JSON.stringify(identityIn(JSON.parse(body)))
-      const right = JSON.stringify([
-        ['x-user-id', user.id],
-        ['x-user-plan', user.plan],
-      ])
+      const expected = { 'x-user-id': user.id, 'x-user-plan': user.plan, ...ofKey }
+      const right = JSON.stringify(Object.entries(expected).sort())
       return received === right ? undefined : `the upstream received ${received}, not ${right}`
+    },
+  }
+}
+
+/** Checks that the response contains the identity of `user`, even if the client claims another identity. */
+export function allowsAs(user: { readonly id: string; readonly plan: string }): Check {
+  return {
+    title: 'the response contains the identity of the user, whatever the client claims',
+    async findFault({ running, question }) {
+      const forged = { 'x-user-id': '999999', 'x-user-plan': 'forged' }
+      const { status, headers } = await get(running.port, {
+        path: question.path,
+        headers: { ...question.headers, ...forged },
+      })
+      if (status !== 200) return `the status code is ${status}`
+      const { 'x-user-id': id, 'x-user-plan': plan } = headers
+      return id === user.id && plan === user.plan ? undefined : `the response contains ${id} and ${plan}`
     },
   }
 }

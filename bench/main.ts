@@ -8,10 +8,13 @@ import type { Contender, Row, Stage } from './contender.ts'
 import { direct, dispatch, httpProxy, upstreamProgram } from './contenders/bare.ts'
 import { caddy, caddyRemembering } from './contenders/caddy.ts'
 import { expressGateway } from './contenders/express-gateway.ts'
+import { forwardAuth } from './contenders/forward-auth.ts'
 import { gateway, sessionsEndAccess, startGateway, twoWorkers } from './contenders/gateway.ts'
 import { haproxy } from './contenders/haproxy.ts'
+import { keys, scopedRoutes } from './contenders/keys.ts'
 import { manyAddresses } from './contenders/many-addresses.ts'
 import { nginx, nginxCache, nginxRemembering } from './contenders/nginx.ts'
+import { quotas } from './contenders/quotas.ts'
 import { flags, isAsked, settings } from './flags.ts'
 import { publish } from './publish.ts'
 import {
@@ -32,13 +35,17 @@ await runAndCleanUp(measure)
 async function measure(): Promise<number> {
   const services = flags.isEmbedded ? undefined : await openServices()
   const upstream = await startProgram(upstreamProgram)
-  const stage = { services, upstream, gateway: await startGateway({ services, upstream }) }
+  const usual = await startGateway({ services, upstream }, { routes: scopedRoutes })
+  const stage = { services, upstream, gateway: usual }
   const contenders = [
     direct,
     httpProxy,
     dispatch,
     gateway(ours, async () => stage.gateway),
+    keys,
+    quotas,
     sessionsEndAccess,
+    forwardAuth,
     manyAddresses,
     twoWorkers,
     ...flags.also.map(({ build, cli }) => gateway(build, startGateway, cli)),

@@ -14,7 +14,7 @@ export function resultTables(report: Report): string {
   const missing = [...named(absent, 'absent'), ...named(failed, 'failed, not timed')]
   return [
     notes.join('\n'),
-    'Full load: each connection sends again once it has its response.',
+    'Full load: each connection sends its next request as soon as it has received a response.',
     fullTable(report),
     `Fixed rate: ${thousands(rate)} requests/s for each process.`,
     pacedTable(report),

@@ -12,7 +12,7 @@ export interface Callers {
   readonly admin: Admin
   readonly free: Caller
   readonly premium: Caller
-  /** A user with an API key. */
+  /** A user with the key of `/api/v1/user/api-token`. */
   readonly pro: Caller & { readonly key: string }
   /** A user who was deactivated after the login. */
   readonly inactive: Caller
@@ -43,6 +43,21 @@ export async function createCallers(admin: Admin, crowded: number): Promise<Call
   return { admin, free, premium, pro: { ...pro, key }, inactive, crowd }
 }
 
+export interface NewKey {
+  readonly id: string
+  readonly key: string
+}
+
+/** Creates an API key. @param token an access token of the user @param scopes the scopes; undefined for no limit */
+export function createKey({ port }: Admin, token: string, scopes?: readonly string[]): Promise<NewKey> {
+  return send<NewKey>(`http://127.0.0.1:${port}/api/v1/auth/keys`, {
+    status: 201,
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+    body: { name: 'benchmark', scopes },
+  })
+}
+
 /** Returns the number of uses of a user today. */
 export async function readUses(admin: Admin, id: string): Promise<number> {
   const user = await send<{ daily_usage: number }>(userUrl(admin, id), {
@@ -51,6 +66,15 @@ export async function readUses(admin: Admin, id: string): Promise<number> {
     headers: { authorization: `Bearer ${admin.adminToken}` },
   })
   return user.daily_usage
+}
+
+/** Returns the number of uses of a user's quota in the current period. @param token an access token of the user */
+export async function readQuotaUses({ port }: Admin, token: string, quota: string): Promise<number> {
+  const { quotas } = await send<{ quotas: { name: string; used: number }[] }>(
+    `http://127.0.0.1:${port}/api/v1/auth/usage`,
+    { status: 200, method: 'GET', headers: { authorization: `Bearer ${token}` } },
+  )
+  return quotas.find(({ name }) => name === quota)?.used ?? Number.NaN
 }
 
 async function createCaller(admin: Admin, plan: string, name: string = plan): Promise<Caller> {

@@ -17,6 +17,12 @@ interface Options {
   readonly workers?: number
   /** The host name of the upstream. */
   readonly host?: string
+  /** The section `plans`. Omitted: the built-in plans. */
+  readonly plans?: string
+  /** Further routes, one per line. */
+  readonly routes?: string
+  /** YAML to add to the section `server`. */
+  readonly server?: string
   /** YAML to add to the section `auth`. */
   readonly auth?: string
   /** A command that runs the gateway, for example `unshare`. */
@@ -30,6 +36,7 @@ const proxies = [answersTheUpstreams, givesRequestIds]
 
 export const startGateway: Start = async ({ upstream, services }, options = {}) => {
   const { workers = 1, host = '127.0.0.1', freeDaily = 1, crowded = 0, auth = '', before = [] } = options
+  const { plans = '', routes = '', server = '' } = options
   const folder = temporaryFolder()
   const database = (await services?.createDatabase()) ?? ''
   const redis = (await services?.createRedis()) ?? ''
@@ -39,7 +46,7 @@ export const startGateway: Start = async ({ upstream, services }, options = {}) 
   // together use them.
   writeFileSync(
     file,
-    `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`} }
+    `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`}${server} }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
 storage:
   postgres: ${JSON.stringify(database)}
@@ -49,14 +56,14 @@ storage:
 # A run takes longer than the default lifetime of a token.
 auth: { access_token_ttl: 1d${auth} }
 limits: { free_daily: ${freeDaily} }
-upstreams:
+${plans}upstreams:
   service: { targets: ['http://${host}:${upstream.port}'], connections: 512, connections_per_client: 64 }
 routes:
   - { path: /public/*, upstream: service, auth: none }
   - { path: /guarded/*, upstream: service }
   - { path: /premium/*, upstream: service, plans: [premium] }
   - { path: /daily/*, upstream: service, free_daily: true }
-`,
+${routes}`,
   )
   // The image and the systemd unit also set this variable, so the benchmark measures the gateway as operators run it.
   const environment = { MALLOC_MMAP_THRESHOLD_: '1048576' }
@@ -165,10 +172,31 @@ export function bearerRow({ running, callers: { premium, inactive } }: Gateway):
   }
 }
 
-function admitted({ running, callers: { admin, free, crowd } }: Gateway): Row {
-  const path = coursePath('daily')
-  return {
+function admitted(gateway: Gateway): Row {
+  const { admin, free } = gateway.callers
+  return countedRow(gateway, {
     name: kinds.admitted,
+    folder: 'daily',
+    readUses: () => readUses(admin, free.id),
+  })
+}
+
+interface CountedRow {
+  readonly name: string
+  /** The first segment of the paths of the counting route. */
+  readonly folder: string
+  /** Returns the number of uses of the free user that the gateway has recorded. */
+  readUses(): Promise<number>
+}
+
+/** Returns a row whose requests are counted and pass. */
+export function countedRow(
+  { running, callers: { free, crowd } }: Gateway,
+  { name, folder, readUses }: CountedRow,
+): Row {
+  const path = coursePath(folder)
+  return {
+    name,
     running,
     question: { path, headers: bearer(free.token) },
     // Many users send the requests. If one user sent them all, the uses would wait for each other, because they update
@@ -179,14 +207,14 @@ function admitted({ running, callers: { admin, free, crowd } }: Gateway): Row {
     fillsItsCore: false,
     checks: [
       answersTheUpstreams,
-      ...wantsToken('daily', free.token),
-      tellsWhoCalls('daily', bearer(free.token), free),
+      ...wantsToken(folder, free.token),
+      tellsWhoCalls(folder, bearer(free.token), free),
       {
         title: 'every use is recorded',
         async findFault(row) {
-          const before = await readUses(admin, free.id)
+          const before = await readUses()
           await answersTheUpstreams.findFault(row)
-          const after = await readUses(admin, free.id)
+          const after = await readUses()
           return after === before + 1 ? undefined : `${before} uses before the request, ${after} after it`
         },
       },
@@ -194,10 +222,18 @@ function admitted({ running, callers: { admin, free, crowd } }: Gateway): Row {
   }
 }
 
-function refused({ running, callers: { free } }: Gateway): Row {
-  const question = { path: coursePath('daily'), headers: bearer(free.token) }
+function refused(gateway: Gateway): Row {
+  return refusedRow(gateway, { name: kinds.refused, folder: 'daily' })
+}
+
+/** Returns a row whose requests are refused, except the first request of the free user. */
+export function refusedRow(
+  { running, callers: { free } }: Gateway,
+  { name, folder }: Pick<CountedRow, 'name' | 'folder'>,
+): Row {
+  const question = { path: coursePath(folder), headers: bearer(free.token) }
   return {
-    name: kinds.refused,
+    name,
     running,
     question,
     status: 429,
@@ -206,7 +242,7 @@ function refused({ running, callers: { free } }: Gateway): Row {
     checks: [
       refuses('the first use passes', question, 200),
       refuses('the second use is refused', question, 429),
-      ...wantsToken('daily', free.token),
+      ...wantsToken(folder, free.token),
     ],
   }
 }

@@ -22,6 +22,7 @@ import { migrationLoad } from './migration-load.ts'
 import { migrations } from './migrations.ts'
 import { names } from './names.ts'
 import { postgres } from './postgres.ts'
+import { quotas } from './quotas.ts'
 import { receivers } from './receivers.ts'
 import { redis } from './redis.ts'
 import { reload } from './reload.ts'
@@ -77,6 +78,7 @@ const drills: Record<string, Entry> = {
   upgrade: { run: upgrade, needs: 'OLDER_PROGRAM' },
   staging: { run: staging, needs: 'STAGING_GATEWAYS' },
   'counted-uses': { run: countedUses },
+  quotas: { run: quotas },
   'migration-load': { run: migrationLoad, needs: 'OLDER_PROGRAM' },
   midnight: { run: midnightAndClocks, inShort: true },
   rotation: { run: rotation },

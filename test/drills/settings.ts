@@ -1,5 +1,6 @@
 // The settings of a run of the drills. With `--short`, each drill takes only as long as a test.
 import { parseArgs } from 'node:util'
+import { createRandom } from '../support/random.ts'
 
 const { values, positionals } = parseArgs({
   options: {
@@ -15,8 +16,11 @@ export const isList = values.list
 export const isShort = values.short
 export const seed = Number(values.seed)
 
-/** Returns pseudo-random numbers from 0 to 1. The same seed gives the same numbers. */
-export const random = createRandom(seed)
+/** Returns random integers. The same seed gives the same integers. */
+export const randomBelow = createRandom(seed)
+
+/** Returns pseudo-random numbers from 0 to 1. */
+export const random = () => randomBelow(2 ** 32) / 2 ** 32
 
 /**
  * Returns the number in the environment variable `name`. If it is not set, returns `short` with `--short`, and `long`
@@ -24,15 +28,4 @@ export const random = createRandom(seed)
  */
 export function setting(name: string, long: number, short: number): number {
   return Number(process.env[name] ?? (isShort ? short : long))
-}
-
-/** Returns the pseudo-random generator mulberry32. */
-function createRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }

@@ -9,6 +9,7 @@ import { openStage, type ReplicaStage, type Setting } from './replicas.ts'
 import { startSessions } from './sessions.ts'
 import { startUpstream } from './stage.ts'
 import { judgeSideBySide, type Version, type VersionedReplica } from './upgrade-cases.ts'
+import { judgePlans, plansSetting } from './upgrade-plans.ts'
 import type { Watch } from './watch.ts'
 
 /**
@@ -23,10 +24,12 @@ export async function upgrade(watch: Watch): Promise<void> {
   const upstream = await startUpstream()
   const setting = {
     // The lifetime is short, so that clients refresh their tokens in every step.
-    settings: `auth: { access_token_ttl: 3s, ${noRateLimits} }`,
+    settings: `auth: { access_token_ttl: 3s, ${noRateLimits} }\n${plansSetting.settings}`,
+    env: plansSetting.env,
     routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections: 512 } }
 routes:
-  - { path: /public/small, upstream: service }`,
+  - { path: /public/small, upstream: service }
+${plansSetting.routes}`,
   }
   try {
     for (const migratesFirst of [true, false]) {
@@ -81,7 +84,10 @@ async function roll(
   ]
   for (const [title, version] of steps) {
     await replace(version)
-    if (title !== 'forward again') await judgeSideBySide(replicas, database, title, expect)
+    if (title !== 'forward again') {
+      await judgeSideBySide(replicas, database, title, expect)
+      await judgePlans(replicas, database, title, expect)
+    }
     await replace(version)
   }
   const { calls, refreshes, logins, wrong, failures } = await sessions.stop()
