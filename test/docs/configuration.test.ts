@@ -39,15 +39,23 @@ describe('docs/configuration.md', () => {
   it('contains all warnings of `peage check` and no other warning, with the same texts', () => {
     const file = (smtp: string) => `
 admin: { listen: "127.0.0.1:8081", tokens: { cli: a-token-of-some-length } }
-mail: { smtp: "${smtp}", from: a@example.com }
+plans: [{ name: free, quotas: { spare: 1/day, zero: 0 } }, { name: pro }]
+server: { public_url: "https://a.example" }
+auth:
+  return_urls: ["https://b.example/", "http://localhost/"]
+  providers: { one: { issuer: "https://c.example", client_id: a, client_secret: b } }
+${smtp === '' ? '' : `mail: { smtp: "${smtp}", from: a@example.com }`}
 upstreams:
   twice: { targets: ["http://a", "http://a"] }
   off: { targets: [{ url: "http://10.0.0.1", weight: 0 }], resolve: { every: 1s } }
   spare: { targets: ["http://b"] }
   own: { targets: ["http://127.0.0.1:8080", "http://127.0.0.1:8081"] }
-routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }, { path: /c, upstream: own }]
+routes:
+  - { path: /a, upstream: twice }
+  - { path: /b, upstream: off }
+  - { path: /c, upstream: own, plans: [free], quota: zero }
 `
-    const said = ['log', 'smtp://mail.example.com?tls=off'].flatMap(smtp => {
+    const said = ['', 'log', 'smtp://mail.example.com?tls=off'].flatMap(smtp => {
       const { warnings } = load(file(smtp))
       return (warnings?.problems ?? []).map(({ message }) => message)
     })

@@ -15,6 +15,7 @@ async function exposed(): Promise<string[][]> {
   metrics.requests.count({ route: 'a', method: 'GET', status: 200, durationMs: 1 })
   metrics.upstream('a')
   metrics.counters.countAuth('login', 'success')
+  metrics.counters.countProviderRequest('company', 'ok')
   metrics.counters.mails.count('reset', 'sent')
   metrics.register({
     targets: () => [{ upstream: 'a', target: 'http://a', isHealthy: true }],

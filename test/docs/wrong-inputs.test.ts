@@ -1,6 +1,7 @@
 // Sends every input in the table of wrong inputs (docs/errors.md) to a running gateway, and checks the response.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { authOperations } from '../../src/endpoints/auth.ts'
+import { keyOperations } from '../../src/endpoints/keys.ts'
 import { upgradeOperations } from '../../src/endpoints/upgrade.ts'
 import { userOperations } from '../../src/endpoints/user.ts'
 import type { Operation } from '../../src/openapi/operation.ts'
@@ -10,7 +11,7 @@ import { call, login, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { linesOf, rowsUnder } from './read-tables.ts'
 
-const operations = [authOperations, userOperations, upgradeOperations].flatMap(each =>
+const operations = [authOperations, keyOperations, userOperations, upgradeOperations].flatMap(each =>
   Object.values<Operation>(each),
 )
 
@@ -65,14 +66,30 @@ describe('the table of wrong inputs', () => {
   let pro: TestUser
   let free: TestUser
   let inactive: TestUser
+  /** A user with as many API keys as the plan allows. */
+  let full: TestUser
+  let key: string
+  let apiToken: string
   beforeAll(async () => {
     gateway = await startGateway(
-      "subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }\nupstreams: {}\nroutes: []",
+      `subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }
+upstreams: { api: { targets: ['http://127.0.0.1:9'] } }
+routes: [{ path: /data, upstream: api, scope: 'data:read' }]`,
     )
     pro = await newUser(gateway, 'pro')
     free = await newUser(gateway)
     inactive = await newUser(gateway, 'pro')
     await gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
+    full = await newUser(gateway, 'pro')
+    for (let made = 0; made < 5; made += 1) {
+      const created = await call(gateway.url, 'POST', '/api/v1/auth/keys', {
+        token: full.access,
+        body: { name: 'CI' },
+      })
+      key = (created.body as { key: string }).key
+    }
+    const replaced = await call(gateway.url, 'POST', '/api/v1/user/api-token', { token: full.access })
+    apiToken = (replaced.body as { api_token: string }).api_token
   })
   afterAll(() => gateway?.stop())
 
@@ -124,6 +141,13 @@ describe('the table of wrong inputs', () => {
     }),
     'no credential': () => ({ lines: [] }),
     'a refresh token as bearer': () => ({ lines: bearer(pro.refresh) }),
+    'a valid API key of `POST /api/v1/auth/keys`': () => ({ lines: [`X-API-Key: ${key}`] }),
+    'a valid API key of `POST /api/v1/user/api-token`': () => ({ lines: [`X-API-Key: ${apiToken}`] }),
+    'a name of 65 characters': () => ({ body: JSON.stringify({ name: 'x'.repeat(65) }) }),
+    'a user with as many keys as the plan allows': () => ({
+      lines: bearer(full.access),
+      body: JSON.stringify({ name: 'CI' }),
+    }),
     'an unknown key': () => ({ lines: ['X-API-Key: peage_unknown'] }),
     'a user on plan free': () => ({ lines: bearer(free.access) }),
     'two Authorization headers': () => ({ lines: [...bearer(pro.access), ...bearer(pro.access)] }),
@@ -136,7 +160,7 @@ describe('the table of wrong inputs', () => {
   it.each(rows)(
     'is correct: $method $path responds with $status to $input',
     async ({ method, path, input, status, code }) => {
-      const isAuth = path.startsWith('/api/v1/auth/')
+      const isAuth = path.startsWith('/api/v1/auth/') && !path.startsWith('/api/v1/auth/keys')
       const literal = /^`(.*)`$/.exec(input)?.[1]
       const named = words[input]
       if (literal === undefined && named === undefined) throw new Error(`unknown input "${input}"`)
@@ -156,7 +180,7 @@ describe('the table of wrong inputs', () => {
       expect([response?.status, response && value(response, 'x-peage-error')]).toEqual([status, code])
       if (code !== undefined) {
         expect(catalog[code].status).toBe(status)
-        expect(JSON.parse(String(response?.body)).error).toBe(catalog[code].error)
+        expect(JSON.parse(String(response?.body)).error).toBe(catalog[code].fr)
       }
     },
   )

@@ -29,7 +29,7 @@ export function problemsOf({ page, line, text }: Block): string[] {
 
 /** Adds the upstreams that the routes need. If there are no routes, adds a route to an upstream. */
 function completed(written: Written): Written {
-  const named = (written.routes ?? []).map(route => String(route.upstream))
+  const named = (written.routes ?? []).flatMap(route => route.upstream ?? [])
   const [first = 'courses'] = [...Object.keys(written.upstreams ?? {}), ...named]
   const targets = Object.fromEntries([...new Set([first, ...named])].map((name, i) => [name, target(i)]))
   return {
