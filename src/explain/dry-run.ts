@@ -8,6 +8,7 @@ import type { AnswerQuestion } from '../proxy/answer-question.ts'
 import type { ForwardRequest } from '../proxy/forward-request.ts'
 import { handleRequest, type ServeEndpoint } from '../proxy/handle-request.ts'
 import { RequestContext, type RequestSnapshot } from '../proxy/request-context.ts'
+import type { Language } from '../refusals/catalog.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import { createStubResponse, type HeaderList, type ResponseHead } from './stub-request.ts'
 import type { Dispatched } from './stub-upstreams.ts'
@@ -23,6 +24,8 @@ interface Options {
   probe: IncomingMessage
   /** The headers of the simulated upstream response. */
   upstreamHeaders: HeaderList
+  /** `server.language`. */
+  language: Language
   onDispatch(listener: (dispatched: Dispatched) => void): void
 }
 
@@ -35,7 +38,7 @@ interface DryRun {
 }
 
 export function dryRun(options: Options): Promise<DryRun> {
-  const { gate, forward, answerQuestion, request, head, routing, probe, upstreamHeaders } = options
+  const { gate, forward, answerQuestion, request, head, routing, probe, upstreamHeaders, language } = options
   return new Promise((resolve, reject) => {
     let result: DryRun = {}
     const response = createStubResponse(request, sent => resolve({ ...result, head: sent }))
@@ -67,7 +70,7 @@ export function dryRun(options: Options): Promise<DryRun> {
         result = { refusal }
       },
       accessEnded: async () => {},
-      language: 'fr',
+      language,
       bodyIdleMs: 0,
       logOrigin: () => {},
       logRequest: undefined,

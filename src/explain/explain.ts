@@ -147,6 +147,7 @@ export async function createExplain(config: Config, clock: Clock): Promise<Expla
       routing,
       probe: toRequest(probeHeaders),
       upstreamHeaders,
+      language: config.server.language,
       onDispatch(listener) {
         onDispatch = listener
       },

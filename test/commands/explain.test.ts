@@ -161,6 +161,16 @@ describe('peage explain --json', () => {
   })
 
   it.each([
+    ['fr', 'Route inconnue'],
+    ['en', 'Unknown route'],
+  ])('shows the length of a refusal in the language %s', async (language, text) => {
+    const file = write('language.yaml', `server: { language: ${language} }\nroutes: []\n`)
+    const { said } = await explain('-c', file, 'GET', '/nowhere')
+    const length = String(JSON.stringify({ error: text }).length)
+    expect(said).toMatchObject({ headers: { response: { set: { 'content-length': length } } } })
+  })
+
+  it.each([
     [['GET', '/nowhere'], 404],
     [['POST', '/reports/1', '--as', 'pro'], 405],
     [['GET', '/open/../reports/1'], 400],
