@@ -12,11 +12,11 @@ import type { Server } from '../support/servers.ts'
 import { describeWithCaddy, describeWithNginx } from '../support/services.ts'
 import { openWebSocket, startWebSocketUpstream } from '../support/web-sockets.ts'
 import { path } from './ask.ts'
-import { nginxWith, type StartProxy, startDocumentedCaddy } from './proxies.ts'
+import { caddyWith, nginxWith, type StartProxy } from './proxies.ts'
 
 const settings = {
   server:
-    ', trusted_proxies: [127.0.0.1], cors: { origins: [https://app.example.com] }, forward_auth: { from: [127.0.0.1] }',
+    ', trusted_proxies: [127.0.0.1], cors: { origins: [https://app.example.com], credentials: true }, forward_auth: { from: [127.0.0.1] }',
 }
 const routes = `plans:
   - { name: free, quotas: { exports: 1/day } }
@@ -41,9 +41,11 @@ interface Behavior {
   readonly bodyOf: (code: string) => object
   /** Whether the proxy itself drops header names with other characters than letters, digits and hyphens. */
   readonly dropsNames: boolean
+  /** Starts the proxy with the settings for a load balancer on this machine. */
+  readonly startBehindBalancer?: StartProxy
 }
 
-function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames }: Behavior): void {
+function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehindBalancer }: Behavior): void {
   let gateway: TestGateway
   let service: ObservedUpstream
   let proxy: Server
@@ -194,6 +196,8 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames }: Behavior
     expect(codeOf(refused)).toBe('401 token_invalid')
     expect(value(refused, 'access-control-allow-origin')).toBe('https://app.example.com')
     expect(value(refused, 'access-control-expose-headers')).toContain('X-Peage-Error')
+    expect(value(refused, 'access-control-allow-credentials')).toBe('true')
+    expect(value(refused, 'vary')).toContain('Origin')
   })
 
   it.each(['plain', 'lax'] as const)(
@@ -359,6 +363,26 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames }: Behavior
     await expect.poll(() => lines().map(({ client }) => client)).toEqual(['127.0.0.1', '127.0.0.1'])
   })
 
+  if (startBehindBalancer !== undefined) {
+    it('behind a load balancer, X-Forwarded-For gives the client, and X-Forwarded-Host no other host', async () => {
+      const balanced = await startBehindBalancer(gateway.url, service.url)
+      gateway.log.length = 0
+      try {
+        const lines = [bearer(), 'X-Forwarded-For: 203.0.113.9', 'X-Forwarded-Host: api.example.com']
+        const refused = await ask(
+          balanced.url,
+          requestBytes('GET', '/hosted', ['Host: other.test', ...lines]),
+        )
+        expect(refused?.status).toBe(404)
+        expect(service.seen).toEqual([])
+        const clients = () => gateway.log.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'request')
+        await expect.poll(() => clients().map(({ client }) => client)).toEqual(['203.0.113.9'])
+      } finally {
+        await balanced.stop()
+      }
+    })
+  }
+
   it('the service receives the host about which the proxy has asked', async () => {
     for (const [target, host] of [
       ['http://api.example.com/hosted', 'other.test'],
@@ -477,8 +501,10 @@ describeWithNginx('nginx with deploy/forward-auth/nginx.conf', () => {
 })
 
 describeWithCaddy('Caddy with deploy/forward-auth/Caddyfile', () => {
-  behavesAsDocumented(startDocumentedCaddy, {
+  behavesAsDocumented(caddyWith(), {
     bodyOf: () => ({ error: expect.any(String) }),
     dropsNames: false,
+    // The load balancer may pass the client's own X-Forwarded-Host on, and Caddy would keep it.
+    startBehindBalancer: caddyWith('trusted_proxies 127.0.0.0/8\n'),
   })
 })

@@ -24,14 +24,18 @@ export function nginxWith(settings = ''): StartProxy {
     )
 }
 
-export const startDocumentedCaddy: StartProxy = (peage, service) =>
-  startCaddy(inject('caddyBin'), port =>
-    replaced('Caddyfile', {
-      '\napi.example.com {': `\nhttp://:${port} {`,
-      '127.0.0.1:8080': new URL(peage).host,
-      '127.0.0.1:9000': new URL(service).host,
-    }),
-  )
+/** @param settings further directives of the `forward_auth` block */
+export function caddyWith(settings = ''): StartProxy {
+  return (peage, service) =>
+    startCaddy(inject('caddyBin'), port =>
+      replaced('Caddyfile', {
+        '\napi.example.com {': `\nhttp://:${port} {`,
+        'uri /.peage/authorize?\n': `uri /.peage/authorize?\n${settings}`,
+        '127.0.0.1:8080': new URL(peage).host,
+        '127.0.0.1:9000': new URL(service).host,
+      }),
+    )
+}
 
 /** @throws an error if the file does not contain a text that must be replaced */
 function replaced(name: string, replacements: Readonly<Record<string, string>>): string {
