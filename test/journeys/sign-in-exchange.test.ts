@@ -246,7 +246,7 @@ describeOverSetups('the code of a sign-in', setup => {
     const { id_token_hash } = await stored(code)
     const spend = "insert into used_id_tokens (token_hash, expires_at) values ($1, now() + interval '1 hour')"
     await at.gateway.sql(spend, [id_token_hash])
-    await refused(exchange(at.gateway, code), refusals.tokenInvalid)
+    await refused(exchange(at.gateway, code), refusals.codeInvalid)
     expect(await usersWith(at.gateway, person.email)).toEqual([])
   })
 

@@ -137,7 +137,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
       })
       const [first, second] = codes.map(code => ({ code, code_verifier: page.verifier }))
       expectPair(await exchange(at.gateway, first ?? {}), 201)
-      expectRefusal(await exchange(at.other, second ?? {}), ...refusals.tokenInvalid)
+      expectRefusal(await exchange(at.other, second ?? {}), ...refusals.codeInvalid)
     })
 
     it('of the ID token of a browser at the endpoint for apps fails', async () => {
