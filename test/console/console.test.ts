@@ -161,6 +161,8 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await tabTo(page, 'input[type=search]')
       await keyboard.type(user.email.slice(0, 12))
       await tabTo(page, 'search select')
+      // The plans of the configuration arrive after the page.
+      await page.locator('search option').getByText('pro').waitFor({ state: 'attached' })
       for (const plan of ['free', 'premium', 'pro']) {
         await keyboard.press('ArrowDown')
         await page.locator('search option:checked').getByText(plan).waitFor({ state: 'attached' })

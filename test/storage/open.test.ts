@@ -13,6 +13,7 @@ import { createPostgresDatabase, dropPostgresDatabase } from '../support/databas
 import { startRedis } from '../support/servers.ts'
 import { describeWithRedisBinary, describeWithServices, emptyRedisUrl } from '../support/services.ts'
 
+const unlimited = Number.POSITIVE_INFINITY
 const limit = { limit: 1, windowMs: 60_000 }
 const rate_limits: Parameters<typeof createRateLimiters>[0] = {
   register: limit,
@@ -54,8 +55,9 @@ async function expectComplete(storage: Config['storage']): Promise<void> {
       'refresh',
       'bad_keys',
       'keys',
+      'external',
     ])
-    expect(taken.map(({ limit }) => limit)).toEqual([1, 2, 3, Number.POSITIVE_INFINITY, 1, 1])
+    expect(taken.map(({ limit }) => limit)).toEqual([1, 2, 3, unlimited, 1, 1, unlimited])
     expect((await limiters.register.consume('192.0.2.1')).allowed).toBe(false)
   } finally {
     await backing.close()
