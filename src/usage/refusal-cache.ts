@@ -33,7 +33,8 @@ export function createRefusalCache<Key extends {}, Value extends {}>({
   maxKeys,
   changedKey,
 }: Options<Key>): OpenRefusalCache<Key, Value> {
-  const values = new LRUCache<Key, Value>({ max: maxKeys })
+  // `max` would allocate the memory of all refusals at the start.
+  const values = new LRUCache<Key, Value>({ maxSize: maxKeys, sizeCalculation: () => 1 })
   // One number counts the changes of all records, because changes are rare. If the change of another record keeps a
   // refusal from being cached, this costs only one more read of the record.
   let changeCount = 0

@@ -38,10 +38,12 @@ export function createRecordCache<K extends {}, V extends object>({
   results,
   read,
 }: Options<K, V>): RecordCache<K, V> {
-  const present = new LRUCache<K, V>({ max: maxRecords })
+  // `max` would allocate the memory of all records at the start.
+  const present = new LRUCache<K, V>({ maxSize: maxRecords, sizeCalculation: () => 1 })
   /** Whether `present` must be cleared before the next use. Until then it serves only `lastKnown`. */
   let isOutdated = false
-  const absent = maxAbsent > 0 ? new LRUCache<K, true>({ max: maxAbsent }) : undefined
+  const absent =
+    maxAbsent > 0 ? new LRUCache<K, true>({ maxSize: maxAbsent, sizeCalculation: () => 1 }) : undefined
   /** The running reads that began after the last change of their record. New callers may share these reads. */
   const inFlight = new Map<K, Promise<V | undefined>>()
 

@@ -28,7 +28,8 @@ interface Dependencies {
 
 /** Caches only valid tokens. The key is the full text, so that no other text can match another token's entry. */
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
-  const cached = new LRUCache<string, VerifiedToken>({ max: maxTokens })
+  // `max` would allocate the memory of all tokens at the start.
+  const cached = new LRUCache<string, VerifiedToken>({ maxSize: maxTokens, sizeCalculation: () => 1 })
   /** Running verifications. Their number is limited by the number of requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | TokenProblem>>()
 
