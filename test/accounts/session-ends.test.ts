@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SignedIn } from '../../src/accounts/sessions.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import type { Database } from '../../src/storage/database.ts'
+import { runs } from '../support/property-runs.ts'
 import { claimsOf } from '../support/sessions.ts'
 import { describeOverSetups } from '../support/setups.ts'
 import { day, openRoom, outcome, type Room } from './setup.ts'
@@ -37,9 +38,9 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     ['logged out', (_, token) => room.sessions.logout(token)],
     ['revoked with all sessions of its user', id => room.store.revokeAll(id)],
   ])('that is %s', (_, end) => {
-    it('has no valid token after its end, even if a client exchanged a token during the end (100 runs)', async () => {
+    it('has no valid token after its end, even if a client exchanged a token during the end', async () => {
       const { id, email } = await newUser()
-      for (let turn = 0; turn < 100; turn += 1) {
+      for (let turn = 0; turn < runs(100); turn += 1) {
         const { refresh_token: token } = await login(email)
         const [rotated] = await Promise.allSettled([room.sessions.refresh(token), end(id, token)])
         const last = rotated.status === 'fulfilled' ? rotated.value.refresh_token : token

@@ -6,7 +6,7 @@ import { giveIdentities, issuers, issuersOf, providers, takePassword } from '../
 import { journey } from '../support/journey.ts'
 import { kindsTo, mailSection } from '../support/mailed.ts'
 import { expectRefusal } from '../support/refusals.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const tokens = {
   all: 'a-token-for-operators-0123456789',
@@ -18,7 +18,7 @@ const admin = `, tokens: { ${Object.entries(tokens)
   .map(([role, token]) => `${role}: { token: ${token}, may: ${role} }`)
   .join(', ')} }`
 
-describeOnBothSetups('the identities of a user, for operators,', setup => {
+describeOverSetups('the identities of a user, for operators,', setup => {
   const at = journey(setup, { admin, auth: providers }, () => mailSection())
   const ask = (method: string, path: string, token = tokens.all) =>
     call(at.gateway.admin, method, `/admin/v1/users/${path}`, { token })

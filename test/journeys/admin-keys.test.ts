@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
 import { expectRefusal } from '../support/refusals.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const tokens = {
   all: 'a-token-for-operators-0123456789',
@@ -16,7 +16,7 @@ const admin = `, tokens: { ${Object.entries(tokens)
   .map(([role, token]) => `${role}: { token: ${token}, may: ${role} }`)
   .join(', ')} }`
 
-describeOnBothSetups('the API keys of a user, for operators,', setup => {
+describeOverSetups('the API keys of a user, for operators,', setup => {
   const at = journey(setup, { admin })
   const ask = (method: string, path: string, token = tokens.all) =>
     call(at.gateway.admin, method, `/admin/v1/users/${path}`, { token })

@@ -17,7 +17,7 @@ import { call, giveKey, newUser, type TestUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'
 import { mailSection } from '../support/mailed.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const operations: Operation[] = [
   ...[
@@ -40,7 +40,7 @@ const titled = (all: readonly Operation[]) => all.map(each => [`${each.method} $
 
 const bearerRequired = [403, 'bearer_required', "Jeton d'accès requis"] as const
 
-describeOnBothSetups('an API key at an endpoint of the gateway', setup => {
+describeOverSetups('an API key at an endpoint of the gateway', setup => {
   const at = journey(
     setup,
     {},

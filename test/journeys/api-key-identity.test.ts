@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { call, giveKey, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
 import { codeTo, kindsTo, mailSection } from '../support/mailed.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const yaml = (more: string) => (upstream: string) =>
   `plans:
@@ -23,7 +23,7 @@ const claimsOf = (token: unknown) =>
     unknown
   >
 
-describeOnBothSetups('a request with an API key', setup => {
+describeOverSetups('a request with an API key', setup => {
   const at = journey(setup, {}, yaml(', notices: true'))
   async function create(user: TestUser, scopes?: string[]) {
     const body = { name: 'a <name> of the user', scopes }
@@ -143,7 +143,7 @@ describeOnBothSetups('a request with an API key', setup => {
   })
 })
 
-describeOnBothSetups('a new API key without mail.notices', setup => {
+describeOverSetups('a new API key without mail.notices', setup => {
   const at = journey(setup, {}, yaml(', notices: false'))
   it('stores no notice', async () => {
     const user = await newUser(at.gateway, 'pro')

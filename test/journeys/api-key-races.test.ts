@@ -4,7 +4,10 @@ import { expect, it } from 'vitest'
 import type { Queryable } from '../../src/storage/database.ts'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { runs } from '../support/property-runs.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const rounds = runs(12, 6)
 
 const yaml = () => `plans:
   - { name: free }
@@ -16,7 +19,7 @@ account: { deletion: true }
 const noLimits =
   'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0, keys: 0 }'
 
-describeOnBothSetups('the creation of an API key', setup => {
+describeOverSetups('the creation of an API key', setup => {
   const at = journey(setup, { rateLimits: noLimits }, yaml)
   const create = ({ access: token }: TestUser) =>
     call(at.gateway.url, 'POST', '/api/v1/auth/keys', { token, body: { name: 'CI' } })
@@ -93,7 +96,7 @@ describeOnBothSetups('the creation of an API key', setup => {
       ({ refresh }) =>
         call(at.gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: refresh } }),
     ]
-    for (let round = 0; round < 15; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const user = await newUser(at.gateway, 'pro')
       const racing = [create(user), create(user)]
       const ended = await ends[round % 3]?.(user)
@@ -105,7 +108,7 @@ describeOnBothSetups('the creation of an API key', setup => {
   })
 
   it('leaves no key behind and fails with no 5xx if the user is deleted at the same time', async () => {
-    for (let round = 0; round < 15; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const user = await newUser(at.gateway, 'pro')
       const deletion = call(at.gateway.url, 'DELETE', '/api/v1/auth/account', {
         token: user.access,
@@ -119,7 +122,7 @@ describeOnBothSetups('the creation of an API key', setup => {
   })
 
   it('makes a key that is either revoked by a concurrent revocation of all keys, or listed', async () => {
-    for (let round = 0; round < 15; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const user = await newUser(at.gateway, 'pro')
       const [one, all, two] = await Promise.all([create(user), revokeAll(user), create(user)])
       expect([one.status, all.status, two.status]).toEqual([201, 200, 201])

@@ -5,7 +5,7 @@ import { startGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeWithServices } from '../support/services.ts'
-import { describeOnBothSetups, services } from '../support/setups.ts'
+import { describeOverSetups, services } from '../support/setups.ts'
 
 const names = Array.from({ length: 51 }, (_, i) => `s${i}`)
 const yaml = (upstream: string) => `plans:
@@ -32,7 +32,7 @@ const create = (base: string, { access: token }: TestUser, body: unknown = { nam
 const countsOf = (answers: readonly Answer[]) =>
   [201, 409].map(wanted => answers.filter(({ status }) => status === wanted).length)
 
-describeOnBothSetups('the creation of an API key', setup => {
+describeOverSetups('the creation of an API key', setup => {
   const at = journey(setup, { rateLimits: rateLimits("'3/1h'") }, yaml)
   const post = (user: TestUser, body?: unknown) => create(at.gateway.url, user, body)
   const keysOf = ({ id }: TestUser) =>
@@ -167,7 +167,7 @@ describeOnBothSetups('the creation of an API key', setup => {
   })
 })
 
-describeOnBothSetups('fifty concurrent creations of API keys', setup => {
+describeOverSetups('fifty concurrent creations of API keys', setup => {
   const at = journey(setup, { rateLimits: rateLimits("'5/1h'") }, yaml)
 
   it('make exactly as many keys as the plan allows, and the refused requests use up no rate limit', async () => {

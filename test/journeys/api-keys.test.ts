@@ -5,7 +5,7 @@ import { call, newUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const yaml = (upstream: string) => `plans:
   - { name: free }
@@ -20,7 +20,7 @@ routes:
 
 const insufficient = 'Portée insuffisante'
 
-describeOnBothSetups('the API keys of a user', setup => {
+describeOverSetups('the API keys of a user', setup => {
   const at = journey(setup, { rateLimits: 'rate_limits: { bad_keys: 5/1h }' }, yaml)
   const keys = (method: string, token: string, body?: unknown, id = '') =>
     call(at.gateway.url, method, `/api/v1/auth/keys${id}`, { token, body })

@@ -7,9 +7,12 @@ import { startGateway } from '../support/gateway.ts'
 import { giveIdentities, issuers, issuersOf, providers, takePassword } from '../support/identities.ts'
 import { journey } from '../support/journey.ts'
 import { codeTo, kindsTo, mailSection } from '../support/mailed.ts'
+import { runs } from '../support/property-runs.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
 import { describeWithServices } from '../support/services.ts'
-import { describeOnBothSetups, services } from '../support/setups.ts'
+import { describeOverSetups, services } from '../support/setups.ts'
+
+const rounds = runs(12, 6)
 
 const path = '/api/v1/auth/identities'
 const removed = { message: 'Connexion externe supprimée' }
@@ -26,7 +29,7 @@ async function toldBy(answer: ReturnType<typeof call>): Promise<string | number>
   return headers.get('x-peage-error') ?? status
 }
 
-describeOnBothSetups('the identities of a user', setup => {
+describeOverSetups('the identities of a user', setup => {
   const at = journey(setup, { auth: providers }, yaml)
   const list = ({ access: token }: TestUser) => call(at.gateway.url, 'GET', path, { token })
   const remove = ({ access: token }: TestUser, provider: string, base = at.gateway.url) =>
@@ -180,7 +183,7 @@ describeOnBothSetups('the identities of a user', setup => {
   )
 
   it('are removed with the account, also while they are being removed, and no request fails with 5xx', async () => {
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const user = await newUser(at.gateway)
       await giveIdentities(at.gateway, user, 'google', 'keycloak')
       const body = { current_password: user.password }
@@ -196,7 +199,7 @@ describeOnBothSetups('the identities of a user', setup => {
   })
 
   it('leave a password or an identity behind, if they are removed while the password is reset by mail', async () => {
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const user = await newUser(at.gateway)
       await takePassword(at.gateway, user)
       if (round % 2 === 0)
@@ -258,7 +261,7 @@ describeWithServices('the identities of a user on two replicas', () => {
   it('are removed at the same time, and exactly one stays if the account has no password', async () => {
     const other = await startGateway(yaml(), at.stores, { auth: providers })
     try {
-      for (let round = 0; round < 15; round += 1) {
+      for (let round = 0; round < rounds; round += 1) {
         const user = await newUser(at.gateway)
         await takePassword(at.gateway, user)
         await giveIdentities(at.gateway, user, 'google', 'keycloak')
@@ -281,7 +284,7 @@ describeWithServices('the identities of a user on two replicas', () => {
   })
 })
 
-describeOnBothSetups('an account without a password', setup => {
+describeOverSetups('an account without a password', setup => {
   const at = journey(
     setup,
     { auth: providers, rateLimits: 'rate_limits: { register: 0, login_failures: 1/5m, refresh: 0 }' },

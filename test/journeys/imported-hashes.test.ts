@@ -4,14 +4,14 @@ import { call } from '../support/client.ts'
 import { foreignVectors } from '../support/foreign-hashes.ts'
 import { journey, routes } from '../support/journey.ts'
 import { codeTo, kindsTo, mailSection } from '../support/mailed.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const ownHash = expect.stringMatching(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
 const password = 'un mot de passe'
 const bcrypt = '$2y$05$NqeBhh0B9mATtGfoX4qnhOx1YfTY2E8SaBcAcax5gk/vLv6KmxBvu'
 let made = 0
 
-describeOnBothSetups('imported password hashes', setup => {
+describeOverSetups('imported password hashes', setup => {
   const at = journey(
     setup,
     { auth: ', hashing: { concurrency: 2, queue: 200, wait: 30s }' },

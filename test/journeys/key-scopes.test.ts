@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { call, giveKey, newUser, type TestUser } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverSetups } from '../support/setups.ts'
 import { handshake, startWebSocketUpstream } from '../support/web-sockets.ts'
 
 const routes = {
@@ -75,7 +75,7 @@ const always = (result: Result, atPublic: Result = 'ok') =>
   names.map(name => (name === 'public' ? atPublic : result))
 const none = 'scope null'
 
-describeOnBothSetups('the scope guard', setup => {
+describeOverSetups('the scope guard', setup => {
   const at = gatewayBefore(
     startWebSocketUpstream,
     yaml,

@@ -289,9 +289,9 @@ describe('the metrics without a request log', () => {
     // combination.
     await many(220)
     const before = await scrape(gateway.admin)
-    await many(3_000)
+    await many(1_000)
     const after = await scrape(gateway.admin)
-    expect(after.sum('http_requests_total') - before.sum('http_requests_total')).toBeGreaterThan(2_900)
+    expect(after.sum('http_requests_total') - before.sum('http_requests_total')).toBeGreaterThan(900)
     expect([...after.series.keys()].filter(id => !before.series.has(id))).toEqual([])
     expect(after.series.size).toBe(before.series.size)
   }, 120_000)

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
 import { expectRefusal } from '../support/refusals.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const yaml = (upstream: string) => `plans:
   - { name: starter, rate_limit: 2/1m }
@@ -26,7 +26,7 @@ routes:
   - { name: few, path: /few, upstream: few }
 `
 
-describeOnBothSetups('the rate limit of a plan', setup => {
+describeOverSetups('the rate limit of a plan', setup => {
   const at = journey(setup, { limits: '' }, yaml)
   const get = (path: string, token?: string) =>
     call(at.gateway.url, 'GET', path, token === undefined ? {} : { token })

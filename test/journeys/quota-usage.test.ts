@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const tokens = {
   all: 'a-token-for-operators-0123456789',
@@ -24,7 +24,7 @@ routes: [{ name: exports, path: /exports, upstream: echo, quota: exports }]
 const unlimited = { period: null, limit: null, used: null, remaining: null, resets_at: null }
 const none = { period: null, limit: 0, used: 0, remaining: 0, resets_at: null }
 
-describeOnBothSetups('the uses of quotas', setup => {
+describeOverSetups('the uses of quotas', setup => {
   const at = journey(setup, { limits: '', admin }, yaml)
   const ofOperator = (method: string, path: string, body?: unknown, token = tokens.all) =>
     call(at.gateway.admin, method, `/admin/v1/users/${path}`, { token, body })

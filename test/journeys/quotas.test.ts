@@ -4,7 +4,7 @@ import { call, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
 import { describeWithServices } from '../support/services.ts'
-import { describeOnBothSetups, services } from '../support/setups.ts'
+import { describeOverSetups, services } from '../support/setups.ts'
 import { startUpstream } from '../support/upstream.ts'
 
 const plans = `plans:
@@ -37,7 +37,7 @@ const rowsOf = (gateway: TestGateway, { id }: TestUser) =>
   )
 const month = new Date().toISOString().slice(0, 7)
 
-describeOnBothSetups('the quota of a route', setup => {
+describeOverSetups('the quota of a route', setup => {
   const at = journey(setup, {}, routes)
   const get = (path: string, { access }: TestUser, method = 'GET', headers = {}) =>
     call(at.gateway.url, method, path, { token: access, headers })

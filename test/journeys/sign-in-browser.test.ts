@@ -7,7 +7,7 @@ import { call, login, newUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
 import { type OidcProvider, type ProviderUser, startOidcProvider } from '../support/oidc-provider.ts'
 import { describeWithChromium } from '../support/services.ts'
-import { describeOnBothSetups, services } from '../support/setups.ts'
+import { describeOverSetups, services } from '../support/setups.ts'
 import {
   guardedPath,
   type SignInPage,
@@ -18,7 +18,7 @@ import {
 import { listen, startUpstream, type Upstream } from '../support/upstream.ts'
 
 describeWithChromium('in a real browser', chromium => {
-  describeOnBothSetups('sign-in with a provider', setup => {
+  describeOverSetups('sign-in with a provider', setup => {
     // Each run takes two seconds, so each set-up has another kind of provider.
     const emailIn = setup === services ? 'userinfo' : 'id_token'
     describe(`that sends the email in ${emailIn}`, () => {

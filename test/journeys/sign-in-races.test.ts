@@ -3,7 +3,8 @@ import { expect, it } from 'vitest'
 import { type Answer, call, newUser, password, passwordHash, type TestUser } from '../support/client.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { codeTo } from '../support/mailed.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { runs } from '../support/property-runs.ts'
+import { describeOverSetups } from '../support/setups.ts'
 import {
   codeFor,
   exchange,
@@ -15,9 +16,9 @@ import {
   usersWith,
 } from '../support/sign-in.ts'
 
-const rounds = 15
+const rounds = runs(12, 4)
 
-describeOnBothSetups('concurrently,', setup => {
+describeOverSetups('concurrently,', setup => {
   const at = signInStage(setup)
   const newPassword = 'the next password of the user'
 
