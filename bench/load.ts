@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuSeconds, peakMemory } from '../test/support/process-stat.ts'
-import { bodyLength, host, type Question } from './contender.ts'
+import { host, type Question } from './contender.ts'
 
 /** One measurement. */
 export interface Slice {
@@ -13,6 +13,8 @@ export interface Slice {
   readonly questions: readonly Question[]
   /** The expected status code. */
   readonly status: number
+  /** The expected length of the body of a 200. */
+  readonly length: number
   readonly connections: number
   /**
    * The number of requests per second. If it is absent, the load is full: each connection sends its next request as
@@ -56,11 +58,11 @@ process.on('SIGINT', () => {})
 const patience = 1_000
 
 async function run(slice: Slice): Promise<Measured> {
-  const { port, pids, questions, status, connections, perSecond, warmUp, time } = slice
+  const { port, pids, questions, status, length, connections, perSecond, warmUp, time } = slice
   const tally: Tally = { latencies: [], failure: '' }
   const requests = questions.map(written)
   const clients = Array.from({ length: connections }, (_, at) =>
-    openClient(port, requests[at % requests.length] ?? Buffer.of(), String(status), tally),
+    openClient(port, requests[at % requests.length] ?? Buffer.of(), String(status), length, tally),
   )
   const stop = perSecond === undefined ? askOnAnswer(clients) : askAtRate(clients, perSecond)
   await sleep(warmUp)
@@ -154,7 +156,7 @@ interface Client {
   close(): void
 }
 
-function openClient(port: number, bytes: Buffer, status: string, tally: Tally): Client {
+function openClient(port: number, bytes: Buffer, status: string, length: number, tally: Tally): Client {
   const socket = connect(port, '127.0.0.1')
   socket.setNoDelay(true)
   let asked: number | undefined
@@ -185,7 +187,7 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
     received = undefined
     // A proxy that does not know the host may respond with 200 and an empty body, so the length of a 200 is checked
     // too.
-    const isWhole = response.length === head + announced && (status !== '200' || announced === bodyLength)
+    const isWhole = response.length === head + announced && (status !== '200' || announced === length)
     if (!isWhole || response.toString('latin1', 9, 12) !== status) {
       tally.failure ||= `wrong response: ${response.toString('latin1', 0, 200)}`
     }

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { atEnd, throwIfInterrupted } from '../test/support/cleanup.ts'
 import { messageOf } from './checks.ts'
-import type { Row } from './contender.ts'
+import { bodyLength, type Row } from './contender.ts'
 import type { Measured, Reply, Slice } from './load.ts'
 
 /** The measurements of one row in one round. */
@@ -67,11 +67,11 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
   const failures = new Map<string, string>()
 
   const measure = (row: Row, slice: Pick<Slice, 'warmUp' | 'time' | 'perSecond'>) => {
-    const { question, others = [], status, connections = options.connections } = row
+    const { question, others = [], status, length = bodyLength, connections = options.connections } = row
     const { port, pids } = row.running
     const load = loads.get(row.name)
     if (load === undefined) throw new Error(`no load generator for ${row.name}`)
-    return load.run({ port, pids, questions: [question, ...others], status, connections, ...slice })
+    return load.run({ port, pids, questions: [question, ...others], status, length, connections, ...slice })
   }
   /** Calls `use` for every row that has not failed yet. A row that fails is skipped from then on. */
   const withEach = async (some: readonly Row[], use: (row: Row) => Promise<void>) => {

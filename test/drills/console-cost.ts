@@ -1,5 +1,6 @@
 // Compares the CPU time per request of a loaded gateway with and without an open console.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { bodyLength } from '../../bench/contender.ts'
 import { startLoad } from '../../bench/rounds.ts'
 import { cpuSeconds } from '../support/process-stat.ts'
 import { type ConsoleTab, openConsole } from './console-tab.ts'
@@ -30,7 +31,15 @@ export async function costOfOpenConsole(upstream: number, { say, expect }: Watch
     const { port, pids } = gateway
     const questions = [{ path: '/public/small', headers: {} }]
     const ask = (slice: { warmUp: number; time: number }) =>
-      load.run({ port, pids: [...pids], questions, status: 200, connections: 16, ...slice })
+      load.run({
+        port,
+        pids: [...pids],
+        questions,
+        status: 200,
+        length: bodyLength,
+        connections: 16,
+        ...slice,
+      })
     // The browser slows down other processes. So that both measurements have this effect, one console is always open:
     // either at this gateway or at the other gateway.
     const open = async (own: boolean) => {
