@@ -40,7 +40,7 @@ export interface Row {
   readonly others?: readonly Question[]
   /** The expected status code. */
   readonly status: number
-  /** The expected length of the body of a 200; that of the upstream's body by default. */
+  /** The expected length of the body of a 200. By default, it is the length of the upstream's body. */
   readonly length?: number
   /** The number of processes that share the load; 1 by default. Each process gets the full fixed rate. */
   readonly workers?: number
