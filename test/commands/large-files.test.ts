@@ -3,6 +3,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { runProgram } from '../support/program.ts'
+import { isFullMatrix } from '../support/services.ts'
 import { commandLine, emptyFolder } from './peage.ts'
 
 const { peage, write } = commandLine()
@@ -95,33 +96,34 @@ const times = (count: number, line: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => line(index)).join('')
 
 describe('the CPU time of a check', () => {
+  const most = isFullMatrix ? 8_000 : 4_000
   it.each<[string, number, (count: number) => string]>([
     [
       'routes',
-      8_000,
+      most,
       count =>
         `${upstream}routes:\n${times(count, i => `- { path: /things-${i}/:id, upstream: a, auth: none }\n`)}`,
     ],
     [
       'hosts of one path',
-      8_000,
+      most,
       count =>
         `${upstream}routes:\n${times(count, i => `- { path: /, upstream: a, auth: none, hosts: [h${i}.test] }\n`)}`,
     ],
     [
       'wildcard hosts of one path',
-      8_000,
+      most,
       count =>
         `${upstream}routes:\n${times(count, i => `- { path: /, upstream: a, hosts: ['*.h${i}.test'] }\n`)}`,
     ],
     [
       'test cases',
-      8_000,
+      most,
       count => `tests:\n${times(count, i => `- { request: GET /${i}, expect: { status: 404 } }\n`)}`,
     ],
     [
       'aliases',
-      4_000,
+      most / 2,
       count =>
         `${upstream}routes:\n- { path: /x, upstream: &a a, auth: none }\n${times(count, i => `- { path: /${i}, upstream: *a }\n`)}`,
     ],

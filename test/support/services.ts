@@ -5,6 +5,11 @@ import { describe, inject } from 'vitest'
 /** With `TEST_FULL_MATRIX=1`, all suites run on every set-up and with full time budgets. */
 export const isFullMatrix = process.env.TEST_FULL_MATRIX === '1'
 
+/** Returns all cases in a full matrix, and otherwise the first case. For cases that take seconds each. */
+export function firstOrAll<T>(cases: readonly T[]): readonly T[] {
+  return isFullMatrix ? cases : cases.slice(0, 1)
+}
+
 /**
  * The value of `storage.pool` in test gateways. The pool is small, because a gateway opens all connections when it
  * starts.
