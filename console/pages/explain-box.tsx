@@ -22,7 +22,8 @@ export function ExplainBox({ title, userId, plans }: Props) {
   const { t } = useSpeech()
   const id = useId()
   // The form starts with the path of the first route, so that operators do not need to know a path.
-  const routes = useLoaded('routes to explain', () => api<Routes>('GET', '/routes')).data?.routes ?? []
+  const loaded = useLoaded('routes to explain', () => api<Routes>('GET', '/routes'))
+  const routes = loaded.data?.routes ?? []
   const [first] = routes
   const [typedMethod, setMethod] = useState<string>()
   const [typedPath, setPath] = useState<string>()
@@ -39,6 +40,8 @@ export function ExplainBox({ title, userId, plans }: Props) {
   const [scopes, setScopes] = useState('')
   const [answer, setAnswer] = useState<Explanation | ApiError>()
   const [isBusy, setBusy] = useState(false)
+  // Before the routes are loaded, the form would ask about the path `/`.
+  const isLoading = loaded.data === undefined && loaded.error === undefined
   const isPlan = userId === undefined && as !== 'anonymous'
   const takesUsedToday = isPlan && hasDailyUses(plans)
   const takesUsed = isPlan && routes.some(({ quota }) => quota !== null)
@@ -134,7 +137,7 @@ export function ExplainBox({ title, userId, plans }: Props) {
             <option key={route.name} value={route.path} label={visible(route.name)} />
           ))}
         </datalist>
-        <button type="submit" class="primary" disabled={isBusy}>
+        <button type="submit" class="primary" disabled={isBusy || isLoading}>
           {t('ask')}
         </button>
       </form>
