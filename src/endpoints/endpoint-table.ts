@@ -30,10 +30,12 @@ export function createEndpointTable(
   switchedOff: readonly Operation[],
 ): FindLocalPath {
   const byPath = new Map([...pathsOf(endpoints, false, switchedOff), ...pathsOf(replaceable, true, [])])
+  /** The third segment of each path: `auth`, `user` and `subscription`; undefined for `/.well-known/jwks.json`. */
+  const thirds = new Set([...byPath.keys()].map(path => path.split('/')[3]))
   return segments => {
-    // Every reserved path starts with one of these two segments. Most requests start with neither, so they need no
-    // lookup.
+    // Most requests need no lookup, because their path differs from all paths of the gateway in these segments.
     if (segments[0] !== 'api' && segments[0] !== '.well-known') return undefined
+    if (!thirds.has(segments[2])) return undefined
     const found =
       byPath.get(`/${segments.join('/')}`) ??
       byPath.get(`/${segments.slice(0, -1).join('/')}/:id`) ??
