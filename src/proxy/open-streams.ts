@@ -82,6 +82,8 @@ export function createOpenStreams({
   const keyExpiries = new Map<OpenStream, number>()
   let timer: NodeJS.Timeout | undefined
   let isChecking = false
+  /** Runs while a stream has a key that expires. */
+  let expiryTimer: NodeJS.Timeout | undefined
   let isCheckingNotified = false
   let isEnding = false
   let isStopped = false
@@ -105,16 +107,20 @@ export function createOpenStreams({
 
   function noteExpiry(stream: OpenStream, key: ApiKey | undefined): void {
     if (key === undefined || key.expiresAtMs === null) keyExpiries.delete(stream)
-    else keyExpiries.set(stream, key.expiresAtMs)
+    else {
+      keyExpiries.set(stream, key.expiresAtMs)
+      expiryTimer ??= setInterval(endExpired, checkIntervalMs).unref()
+    }
   }
 
   function endExpired(): void {
     for (const [stream, expiresAtMs] of keyExpiries) {
       if (isExpired({ expiresAtMs }, clock.now())) end(stream, 'not_admitted')
     }
+    if (keyExpiries.size > 0) return
+    clearInterval(expiryTimer)
+    expiryTimer = undefined
   }
-
-  const expiryTimer = setInterval(endExpired, checkIntervalMs).unref()
 
   /** Ends the given streams whose user is no longer admitted. @throws StorageError */
   async function reauthorize(checked: readonly [OpenStream, AuthenticatedUser][]): Promise<void> {
