@@ -3,6 +3,8 @@
 export interface SingleFlight<Key, Result> {
   /** Returns the result of the key's current run. Starts a run if there is none. */
   run(key: Key): Promise<Result>
+  /** Keeps later callers from sharing the key's current run. */
+  forget(key: Key): void
   /** Keeps later callers from sharing the current runs. */
   forgetAll(): void
 }
@@ -24,6 +26,9 @@ export function createSingleFlight<Key, Result>(
       })
       inFlight.set(key, started)
       return started
+    },
+    forget: key => {
+      inFlight.delete(key)
     },
     forgetAll: () => inFlight.clear(),
   }

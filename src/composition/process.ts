@@ -128,7 +128,7 @@ export function openServingProcess(gatewayProcess: GatewayProcess): ServingProce
         ? logger.warn({}, 'change feed lost; identity cache bypassed')
         : logger.info({}, 'change feed restored; identity cache in use again'),
   })
-  feed.subscribe(stores.quotaRecords.onChange, stores.quotaRecords.onChange)
+  feed.subscribe(stores.quotaRecords.onChange, () => stores.quotaRecords.onChange())
   const pendingRevocations: PendingRevocations = createPendingRevocations({
     store: stores.sessions,
     changesVisible: feed.catchUp,

@@ -34,8 +34,11 @@ export interface QuotaRecordStore {
   reset(userId: number, quota: string, inTransaction: TransactionStep): Promise<User | undefined>
   /** Resets the uses of all quotas of a user, in the transaction of the caller. */
   resetAll(tx: Queryable, userId: number): Promise<void>
-  /** Call this when a record has changed. A later `read` then does not share a read that began before the change. */
-  onChange(): void
+  /**
+   * Call this when a record has changed. A later `read` of the user then does not share a read that began before.
+   * @param change the notification, for example `quota 17 exports`; undefined if any record may have changed
+   */
+  onChange(change?: string): void
   /**
    * Deletes records of periods that ended more than one day ago, up to `limit` records of each kind of period. Records
    * of later periods stay, even if their period has not begun.
@@ -59,7 +62,11 @@ export function createQuotaRecordStore(database: Database): QuotaRecordStore {
     async resetAll(tx, userId) {
       await tx.query('delete from quota_usage where user_id = $1', [userId])
     },
-    onChange: reads.forgetAll,
+    onChange(change) {
+      if (change === undefined) return reads.forgetAll()
+      const [kind, userId] = change.split(' ')
+      if (kind === 'quota') reads.forget(Number(userId))
+    },
     prune: limit => countRows(database, PRUNE, [limit]),
   }
 }

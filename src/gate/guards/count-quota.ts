@@ -1,5 +1,5 @@
 // Defines the quota guard. It counts the uses that the user's plan allows per day or month, on routes with `quota`.
-import type { Allowance, Period } from '../../config/formats/units.ts'
+import type { Period } from '../../config/formats/units.ts'
 import type { Plans } from '../../config/plans.ts'
 import type { RouteConfig } from '../../config/sections/schema.ts'
 import { quotaExceeded, quotaHeaders } from '../../refusals/limits.ts'
@@ -24,13 +24,9 @@ interface Options {
   now(): number
 }
 
+/** A use of a limited allowance of a plan. */
 interface Counted {
   readonly userId: number
-  readonly limited: Limited
-}
-
-/** A limited allowance of a plan. */
-interface Limited {
   readonly plan: Plan
   readonly limit: number
   readonly period: Period
@@ -51,8 +47,6 @@ export function createCountQuota({ plans, counter, exhausted, now }: Options): C
   const lastRefusals = new Map<ExhaustedQuota, LastRefusal>()
 
   return ({ name, cost }) => {
-    // A plan whose allowance is 0 or missing does not reach this guard, because the plan guard refuses it.
-    const limitedByPlan = new Map(plans.names.flatMap(plan => limitedOf(plan, plans.allowance(plan, name))))
     const refusalOf = (state: ExhaustedQuota, plan: Plan, remaining: number, resetSeconds: number) =>
       quotaExceeded({ ...state, plan, quota: name, cost, remaining, resetSeconds })
 
@@ -69,16 +63,19 @@ export function createCountQuota({ plans, counter, exhausted, now }: Options): C
     return createCountingGuard<Counted>({
       countedOf(identity) {
         if (identity.kind !== 'user') return undefined
-        const limited = limitedByPlan.get(identity.user.plan)
-        return limited && { userId: identity.user.id, limited }
+        const { id: userId, plan } = identity.user
+        // A plan whose allowance is 0 or missing does not reach this guard, because the plan guard refuses it.
+        const allowance = plans.allowance(plan, name)
+        if (allowance?.period === undefined) return undefined
+        return { userId, plan, limit: allowance.limit, period: allowance.period }
       },
-      refusalFromMemory({ userId, limited: { plan, limit, period } }) {
+      refusalFromMemory({ userId, plan, limit, period }) {
         const state = exhausted.get(exhaustedKey(userId, name))
         if (state?.limit !== limit || state.period !== period || state.cost > cost) return undefined
         const leftMs = state.untilMs - now()
         return leftMs > 0 ? remembered(state, plan, leftMs) : undefined
       },
-      async count({ userId, limited: { plan, limit, period } }, request) {
+      async count({ userId, plan, limit, period }, request) {
         const refused = exhausted.beginRead()
         const startedMs = now()
         const count = await counter.use({ userId, quota: name, period, limit, cost })
@@ -101,11 +98,6 @@ export function createCountQuota({ plans, counter, exhausted, now }: Options): C
       },
     })
   }
-}
-
-function limitedOf(plan: Plan, allowance: Allowance | undefined): [Plan, Limited][] {
-  if (allowance?.period === undefined) return []
-  return [[plan, { plan, limit: allowance.limit, period: allowance.period }]]
 }
 
 function wholeSeconds(ms: number): number {
