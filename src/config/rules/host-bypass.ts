@@ -27,6 +27,7 @@ export function checkHostBypasses(
   isSame: SameService,
   plans: DeclaredPlans,
 ): Diagnostic[] {
+  if (!routes.some(({ hosts }) => hosts !== undefined && hosts.length > 0)) return []
   const table = createTable(routes, createOutcomes(plans))
   return table.placed
     .filter(({ hosts, route }) => hosts.length > 0 && route.guardsKnown)
