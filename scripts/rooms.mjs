@@ -64,7 +64,7 @@ export const floors = [
     { name: 'config', duty: 'Reads, checks, decodes and compares the configuration file.' },
   ],
   [
-    { name: 'async', duty: 'Semaphores, batches, queues, values that may be promises.' },
+    { name: 'async', duty: 'Semaphores, batches, queues, caches, values that may be promises.' },
     { name: 'schema', duty: 'JSON Schemas with types that the compiler infers.' },
     { name: 'clock.ts', duty: 'The current time.' },
     { name: 'version.ts', duty: "The package's name and version." },

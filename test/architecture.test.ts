@@ -47,7 +47,7 @@ const packages: Record<string, readonly string[]> = {
   '@electric-sql/pglite': ['storage/pglite/pglite.ts'],
   'node-pg-migrate': ['storage/migrate.ts'],
   ioredis: ['storage/redis/'],
-  'lru-cache': ['identity/cache/', 'usage/refusal-cache.ts'],
+  'lru-cache': ['async/lru.ts'],
   'openid-client': ['providers/code-flow.ts'],
   undici: ['upstream/', 'webhooks/sending/send.ts', 'providers/limited-fetch.ts'],
   yaml: ['config/'],

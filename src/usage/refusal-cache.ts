@@ -1,5 +1,5 @@
 // Remembers refusals of users who have no uses left, until their record changes.
-import { LRUCache } from 'lru-cache'
+import { createLru } from '../async/lru.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
 /** Remembers one value per key, for example the day on which a user has no uses left. */
@@ -33,8 +33,7 @@ export function createRefusalCache<Key extends {}, Value extends {}>({
   maxKeys,
   changedKey,
 }: Options<Key>): OpenRefusalCache<Key, Value> {
-  // `max` would allocate the memory of all refusals at the start.
-  const values = new LRUCache<Key, Value>({ maxSize: maxKeys, sizeCalculation: () => 1 })
+  const values = createLru<Key, Value>(maxKeys)
   // One number counts the changes of all records, because changes are rare. If the change of another record keeps a
   // refusal from being cached, this costs only one more read of the record.
   let changeCount = 0

@@ -1,5 +1,5 @@
 // Caches records until the database reports that they changed.
-import { LRUCache } from 'lru-cache'
+import { createLru } from '../../async/lru.ts'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
 
@@ -38,12 +38,10 @@ export function createRecordCache<K extends {}, V extends object>({
   results,
   read,
 }: Options<K, V>): RecordCache<K, V> {
-  // `max` would allocate the memory of all records at the start.
-  const present = new LRUCache<K, V>({ maxSize: maxRecords, sizeCalculation: () => 1 })
+  const present = createLru<K, V>(maxRecords)
   /** Whether `present` must be cleared before the next use. Until then it serves only `lastKnown`. */
   let isOutdated = false
-  const absent =
-    maxAbsent > 0 ? new LRUCache<K, true>({ maxSize: maxAbsent, sizeCalculation: () => 1 }) : undefined
+  const absent = maxAbsent > 0 ? createLru<K, true>(maxAbsent) : undefined
   /** The running reads that began after the last change of their record. New callers may share these reads. */
   const inFlight = new Map<K, Promise<V | undefined>>()
 

@@ -1,5 +1,5 @@
 // Caches verified access tokens until they expire or their signing key is removed.
-import { LRUCache } from 'lru-cache'
+import { createLru } from '../../async/lru.ts'
 import type { MaybePromise } from '../../async/maybe-promise.ts'
 import type { Clock } from '../../clock.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
@@ -28,8 +28,7 @@ interface Dependencies {
 
 /** Caches only valid tokens. The key is the full text, so that no other text can match another token's entry. */
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
-  // `max` would allocate the memory of all tokens at the start.
-  const cached = new LRUCache<string, VerifiedToken>({ maxSize: maxTokens, sizeCalculation: () => 1 })
+  const cached = createLru<string, VerifiedToken>(maxTokens)
   /** Running verifications. Their number is limited by the number of requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | TokenProblem>>()
 

@@ -59,7 +59,7 @@ export function createUserCache({ users, apiKeys, feed, maxUsers, results }: Dep
     change => {
       const [kind, subject = ''] = change.split(' ')
       if (kind === 'user') byId.forget(Number(subject))
-      else byHash.forget(subject)
+      else if (kind === 'key') byHash.forget(subject)
     },
     () => {
       byId.forgetAll()
