@@ -8,7 +8,7 @@ import * as terms from '../openapi/schema-builders.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { Type } from '../schema/type.ts'
-import { nextMidnight, utcDay } from '../usage/utc-day.ts'
+import { periodEndMs, utcDay } from '../usage/utc-day.ts'
 import type { UserStore } from '../users/user-store.ts'
 import { authPrefix } from './auth.ts'
 import type { AttemptGuess } from './failed-login-limiter.ts'
@@ -125,7 +125,7 @@ export function createOwnAccountEndpoints({
           created_at,
           daily_usage: last_usage_date === utcDay(now) ? daily_usage : 0,
           daily_limit: plan === 'free' ? freeDaily : null,
-          resets_at: nextMidnight(now),
+          resets_at: new Date(periodEndMs('day', now)),
         },
       }
     }),

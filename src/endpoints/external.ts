@@ -1,6 +1,5 @@
 // The endpoints of the sign-in with other identity providers: the list, the browser flow, and ID tokens.
-import type { Operation } from '../openapi/operation.ts'
-import { mergeRefusals, type Refusals } from '../openapi/operation.ts'
+import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { Type } from '../schema/type.ts'
 import { authPrefix, openRefusals, tokenPair } from './auth.ts'

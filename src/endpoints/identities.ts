@@ -1,6 +1,6 @@
 // The endpoints that list and remove the user's own identities at other providers.
 import type { IdentityStore } from '../accounts/external/identity-store.ts'
-import { issuerOfName, nameOfIssuer } from '../accounts/external/provider-names.ts'
+import { issuerOfName, withProviderName } from '../accounts/external/provider-names.ts'
 import type { ProviderConfig } from '../config/sections/schema.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
@@ -67,10 +67,10 @@ export function createIdentityEndpoints({
   return [
     signedIn(identityOperations.list, async ({ user }) => {
       const found = await identities.list(user.id)
-      const listed = found.map(({ issuer, sub: _, ...rest }) => ({
-        provider: nameOfIssuer(providers, issuer),
-        ...rest,
-      }))
+      const listed = found.map(identity => {
+        const { issuer: _issuer, sub: _sub, ...rest } = withProviderName(providers, identity)
+        return rest
+      })
       return { status: 200, body: { identities: listed } }
     }),
 

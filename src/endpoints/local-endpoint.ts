@@ -1,5 +1,4 @@
 // Defines the gateway's own endpoints, with their requests and responses.
-
 import type { JsonObject } from '../http/json-body.ts'
 import type { AuthenticatedUser } from '../identity/identity.ts'
 import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'

@@ -1,8 +1,9 @@
 // Reads and writes the cookies of sign-ins that a browser has started. Each sign-in has its own cookie.
 
-const plainPrefix = 'peage-signin-'
+/** How the names of the cookies begin on HTTP. On HTTPS, `__Host-` precedes it. */
+export const signInCookie = 'peage-signin-'
 /** Browsers accept a cookie with this prefix only over HTTPS, and only from the host itself (RFC 6265bis). */
-const securePrefix = `__Host-${plainPrefix}`
+const securePrefix = `__Host-${signInCookie}`
 
 /** How long a sign-in may take. */
 export const attemptTtlSeconds = 600
@@ -14,12 +15,12 @@ export interface Cookie {
 
 /** @param state a `state` of the gateway */
 export function cookieName(state: string, isSecure: boolean): string {
-  return (isSecure ? securePrefix : plainPrefix) + state.slice(0, 8)
+  return (isSecure ? securePrefix : signInCookie) + state.slice(0, 8)
 }
 
 /** Returns the cookies of sign-ins for this scheme (HTTPS or HTTP), in the order received. Names may repeat. */
 export function readCookies(header: string | undefined, isSecure: boolean): Cookie[] {
-  const prefix = isSecure ? securePrefix : plainPrefix
+  const prefix = isSecure ? securePrefix : signInCookie
   return (header ?? '').split(';').flatMap(pair => {
     const [name = '', ...value] = pair.trim().split('=')
     // Names are written into `Set-Cookie`, so they must not contain anything else.

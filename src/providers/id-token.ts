@@ -9,6 +9,7 @@ import {
 } from 'jose'
 import type { Clock } from '../clock.ts'
 import type { ProviderConfig } from '../config/sections/schema.ts'
+import { sha256Hex } from '../identity/token-hash.ts'
 import type { UsableIdToken } from '../users/external-person.ts'
 import type { Keys } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
@@ -65,9 +66,7 @@ export async function checkIdToken(
   return {
     claims: payload as IdTokenClaims,
     idToken: {
-      hash: createHash('sha256')
-        .update(idToken.slice(0, idToken.lastIndexOf('.')))
-        .digest('hex'),
+      hash: sha256Hex(idToken.slice(0, idToken.lastIndexOf('.'))),
       tooOldAt: new Date((Number(payload.iat) + maxAgeSeconds + toleranceSeconds + replicaSeconds) * 1_000),
     },
   }

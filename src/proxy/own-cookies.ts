@@ -1,4 +1,6 @@
 // Removes the cookies of the gateway from requests to upstreams.
+import { consoleCookie } from '../admin/console/cookies.ts'
+import { signInCookie } from '../providers/attempt-cookies.ts'
 
 /**
  * Removes the cookies of the console and of sign-ins from a `Cookie` value, whatever the letter case of their names.
@@ -14,5 +16,5 @@ export function withoutOwnCookies(header: string): string {
     .trim()
 }
 
-const mayContain = /peage-(?:console|signin)/i
-const isOwnName = /^\s*(?:__host-)?peage-(?:console|signin-[^=]*)\s*(?:=|$)/i
+const mayContain = new RegExp(`${consoleCookie}|${signInCookie}`, 'i')
+const isOwnName = new RegExp(`^\\s*(?:__host-)?(?:${consoleCookie}|${signInCookie}[^=]*)\\s*(?:=|$)`, 'i')

@@ -13,11 +13,6 @@ export function secondsToMidnight(nowMs: number): number {
   return Math.max(1, Math.ceil((DAY_MS - (nowMs % DAY_MS)) / 1000))
 }
 
-/** Returns the end of the UTC day of `nowMs`. @param nowMs milliseconds since the epoch */
-export function nextMidnight(nowMs: number): Date {
-  return new Date((Math.floor(nowMs / DAY_MS) + 1) * DAY_MS)
-}
-
 /** Returns the time one day after the end of `day`, in seconds since the epoch. */
 export function dayAfterEndSeconds(day: string): number {
   return (Date.parse(day) + 2 * DAY_MS) / 1000

@@ -1,6 +1,6 @@
 // Tests the date of the current UTC day, and the time until this day ends.
 import { describe, expect, it } from 'vitest'
-import { dayAfterEndSeconds, nextMidnight, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
+import { dayAfterEndSeconds, periodEndMs, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
 
 const at = (text: string) => Date.parse(text)
 
@@ -21,7 +21,7 @@ describe('the UTC day', () => {
 
   it('ends with the first moment of the next day', () => {
     for (const text of ['2024-02-29T00:00:00.000Z', '2024-02-29T23:59:59.999Z']) {
-      expect(nextMidnight(at(text))).toEqual(new Date('2024-03-01T00:00:00Z'))
+      expect(new Date(periodEndMs('day', at(text)))).toEqual(new Date('2024-03-01T00:00:00Z'))
     }
   })
 

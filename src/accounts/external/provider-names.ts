@@ -3,8 +3,15 @@ import type { ProviderConfig } from '../../config/sections/schema.ts'
 
 type Providers = readonly Pick<ProviderConfig, 'name' | 'issuer'>[]
 
-/** Returns the name of the provider with this issuer. Returns the issuer if no configured provider has it. */
-export function nameOfIssuer(providers: Providers, issuer: string): string {
+/** Puts the name of the provider before an identity. If no configured provider has the issuer, the name is the issuer. */
+export function withProviderName<T extends { readonly issuer: string }>(
+  providers: Providers,
+  identity: T,
+): { readonly provider: string } & T {
+  return { provider: nameOfIssuer(providers, identity.issuer), ...identity }
+}
+
+function nameOfIssuer(providers: Providers, issuer: string): string {
   return providers.find(provider => provider.issuer === issuer)?.name ?? issuer
 }
 

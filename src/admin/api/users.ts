@@ -1,5 +1,5 @@
 // Lets operators create, show, change and delete users, end their access, and reset their uses and passwords.
-import { issuerOfName, nameOfIssuer } from '../../accounts/external/provider-names.ts'
+import { issuerOfName, withProviderName } from '../../accounts/external/provider-names.ts'
 import { noHash } from '../../accounts/hashes/foreign-hash.ts'
 import { isSessionId } from '../../accounts/session-list.ts'
 import { isKeyId } from '../../identity/api-keys/api-key-store.ts'
@@ -85,10 +85,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
           sessions: (await sessions.list(id, now(), newestSessions)).reverse(),
           api_token: apiToken,
           api_keys: await userKeys.listNewest(id),
-          identities: (await identities.list(id)).map(identity => ({
-            provider: nameOfIssuer(providers(), identity.issuer),
-            ...identity,
-          })),
+          identities: (await identities.list(id)).map(identity => withProviderName(providers(), identity)),
           webhook: webhook && may === 'read' ? { ...webhook, url: new URL(webhook.url).origin } : webhook,
         }
       },

@@ -1,7 +1,8 @@
 // Reads and writes the console's cookie. Browsers on HTTPS and on HTTP use different cookie names.
 
-const secureName = '__Host-peage-console'
-const plainName = 'peage-console'
+/** The name of the cookie on HTTP. On HTTPS, `__Host-` precedes it. */
+export const consoleCookie = 'peage-console'
+const secureName = `__Host-${consoleCookie}`
 
 /** The lifetime of a console session, from its sign-in. */
 export const sessionTtlSeconds = 8 * 3_600
@@ -12,7 +13,7 @@ export const sessionTtlSeconds = 8 * 3_600
  * same name.
  */
 export function readCookies(header: string | undefined, isSecure: boolean): string[] {
-  const wanted = isSecure ? secureName : plainName
+  const wanted = isSecure ? secureName : consoleCookie
   return (header ?? '').split(';').flatMap(pair => {
     const [name = '', ...value] = pair.trim().split('=')
     return name === wanted ? [value.join('=')] : []
@@ -22,6 +23,6 @@ export function readCookies(header: string | undefined, isSecure: boolean): stri
 /** Returns a `Set-Cookie` value. @param value the value; empty to clear the cookie */
 export function writeCookie(value: string, isSecure: boolean): string {
   const maxAge = value === '' ? 0 : sessionTtlSeconds
-  const [name, secure] = isSecure ? [secureName, '; Secure'] : [plainName, '']
+  const [name, secure] = isSecure ? [secureName, '; Secure'] : [consoleCookie, '']
   return `${name}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`
 }

@@ -1,7 +1,7 @@
 // Defines what operators do with accounts, and implements it with the database.
 import { createAccountExportStore } from '../../accounts/account-export-store.ts'
 import { createIdentityStore, type Identity } from '../../accounts/external/identity-store.ts'
-import { nameOfIssuer } from '../../accounts/external/provider-names.ts'
+import { withProviderName } from '../../accounts/external/provider-names.ts'
 import { createHashCountStore, type HashCount } from '../../accounts/hashes/hash-count-store.ts'
 import { createSessionStore, type ListedSession } from '../../accounts/session-store.ts'
 import { type PlanListing, toPlanListing } from '../../admin/api/list-plans.ts'
@@ -130,10 +130,7 @@ export function createDatabaseUsers({
     find: ref => ('id' in ref ? users.findById(ref.id) : users.findByEmail(ref.email)),
     usage: user => readUsage(user),
     identities: async id =>
-      (await identities.list(id)).map(identity => ({
-        provider: nameOfIssuer(providers, identity.issuer),
-        ...identity,
-      })),
+      (await identities.list(id)).map(identity => withProviderName(providers, identity)),
     async update(userId, fields) {
       const user = await users.update(userId, fields, (tx, before) => {
         const previous = previousFields(fields, before)

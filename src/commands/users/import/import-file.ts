@@ -9,7 +9,11 @@ import { systemClock } from '../../../clock.ts'
 import { createPlans } from '../../../config/plans.ts'
 import type { Config } from '../../../config/sections/schema.ts'
 import type { Database } from '../../../storage/database.ts'
-import { createUserImportStore, type StoreUsers } from '../../../users/user-import-store.ts'
+import {
+  createUserImportStore,
+  type StoreUsers,
+  type UserImportStore,
+} from '../../../users/user-import-store.ts'
 import { createEventRecorder } from '../../../webhooks/events/record-events.ts'
 import type { ConfigOption } from '../../config-option.ts'
 import type { Io } from '../../io.ts'
@@ -106,7 +110,7 @@ async function run(io: Io, options: Run, database: Database): Promise<void> {
     })
   try {
     const users = createUserImportStore(database)
-    await (options.dryRun ? users.dryRun(importWith) : importWith(storing(database, options)))
+    await (options.dryRun ? users.dryRun(importWith) : importWith(storing(database, users, options)))
   } finally {
     progress.stop()
     const { read, created, skipped, problems } = counts
@@ -117,8 +121,11 @@ async function run(io: Io, options: Run, database: Database): Promise<void> {
 }
 
 /** Stores users with an audit entry, and with events if they are wanted. */
-function storing(database: Database, { config, events }: Pick<Run, 'config' | 'events'>): StoreUsers {
-  const users = createUserImportStore(database)
+function storing(
+  database: Database,
+  users: UserImportStore,
+  { config, events }: Pick<Run, 'config' | 'events'>,
+): StoreUsers {
   const audit = createAuditStore(database)
   const recordEvents = createEventRecorder(() => (events ? config.events : undefined), systemClock)
   return batch =>
