@@ -6,7 +6,7 @@ import { type Reading, ratesBetween, readTraffic } from '../api/traffic.ts'
 import type { Role, Route, Routes, Target } from '../api/types.ts'
 import { type Speech, useSpeech } from '../language/language.tsx'
 import { useLoaded } from '../parts/load.ts'
-import { Badge, Empty, Show } from '../parts/states.tsx'
+import { Badge, Empty, FailureWithRetry, Show } from '../parts/states.tsx'
 import { Value, visible } from '../parts/value.tsx'
 import { ExplainBox } from './explain-box.tsx'
 import { usePlans } from './plans.tsx'
@@ -20,12 +20,13 @@ export function RoutesPage({ role }: { role: Role }) {
     return { routes, readings: readings.current }
   }
   const loaded = useLoaded('routes', load, 10_000)
-  const plans = usePlans().data
-  const hasPlanRates = plans?.plans.some(plan => plan.rate_limit !== null) ?? false
+  const plans = usePlans()
+  const hasPlanRates = plans.data?.plans.some(plan => plan.rate_limit !== null) ?? false
   return (
     <>
       <h1>{t('routes')}</h1>
-      {can(role, 'explain') && <ExplainBox title={t('explain')} plans={plans} />}
+      <FailureWithRetry of={plans} />
+      {can(role, 'explain') && <ExplainBox title={t('explain')} plans={plans.data} />}
       <Show loaded={loaded}>
         {({ routes, readings }) =>
           routes.length === 0 ? (

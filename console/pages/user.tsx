@@ -8,7 +8,7 @@ import type { Audit, Plans, Role, UserDetails } from '../api/types.ts'
 import { type Speech, useSpeech } from '../language/language.tsx'
 import { Action, Done } from '../parts/action.tsx'
 import { useLoaded } from '../parts/load.ts'
-import { Moment } from '../parts/moment.tsx'
+import { Moment, MomentOrNever } from '../parts/moment.tsx'
 import { Badge, Empty, FailureWithRetry, Show } from '../parts/states.tsx'
 import { Value } from '../parts/value.tsx'
 import { AuditTable } from './audit.tsx'
@@ -209,7 +209,7 @@ function Access({ user, role, onDone }: { user: UserDetails; role: Role; onDone(
       ) : (
         <p>
           {t('since')} <Moment at={api_token.created_at} />, {t('lastUsed')}{' '}
-          {api_token.last_used_at === null ? t('never') : <Moment at={api_token.last_used_at} />}
+          <MomentOrNever at={api_token.last_used_at} />
         </p>
       )}
       <h3>{t('webhook')}</h3>
