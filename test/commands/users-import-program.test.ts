@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readCsv } from '../../src/commands/users/import/csv.ts'
 import { importRecords } from '../../src/commands/users/import/import-records.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
 import { builtInPlans } from '../support/plans.ts'
 import { peakMemory } from '../support/process-stat.ts'
+import { cli } from '../support/processes.ts'
 import { describeWithServices, isFullMatrix } from '../support/services.ts'
 import { runIn } from './peage.ts'
 import { bcryptHash, importsOf, jsonLines } from './users-import-setup.ts'
@@ -20,8 +20,6 @@ import { postgresPlace } from './users-setup.ts'
 
 /** The control sequence EL of ECMA-48. */
 const eraseToEnd = '\u001b[K'
-
-const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
 
 describeWithServices('peage users import as a process', () => {
   const place = postgresPlace()

@@ -1,13 +1,14 @@
 // Tests in a real browser what the console shows of plans and quotas.
 import { readFile, writeFile } from 'node:fs/promises'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { accessibilityFindings, openPage, startBrowser } from '../support/browser.ts'
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { accessibilityFindings } from '../support/browser.ts'
 import { call } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
+import { adminWithTokens, tokens } from '../support/operator-tokens.ts'
 import { describeWithChromium } from '../support/services.ts'
 import { startUpstream } from '../support/upstream.ts'
-import { adminWithTokens, tokens } from './operator-tokens.ts'
+import { consolePages } from './user-page.ts'
 
 describeWithChromium('the plans and quotas in the console', chromium => {
   const at = gatewayBefore(
@@ -24,28 +25,7 @@ routes:
 `,
     { limits: '', admin: adminWithTokens },
   )
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await startBrowser(chromium)
-  })
-  afterAll(() => browser?.close())
-
-  /** The errors and warnings that the browser reports in the pages of a test. */
-  const complaints: string[][] = []
-  afterEach(async () => {
-    await Promise.all(browser.contexts().map(context => context.close()))
-    expect(complaints.splice(0).flat()).toEqual([])
-  })
-
-  async function signIn(role: keyof typeof tokens, options: BrowserContextOptions = {}): Promise<Page> {
-    const opened = await openPage(browser, options)
-    complaints.push(opened.complaints)
-    await opened.page.goto(`${at.gateway.admin}/console`)
-    await opened.page.locator('input[type=password]').fill(tokens[role])
-    await opened.page.keyboard.press('Enter')
-    await opened.page.locator('nav').waitFor()
-    return opened.page
-  }
+  const signIn = consolePages(chromium, at)
 
   async function open(page: Page, id: string): Promise<void> {
     await page.goto(`${at.gateway.admin}/console#${id}`)

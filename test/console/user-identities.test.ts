@@ -1,14 +1,12 @@
 // Tests in a real browser how the console shows and removes the identities of a user.
-import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { accessibilityFindings } from '../support/browser.ts'
 import { newUser } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
 import { issuers, issuersOf, providers } from '../support/identities.ts'
+import { adminWithTokens } from '../support/operator-tokens.ts'
 import { describeWithChromium } from '../support/services.ts'
 import { startUpstream } from '../support/upstream.ts'
-import { adminWithTokens } from './operator-tokens.ts'
-import { userPages } from './user-page.ts'
+import { expectFitsEveryWindow, tableOf, userPages } from './user-page.ts'
 
 describeWithChromium('the identities of a user in the console', chromium => {
   const at = gatewayBefore(startUpstream, () => '', { admin: adminWithTokens, auth: providers })
@@ -25,8 +23,6 @@ describeWithChromium('the identities of a user in the console', chromium => {
     )
     return user
   }
-  const tableOf = (page: Page, title: string) =>
-    page.locator('section', { has: page.getByRole('heading', { name: title, exact: true }) }).locator('table')
 
   it.each([
     [
@@ -51,15 +47,7 @@ describeWithChromium('the identities of a user in the console', chromium => {
         [issuers.gone, `<b>\\u202e${'w'.repeat(255)}${id}`, none, never, remove],
       ]
       for (const [i, texts] of expected.entries()) for (const text of texts) expect(shown[i]).toContain(text)
-      expect(await accessibilityFindings(page)).toEqual([])
-      for (const width of [360, 720, 1000, 1280]) {
-        await page.setViewportSize({ width, height: 900 })
-        expect([width, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([width, width])
-        const excess = await tableOf(page, title).evaluate(
-          table => table.offsetWidth - (table.parentElement?.clientWidth ?? 0),
-        )
-        expect([width, excess <= 0]).toEqual([width, true])
-      }
+      await expectFitsEveryWindow(page, tableOf(page, title))
     },
   )
 

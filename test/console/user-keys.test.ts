@@ -1,13 +1,11 @@
 // Tests in a real browser how the console shows and revokes the API keys of a user.
-import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { accessibilityFindings } from '../support/browser.ts'
 import { giveKey, newUser } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
+import { adminWithTokens } from '../support/operator-tokens.ts'
 import { describeWithChromium } from '../support/services.ts'
 import { startUpstream } from '../support/upstream.ts'
-import { adminWithTokens } from './operator-tokens.ts'
-import { userPages } from './user-page.ts'
+import { expectFitsEveryWindow, tableOf, userPages } from './user-page.ts'
 
 describeWithChromium('the API keys of a user in the console', chromium => {
   const at = gatewayBefore(
@@ -37,8 +35,6 @@ routes: [{ name: any, path: /any, upstream: echo }]
     )
     return user
   }
-  const tableOf = (page: Page, title: string) =>
-    page.locator('section', { has: page.getByRole('heading', { name: title, exact: true }) }).locator('table')
   const liveOf = async (id: number) =>
     (
       await at.gateway.sql<{ prefix: string }>(
@@ -82,15 +78,7 @@ routes: [{ name: any, path: /any, upstream: echo }]
       ]
       for (const [i, texts] of expected.entries()) for (const text of texts) expect(shown[i]).toContain(text)
       for (const i of [1, 2]) expect(shown[i]).not.toContain(revoke)
-      expect(await accessibilityFindings(page)).toEqual([])
-      for (const width of [360, 720, 1000, 1280]) {
-        await page.setViewportSize({ width, height: 900 })
-        expect([width, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([width, width])
-        const excess = await tableOf(page, title).evaluate(
-          table => table.offsetWidth - (table.parentElement?.clientWidth ?? 0),
-        )
-        expect([width, excess <= 0]).toEqual([width, true])
-      }
+      await expectFitsEveryWindow(page, tableOf(page, title))
     },
   )
 

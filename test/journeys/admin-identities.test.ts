@@ -5,21 +5,12 @@ import { call, newUser } from '../support/client.ts'
 import { giveIdentities, issuers, issuersOf, providers, takePassword } from '../support/identities.ts'
 import { journey } from '../support/journey.ts'
 import { kindsTo, mailSection } from '../support/mailed.ts'
+import { adminWithTokens, tokens } from '../support/operator-tokens.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
-const tokens = {
-  all: 'a-token-for-operators-0123456789',
-  support: 'a-token-of-the-support-team',
-  read: 'a-token-of-an-auditor',
-  billing: 'a-token-of-billing',
-}
-const admin = `, tokens: { ${Object.entries(tokens)
-  .map(([role, token]) => `${role}: { token: ${token}, may: ${role} }`)
-  .join(', ')} }`
-
 describeOverSetups('the identities of a user, for operators,', setup => {
-  const at = journey(setup, { admin, auth: providers }, () => mailSection())
+  const at = journey(setup, { admin: adminWithTokens, auth: providers }, () => mailSection())
   const ask = (method: string, path: string, token = tokens.all) =>
     call(at.gateway.admin, method, `/admin/v1/users/${path}`, { token })
   const auditOf = (id: number) =>

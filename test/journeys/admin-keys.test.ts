@@ -3,21 +3,12 @@ import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
+import { adminWithTokens, tokens } from '../support/operator-tokens.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
-const tokens = {
-  all: 'a-token-for-operators-0123456789',
-  support: 'a-token-of-the-support-team',
-  read: 'a-token-of-an-auditor',
-  billing: 'a-token-of-billing',
-}
-const admin = `, tokens: { ${Object.entries(tokens)
-  .map(([role, token]) => `${role}: { token: ${token}, may: ${role} }`)
-  .join(', ')} }`
-
 describeOverSetups('the API keys of a user, for operators,', setup => {
-  const at = journey(setup, { admin })
+  const at = journey(setup, { admin: adminWithTokens })
   const ask = (method: string, path: string, token = tokens.all) =>
     call(at.gateway.admin, method, `/admin/v1/users/${path}`, { token })
   const create = async (access: string, name: string, more: object = {}) => {

@@ -23,7 +23,7 @@ describe('the address of a discovery document', () => {
 })
 
 describe('a discovery document', () => {
-  it('gets the default values of the specification', () => {
+  it('gets the default values of OpenID Connect Discovery', () => {
     expect(readDiscovery(document, issuer)).toEqual({
       authorizationEndpoint: `${issuer}/authorize`,
       tokenEndpoint: `${issuer}/token`,

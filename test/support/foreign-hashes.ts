@@ -144,8 +144,3 @@ export const foreignVectors: readonly ForeignVector[] = [
     hash: `$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=${supabaseKey}$C0sHCg9ek77hsg==$zKVTMvnWVw5BBOZNUdnsalx4c4c7y/w7IS5p6Ut2+CfEFFlz37J9huyQfov4iizN8dbjvEJlM5tQaJP84+hfTw==`,
   },
 ]
-
-/** One hash of each format except Argon2. */
-export const foreignHashes: readonly ForeignVector[] = (
-  ['bcrypt', 'pbkdf2_sha256', 'pbkdf2_sha512', 'scrypt', 'fbscrypt'] as const
-).map(format => foreignVectors.find(vector => vector.format === format) as ForeignVector)

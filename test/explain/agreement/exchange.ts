@@ -66,6 +66,7 @@ export function createSender(base: string): Sender {
   }
 }
 
-function pairsOf(raw: readonly string[]): Pair[] {
+/** Returns the headers of Node's `rawHeaders` as pairs. */
+export function pairsOf(raw: readonly string[]): Pair[] {
   return raw.flatMap((name, index) => (index % 2 === 0 ? [[name, raw[index + 1] as string] as const] : []))
 }

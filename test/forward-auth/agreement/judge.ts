@@ -3,7 +3,7 @@ import { decodeJwt } from 'jose'
 import { isGatewayPath } from '../../../src/config/formats/path-pattern.ts'
 import type { Config } from '../../../src/config/sections/schema.ts'
 import { parseRequestTarget } from '../../../src/gate/parsing/request-target.ts'
-import type { Answer, Echo, Pair } from '../../explain/agreement/exchange.ts'
+import { type Answer, type Echo, type Pair, pairsOf } from '../../explain/agreement/exchange.ts'
 import { identityFields } from '../ask.ts'
 
 export interface Happened {
@@ -90,10 +90,6 @@ function identityOf(fields: readonly Pair[]): Record<string, unknown> {
       return [name, { aud, iss, sub, plan }]
     }),
   )
-}
-
-function pairsOf(raw: readonly string[]): Pair[] {
-  return raw.flatMap((name, index) => (index % 2 === 0 ? [[name, raw[index + 1] as string] as const] : []))
 }
 
 function hasDuplicateSlashes(path: string): boolean {

@@ -1,4 +1,4 @@
-// Defines one token for each role of operators, for the tests of the console.
+// Defines one token for each role of operators.
 export const tokens = {
   all: 'a-token-for-operators-0123456789',
   support: 'a-token-for-support-012345678901',
