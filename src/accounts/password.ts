@@ -15,8 +15,8 @@ export interface Passwords {
   hash(password: string): Promise<string>
   /**
    * Whether the password matches the hash. Returns false if there is no hash, or if no account can have the password.
-   * The work is always the same, because the response time must not reveal which emails have accounts. Only the hash of
-   * another system takes the work that this system chose.
+   * The work is always the same, because the response time must not reveal which emails have accounts. Only a hash of
+   * another system takes the work that its own parameters set.
    * @throws Refusal `service_unavailable` if the hashing queue is full
    */
   verify(hash: string | undefined, password: string): Promise<boolean>

@@ -86,7 +86,7 @@ export const emailOperations = {
       200: {
         description:
           'The email is changed. With a code, all other sessions end. With a token, all sessions end. If the new email is the current one, it is only verified, and no session ends.',
-        body: record({ message: text('A French sentence.'), email: text('The new email.') }),
+        body: record({ message: text('A sentence.'), email: text('The new email.') }),
       },
     },
     refusals: mergeRefusals(guardRefusals, codeRefusals, { 409: ['email_taken'] }),

@@ -1,5 +1,5 @@
-// Serves the sign-in with other identity providers. In a browser, the provider sends the user back with a code, and the
-// page gets a code of the gateway in its place. The account is decided when the page exchanges this code.
+// Serves the sign-in with other identity providers. In a browser, the provider sends the user back with a code. The
+// page gets a code of the gateway instead. The account is decided when the page exchanges this code.
 import { randomBytes } from 'node:crypto'
 import type {
   ExternalAccounts,

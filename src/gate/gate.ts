@@ -138,7 +138,7 @@ export async function createGate({
   }
 }
 
-/** Creates the parser for requests of clients. A client may not ask, whatever its request contains. */
+/** Creates the parser for requests of clients. It refuses requests at the path of the questions. */
 function createParse(proxies: TrustedProxies, questions: Questions | undefined): Gate['parse'] {
   if (questions === undefined) return request => parseRequestHead(request, proxies)
   const unknown = new Refusal('route_unknown')

@@ -70,6 +70,6 @@ export const accountExport = record(
   {
     title: 'AccountExport',
     description:
-      'All data stored about one user, without secrets, hashes and codes. Each list has the newest entries, at most 1,000, newest first.',
+      'All data stored about one user, without secrets, hashes and codes. Sessions, deliveries and mails: the newest 1,000 of each.',
   },
 )

@@ -11,7 +11,7 @@ export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 /** Identifies a row: a user's ID, or a text. */
 export type RowKey = number | string
 
-/** Uses of one row that one statement counts. All of them are like `use`. */
+/** Uses of one row that one statement counts. They are all like `use` (see `areAlike`). */
 export interface UseGroup<Use> {
   readonly use: Use
   uses: number
@@ -34,7 +34,7 @@ interface Statements<Use, Row, Result> {
   areAlike(first: Use, later: Use): boolean
   /**
    * Counts the uses of each group, as far as the limit allows. Skips locked rows.
-   * @returns the rows; it has no row if the row is locked or missing, and perhaps none if no use was counted
+   * @returns the rows. Locked and missing rows are left out. Rows without a counted use may be left out too.
    */
   countUnlocked(groups: readonly [UseGroup<Use>, ...UseGroup<Use>[]]): Promise<ReadonlyMap<RowKey, Row>>
   /** Counts the uses of a group and waits for its row. @returns undefined if the user does not exist */
@@ -121,7 +121,7 @@ function nextResult<Use, Row extends CountedRow, Result>(
   use: Use,
   row: Row,
 ): Result {
-  // The statement added a multiple of the cost. A sum of the uses and the cost could be rounded to the same number.
+  // This compares without the cost. For a very large `used`, `used + cost` could be rounded to `used`.
   const isCounted = row.used < row.used_after
   if (isCounted) row.used += costOf(use)
   return resultOf(isCounted, row.used, row)

@@ -12,7 +12,7 @@ export function providersCommand(io: Io): Command {
 
 function test(io: Io): Command {
   return new Command('test')
-    .description('Fetch the discovery document and the keys of a provider, and say what is wrong')
+    .description('Fetch the discovery document and the keys of a provider, and report problems')
     .argument('<name>', 'name of the provider in auth.providers')
     .action(async (name: string, { config: file }: ConfigOption) => {
       const { systemClock } = await import('../../clock.ts')

@@ -52,7 +52,7 @@ interface Dependencies {
 export interface RouteGuards {
   /** The guards of a request that the gateway forwards. Undefined if the route has no upstream. */
   readonly guards: GuardChain | undefined
-  /** The guards of a request that a proxy asks about. The proxy forwards it, so the last two checks are missing. */
+  /** The guards of a request that a proxy asks about. `max_body` and `target` are left out, because the proxy forwards it. */
   readonly questionGuards: GuardChain
 }
 

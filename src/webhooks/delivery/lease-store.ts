@@ -57,8 +57,9 @@ const headDeliveries = 64
 const walkReceivers = 500
 
 /**
- * If a delivery is postponed, this number of due deliveries is examined for other deliveries to postpone. Otherwise, the
- * deliveries of an unknown plan would occupy the head of every poll, and the deliveries behind them would wait.
+ * After one delivery of an unknown plan is postponed, the statement examines this many due deliveries, and postpones
+ * the ones of unknown plans too. Otherwise, they would occupy the head of every poll, and the deliveries behind them
+ * would wait.
  */
 const postponedTogether = 1_000
 

@@ -38,7 +38,7 @@ async function* linesOf(pages: AsyncIterable<ExportedUser[]>, hashes: boolean): 
   for await (const users of pages) yield users.map(user => lineOf(user, hashes)).join('')
 }
 
-/** A member that has its default value for import is omitted, if its value would be null or empty. */
+/** Omits a missing hash and an empty list of identities, because these are the defaults of an import. */
 function lineOf({ password_hash, identities, ...user }: ExportedUser, hashes: boolean): string {
   return `${JSON.stringify({
     ...user,

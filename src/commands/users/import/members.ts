@@ -54,7 +54,7 @@ export function membersOfCells(columns: readonly string[], cells: readonly strin
   for (const [n, column] of columns.entries()) {
     const cell = cells[n] ?? ''
     const member: Member = members[column as Name]
-    // A value of no valid type stays a problem of its member.
+    // `null` is invalid for every column, so the import reports the member.
     if (cell !== '') given[column] = member.ofCell?.(cell) ?? null
   }
   return given
