@@ -37,7 +37,6 @@ export async function withDatabase<T>(
   }
   const config = { storage: { ...storage, data_dir, pool: 1, redis: '' } }
   try {
-    const dependencies = { logger: silentLogger, failureLog: () => {}, clock: systemClock }
     const opened = await openStorage(config, dependencies, io.openFolder ?? openFolder)
     try {
       return await work(opened.database)
@@ -60,8 +59,14 @@ export function hasDatabase(io: Io, { storage }: Pick<Config, 'storage'>): boole
   return storage.postgres !== '' || existsSync(join(resolve(io.cwd, storage.data_dir), 'postgres'))
 }
 
-/** The operator sees a storage failure as the error of the command, so nothing is logged. */
-const silentLogger = { info: () => {}, warn: () => {} }
+const dependencies = {
+  // The operator sees a storage failure as the error of the command, so nothing is logged.
+  logger: { info: () => {}, warn: () => {} },
+  failureLog: () => {},
+  clock: systemClock,
+  // A command may run far from the database, or on a busy machine. No request waits for it.
+  connectTimeoutMs: 5_000,
+}
 
 /** Use this as `whenLocked` if a running gateway cannot do the work of the command. */
 export async function unsupportedWhileRunning(): Promise<never> {

@@ -54,6 +54,8 @@ interface Dependencies {
   failureLog: FailureLog
   clock: Clock
   spans?: StoreSpans | undefined
+  /** The time limit in milliseconds to connect to Postgres. By default, it is short, because requests wait. */
+  connectTimeoutMs?: number
 }
 
 export type OpenFolder = (dir: string) => Promise<EmbeddedDatabase>
@@ -147,7 +149,7 @@ async function withRedis(
 
 async function openProductionDatabase(
   { postgres: url, postgres_listen, pool }: Config['storage'],
-  { logger, failureLog }: Pick<Dependencies, 'logger' | 'failureLog'>,
+  { logger, failureLog, connectTimeoutMs }: Dependencies,
 ) {
   const { openPostgres } = await import('./postgres/postgres.ts')
   const { postgresListener } = await import('./postgres/postgres-listener.ts')
@@ -159,7 +161,7 @@ async function openProductionDatabase(
   })
   const state = createPostgresState({ log, now })
   const onError = (error: Error) => failureLog('idle database connection lost', error)
-  const database = openPostgres({ url, maxConnections: pool, onError, state })
+  const database = openPostgres({ url, maxConnections: pool, connectTimeoutMs, onError, state })
   return {
     database: {
       ...database,

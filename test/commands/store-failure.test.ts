@@ -1,4 +1,4 @@
-// Tests the messages of `start` and `migrate` if the configured database cannot be used.
+// Tests the commands if the configured database cannot be used, or is slow.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { Client } from 'pg'
@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { runProgram } from '../support/program.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary } from '../support/services.ts'
+import { startStallingRelay } from '../support/stalling-relay.ts'
 import { emptyFolder, runIn } from './peage.ts'
 import { writeConfiguration } from './users-setup.ts'
 
@@ -149,5 +150,18 @@ describeWithPostgresBinary('a database', () => {
     const { rows } = await client.query("select tablename from pg_tables where schemaname = 'public'")
     await client.end()
     expect(rows).toEqual([])
+  })
+
+  it('that takes 2 s to accept a connection is slow, but `peage users list` waits for it', async () => {
+    const relay = await startStallingRelay(`postgres://postgres@${here()}/postgres`)
+    try {
+      writeConfiguration(cwd, { postgres: relay.url })
+      expect((await runIn(cwd, ['migrate'])).exit).toBe(0)
+      relay.stall()
+      setTimeout(relay.flow, 2_000)
+      expect(await runIn(cwd, ['users', 'list'])).toMatchObject({ exit: 0, stderr: '' })
+    } finally {
+      await relay.close()
+    }
   })
 })

@@ -21,6 +21,8 @@ interface PostgresOptions {
   /** The URL of the database, `postgres://` or `postgresql://`, which may have libpq's parameters. */
   url: string
   maxConnections: number
+  /** The time limit in milliseconds to open a connection, and for its setup statement. */
+  connectTimeoutMs?: number | undefined
   /** Called when an idle connection is lost. The pool opens another connection when it needs one. */
   onError(error: StorageError): void
   /** Receives every query and transaction. */
@@ -53,19 +55,23 @@ const IDLE_TIMEOUT_MS = 60_000
 const STANDBY = 'database: the server is a standby and does not accept writes'
 const FAILED_TRANSACTION = '25P02'
 
-/** Creates the pool, and connects on first use. Every failure is a StorageError, within 1.9 s per statement. */
-export function openPostgres({ url, maxConnections, onError, state }: PostgresOptions): PostgresDatabase {
+/**
+ * Creates the pool, and connects on first use. Every failure is a StorageError, within 1.9 s per statement if
+ * `connectTimeoutMs` is absent.
+ */
+export function openPostgres(options: PostgresOptions): PostgresDatabase {
+  const { url, maxConnections, connectTimeoutMs, onError, state } = options
   const pool = createPool({
     connectionString: url,
     max: maxConnections,
     application_name: 'peage',
     keepAlive: true,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     query_timeout: STATEMENT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS - SERVER_LEAD_MS,
     types: typeParsers,
-    verify: refuseStandby,
+    verify: refuseStandby(connectTimeoutMs ?? VERIFY_TIMEOUT_MS),
   })
   // Without a listener, a lost idle connection would end the process.
   pool.on('error', error => onError(toStorageError(error)))
@@ -99,15 +105,17 @@ export function openPostgres({ url, maxConnections, onError, state }: PostgresOp
  * Refuses a standby. After a failover, the host name may lead to the former primary for a while. The former primary is
  * now a standby, so it rejects writes and returns old data.
  */
-function refuseStandby(client: PoolClient, done: (error?: Error) => void): void {
-  const statement = withTimeout({ text: 'select pg_is_in_recovery() as is_standby' }, VERIFY_TIMEOUT_MS)
-  client
-    .query<{ is_standby: boolean }>(statement)
-    .then(
-      ({ rows }) =>
-        done(rows[0]?.is_standby === false ? undefined : new StorageError(STANDBY, READ_ONLY, undefined)),
-      done,
-    )
+function refuseStandby(timeoutMs: number) {
+  return (client: PoolClient, done: (error?: Error) => void): void => {
+    const statement = withTimeout({ text: 'select pg_is_in_recovery() as is_standby' }, timeoutMs)
+    client
+      .query<{ is_standby: boolean }>(statement)
+      .then(
+        ({ rows }) =>
+          done(rows[0]?.is_standby === false ? undefined : new StorageError(STANDBY, READ_ONLY, undefined)),
+        done,
+      )
+  }
 }
 
 async function runTransaction<T>(
