@@ -1,5 +1,5 @@
 // Tests the console in a real browser with a real gateway.
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { accessibilityFindings, openPage, startBrowser } from '../support/browser.ts'
@@ -335,16 +335,13 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     const user = await newUser(gateway, 'free')
     const page = await signIn('a-token-for-support-012345678901', {}, [403])
     await open(page, `users/${user.id}`)
-    const before = await readFile(gateway.file, 'utf8')
-    await writeFile(gateway.file, before.replace('may: support', 'may: read'))
-    await gateway.reload()
+    const restore = await gateway.configure(['may: support', 'may: read'])
     try {
       await page.getByRole('button', { name: 'End all sessions' }).click()
       await confirm(page, 'End all sessions')
       await page.getByRole('alert').getByText('Your role does not allow this.').waitFor()
     } finally {
-      await writeFile(gateway.file, before)
-      await gateway.reload()
+      await restore()
     }
   })
 

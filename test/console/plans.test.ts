@@ -1,5 +1,4 @@
 // Tests in a real browser what the console shows of plans and quotas.
-import { readFile, writeFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { accessibilityFindings } from '../support/browser.ts'
@@ -159,7 +158,6 @@ routes:
 
   it('every selection of a plan contains the configured plans, also after a reload', async () => {
     const page = await signIn('all')
-    const file = await readFile(at.gateway.file, 'utf8')
     const optionsIn = async (selector: string) => {
       await page.locator(`${selector} option`, { hasText: 'starter' }).waitFor({ state: 'attached' })
       return page.locator(`${selector} option`).allTextContents()
@@ -185,8 +183,7 @@ routes:
       ofUser: ['starter', 'scale'],
       caller: ['Anonymous', ...names],
     })
-    await writeFile(at.gateway.file, file.replace('name: scale', 'name: large'))
-    await at.gateway.reload()
+    const restore = await at.gateway.configure(['name: scale', 'name: large'])
     try {
       await newUserOf('scale')
       const changed = ['starter', 'team', 'large']
@@ -197,8 +194,7 @@ routes:
         caller: ['Anonymous', ...changed],
       })
     } finally {
-      await writeFile(at.gateway.file, file)
-      await at.gateway.reload()
+      await restore()
     }
   })
 

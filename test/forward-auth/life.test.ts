@@ -1,5 +1,4 @@
 // Tests questions while the configuration changes, while the gateway stops, and with several workers.
-import { readFile, writeFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { RawConnection, value } from '../security/raw-client.ts'
 import { call, login, newUser } from '../support/client.ts'
@@ -20,12 +19,6 @@ describe('a reload', () => {
   it('applies changes of the section and of routes, and removes the section', async () => {
     const gateway = await startGateway(routes, undefined, { server })
     try {
-      const change = async (from: string, to: string) => {
-        const text = await readFile(gateway.file, 'utf8')
-        expect(text).toContain(from)
-        await writeFile(gateway.file, text.replace(from, to))
-        await gateway.reload()
-      }
       const codes = async () => [
         codeOf(await send(gateway.url, inFields({ target: '/public/x' }))),
         codeOf(await send(gateway.url, inFields({ target: '/public/x' }, '/ask'))),
@@ -33,21 +26,21 @@ describe('a reload', () => {
       ]
       const unknown = '404 route_unknown'
       expect(await codes()).toEqual(['200', unknown, unknown])
-      await change('from: [127.0.0.1]', 'from: [127.0.0.0/8]')
+      await gateway.configure(['from: [127.0.0.1]', 'from: [127.0.0.0/8]'])
       expect(await codes()).toEqual(['200', unknown, '200'])
-      await change('from: [127.0.0.0/8]', 'from: [127.0.0.1], path: /ask')
+      await gateway.configure(['from: [127.0.0.0/8]', 'from: [127.0.0.1], path: /ask'])
       expect(await codes()).toEqual([unknown, '200', unknown])
-      await change('auth: none', 'auth: required')
+      await gateway.configure(['auth: none', 'auth: required'])
       expect(await codes()).toEqual([unknown, '401 token_invalid', unknown])
-      await change('from: [127.0.0.1], path: /ask', 'from: [127.0.0.2], path: /ask')
+      await gateway.configure(['from: [127.0.0.1], path: /ask', 'from: [127.0.0.2], path: /ask'])
       expect(await codes()).toEqual([unknown, unknown, unknown])
       // Without the section, the routes need an upstream. The gateway refuses the file and keeps the previous one.
-      await change(', forward_auth: { from: [127.0.0.2], path: /ask }', '')
+      await gateway.configure([', forward_auth: { from: [127.0.0.2], path: /ask }', ''])
       expect(gateway.refused.join()).toContain('routes[0].upstream  is required')
       expect(
         codeOf(await send(gateway.url, inFields({ target: '/public/x' }, '/ask'), 'GET', '127.0.0.2')),
       ).toBe('401 token_invalid')
-      await change(routes.replace('auth: none', 'auth: required'), 'routes: []\n')
+      await gateway.configure([routes.replace('auth: none', 'auth: required'), 'routes: []\n'])
       expect(
         codeOf(await send(gateway.url, inFields({ target: '/public/x' }, '/ask'), 'GET', '127.0.0.2')),
       ).toBe(unknown)

@@ -1,5 +1,4 @@
 // Operators see and remove the identities that users have at other providers.
-import { readFile, writeFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { giveIdentities, issuers, issuersOf, providers, takePassword } from '../support/identities.ts'
@@ -112,9 +111,7 @@ describeOverSetups('the identities of a user, for operators,', setup => {
   it('have the names of the configuration that is active after a reload', async () => {
     const user = await newUser(at.gateway)
     await giveIdentities(at.gateway, user, 'google')
-    const file = await readFile(at.gateway.file, 'utf8')
-    await writeFile(at.gateway.file, file.replace('google: {', 'g-suite: {'))
-    await at.gateway.reload()
+    await at.gateway.configure(['google: {', 'g-suite: {'])
     expect((await ask('GET', `${user.id}`)).body.identities).toMatchObject([{ provider: 'g-suite' }])
     const own = await call(at.gateway.url, 'GET', '/api/v1/auth/identities', { token: user.access })
     expect(own.body.identities).toMatchObject([{ provider: 'g-suite' }])

@@ -1,5 +1,4 @@
 // Tests the API keys of users: their endpoints, their scopes on routes, and their expiry.
-import { readFile, writeFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -92,9 +91,7 @@ describeOverSetups('the API keys of a user', setup => {
     const user = await newUser(at.gateway, 'pro')
     const named = (scope: string) => keys('POST', user.access, { name: 'one', scopes: [scope] })
     expectRefusal(await named('data:new'), 400, 'scope_invalid', 'Portée invalide')
-    const file = await readFile(at.gateway.file, 'utf8')
-    await writeFile(at.gateway.file, file.replace('data:write', 'data:new'))
-    await at.gateway.reload()
+    await at.gateway.configure(['data:write', 'data:new'])
     expect((await keys('GET', user.access)).body).toMatchObject({
       available_scopes: ['data:new', 'data:read'],
     })

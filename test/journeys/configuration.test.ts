@@ -52,10 +52,6 @@ describe('the running configuration', () => {
       } | null
     }
   }
-  const save = (edit: (text: string) => string) => {
-    writeFileSync(at.gateway.file, edit(readFileSync(at.gateway.file, 'utf8')))
-    return at.gateway.reload()
-  }
 
   it('is shown with line numbers and defaults, but without secrets', async () => {
     const body = await ask()
@@ -143,8 +139,9 @@ describe('the running configuration', () => {
   })
 
   it('if a changed value needs a restart, still shows the old value, with a mark', async () => {
-    await save(text =>
-      text.replace("postgres: ''", "postgres: 'postgres://other:planted@db/x'").replace('/one', '/two'),
+    await at.gateway.configure(
+      ["postgres: ''", "postgres: 'postgres://other:planted@db/x'"],
+      ['/one', '/two'],
     )
     const { values, last_reload } = await ask()
     expect(last_reload).toMatchObject({ ok: true, problems: [] })
@@ -152,35 +149,25 @@ describe('the running configuration', () => {
     expect(values.filter(value => value.waits_for_restart)).toEqual([
       { path: 'storage.postgres', value: '', line: 3, waits_for_restart: true },
     ])
-    await save(text => text.replace("'postgres://other:planted@db/x'", "''"))
+    await at.gateway.configure(["'postgres://other:planted@db/x'", "''"])
     expect((await ask()).values.filter(value => value.waits_for_restart)).toEqual([])
   })
 
   it.each([
-    ['an unknown key', (text: string) => `${text}\nplanted_key: 1\n`],
-    [
-      'an unknown nested key',
-      (text: string) => text.replace('free_daily: 1', 'free_daily: 1, planted-key-2: planted-value'),
-    ],
-    ['a bad upstream', (text: string) => text.replace('upstream: token', 'upstream: planted-upstream')],
-    ['a short token', (text: string) => text.replace('plain: planted-as-plain-token-1', 'plain: planted')],
-    [
-      'a token instead of its name',
-      (text: string) => text.replace('plain: planted-as-plain-token-1', '"planted/token+in=": plain'),
-    ],
-    ['broken YAML', (text: string) => `${text}\n"planted: [`],
-    [
-      'a bad origin',
-      (text: string) => text.replace('path: /two', 'path: /two\n    cors: { origins: [planted.example] }'),
-    ],
-    ['a bad method', (text: string) => text.replace('path: /two', 'path: /two\n    methods: [planted get]')],
-    ['a bad header', (text: string) => text.replace('X-Team: blue', '"planted header": blue')],
-    ['a bad URL', (text: string) => text.replace('http://127.0.0.1:9', 'http://planted:planted@127.0.0.1:9')],
-  ])('shows why a reload was refused, but quotes nothing from the file: %s', async (_, edit) => {
-    const before = readFileSync(at.gateway.file, 'utf8')
-    await save(edit)
+    ['an unknown key', /$/, '\nplanted_key: 1\n'],
+    ['an unknown nested key', 'free_daily: 1', 'free_daily: 1, planted-key-2: planted-value'],
+    ['a bad upstream', 'upstream: token', 'upstream: planted-upstream'],
+    ['a short token', 'plain: planted-as-plain-token-1', 'plain: planted'],
+    ['a token instead of its name', 'plain: planted-as-plain-token-1', '"planted/token+in=": plain'],
+    ['broken YAML', /$/, '\n"planted: ['],
+    ['a bad origin', 'path: /two', 'path: /two\n    cors: { origins: [planted.example] }'],
+    ['a bad method', 'path: /two', 'path: /two\n    methods: [planted get]'],
+    ['a bad header', 'X-Team: blue', '"planted header": blue'],
+    ['a bad URL', 'http://127.0.0.1:9', 'http://planted:planted@127.0.0.1:9'],
+  ])('shows why a reload was refused, but quotes nothing from the file: %s', async (_, from, to) => {
+    const restore = await at.gateway.configure([from, to])
     const { last_reload, values } = await ask()
-    await save(() => before)
+    await restore()
     expect(last_reload?.ok).toBe(false)
     expect(last_reload?.problems.length).toBeGreaterThan(0)
     expect(JSON.stringify([last_reload, values])).not.toContain('planted')
@@ -191,10 +178,9 @@ describe('the running configuration', () => {
   // The role of a token is the word `read`, which the error message also contains. The gateway must not mask this word
   // in the message.
   it('does not mask the role of a token in error messages', async () => {
-    const before = readFileSync(at.gateway.file, 'utf8')
-    await save(text => text.replace('path: /two', 'path: "${file:/no/such/file}"'))
+    const restore = await at.gateway.configure(['path: /two', 'path: "${file:/no/such/file}"'])
     const { last_reload } = await ask()
-    await save(() => before)
+    await restore()
     expect(last_reload?.problems.map(({ text }) => text)).toEqual([
       expect.stringMatching(/read.*"\/no\/such\/file"/),
     ])

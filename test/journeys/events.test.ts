@@ -1,5 +1,4 @@
 // A running gateway sends events about users to the service of events.url.
-import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
@@ -137,18 +136,14 @@ describeOverSetups('the service of events.url', setup => {
   })
 
   it('after a reload, receives events according to the new types, URL and secret', async () => {
-    const before = await readFile(at.gateway.file, 'utf8')
-    const save = async (events: string) => {
-      await writeFile(at.gateway.file, `${before.replace(/\nevents:.*\n/, '\n')}${events}\n`)
-      await at.gateway.reload()
-    }
+    const save = (events: string) => at.gateway.configure([/^(events:|# no events).*$/m, events])
     key = otherSecret
     await save(`events: { url: '${url}?moved', secret: '${otherSecret}', types: [user.plan_changed] }`)
     const { id } = await register()
     await patch(id, { plan: 'pro', is_active: 0 })
     await settle()
     expect(typesOf()).toEqual(['user.plan_changed'])
-    await save('')
+    await save('# no events')
     await patch(id, { plan: 'premium' })
     await save(`events: { url: '${url}', secret: '${otherSecret}' }`)
     await patch(id, { is_active: 1 })

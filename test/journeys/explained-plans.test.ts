@@ -1,5 +1,4 @@
 // The admin API explains requests of configured plans, and a reload applies changed plans and quotas.
-import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -21,10 +20,6 @@ describe('plans and quotas', () => {
       body: { method: 'GET', path, as },
       token: at.gateway.adminToken,
     })
-  const save = async (from: string, to: string) => {
-    writeFileSync(at.gateway.file, readFileSync(at.gateway.file, 'utf8').replace(from, to))
-    await at.gateway.reload()
-  }
 
   it('are explained for a plan with counted uses', async () => {
     expect((await explain({ plan: 'team', used: 999 })).body).toMatchObject({
@@ -106,16 +101,16 @@ describe('plans and quotas', () => {
   })
 
   it('change with a reload, and the log names the section', async () => {
-    await save('1000/month', '10/month')
+    await at.gateway.configure(['1000/month', '10/month'])
     expect((await explain({ plan: 'team', used: 10 })).body).toMatchObject({ status: 429 })
-    await save('name: starter', 'name: basic')
+    await at.gateway.configure(['name: starter', 'name: basic'])
     expect((await explain('starter')).status).toBe(400)
     expect((await explain('basic')).body).toMatchObject({ status: null })
     const reloads = at.gateway.log.filter(line => line.includes('configuration reloaded'))
     // The gateway may also notice a saved file itself. It then reloads twice, the second time without changes.
     expect(reloads.flatMap(line => JSON.parse(line).sections ?? [])).toEqual(['plans', 'plans'])
     expect(at.gateway.refused).toEqual([])
-    await save('quotas: { exports: 5/day }', 'quotas: {}')
+    await at.gateway.configure(['quotas: { exports: 5/day }', 'quotas: {}'])
     expect(at.gateway.refused[0]).toContain('routes[0].quota  plan basic states no allowance')
     expect((await explain({ plan: 'basic', used: 5 })).body).toMatchObject({ status: 429 })
   })

@@ -1,5 +1,4 @@
 // Every text in the responses of the gateway is in the language of `server.language`.
-import { readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { catalog, messages, type RefusalCode } from '../../src/refusals/catalog.ts'
@@ -90,13 +89,10 @@ describe('a gateway with `server.language: en`', () => {
     const { access } = await newUser(gateway)
     await errorOf('/courses', access)
     expect(await errorOf('/courses', access)).toMatch(/^Daily limit/)
-    const text = await readFile(gateway.file, 'utf8')
-    await writeFile(gateway.file, text.replace('language: en', 'language: fr'))
-    await gateway.reload()
+    const restore = await gateway.configure(['language: en', 'language: fr'])
     expect(await errorOf('/courses', access)).toBe(catalog.daily_limit_reached.fr)
     expect(await errorOf('/nowhere')).toBe(catalog.route_unknown.fr)
-    await writeFile(gateway.file, text)
-    await gateway.reload()
+    await restore()
     expect(await errorOf('/courses', access)).toMatch(/^Daily limit/)
   })
 })

@@ -1,6 +1,5 @@
 // Tests requests while another program locks the row of their user. A credential that is then revoked creates nothing,
 // and the lock blocks only one connection.
-import { readFile, writeFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
@@ -115,9 +114,7 @@ describeWithServices('while another program locks a user', () => {
     await other.query('select from users where id = $1 for update', [user.id])
     const answers = ofAll()
     await expect.poll(() => waiting()).toHaveLength(1)
-    const text = await readFile(gateway.file, 'utf8')
-    await writeFile(gateway.file, text.replace('free_daily: 1', 'free_daily: 2'))
-    await gateway.reload()
+    await gateway.configure(['free_daily: 1', 'free_daily: 2'])
     expect(gateway.log.join('')).toContain('configuration reloaded')
     answers.push(...ofAll())
     // During this wait, the gateway could send a second statement to the locked row. The check below shows that it does

@@ -1,5 +1,4 @@
 // A running gateway sends mails through a real SMTP server.
-import { readFile, writeFile } from 'node:fs/promises'
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
@@ -127,11 +126,7 @@ describeOverSetups('mails', setup => {
     const away = [`smtp://127.0.0.1:${silent.port}`, 'smtp://127.0.0.1:1']
     const other = await startGateway(section(String(away[0])), stores)
     closing.push(() => other.stop())
-    const use = async (smtp: string) => {
-      const text = await readFile(other.file, 'utf8')
-      await writeFile(other.file, text.replace(/smtp: "[^"]*"/, `smtp: "${smtp}"`))
-      await other.reload()
-    }
+    const use = (smtp: string) => other.configure([/smtp: "[^"]*"/, `smtp: "${smtp}"`])
     const user = await newUser(other)
     const rows = () =>
       other.sql<{ attempts: number; due_at: Date }>('select attempts, due_at from mails where user_id = $1', [

@@ -1,5 +1,4 @@
 // Operators define the plans. Accounts get the first plan, and a plan that is not configured has the least rights.
-import { readFile, writeFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call, giveKey, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -269,10 +268,6 @@ describeWithServices('a gateway whose users have unknown plans', () => {
   it('warns once per plan at the start and after a reload, and serves requests if the count fails', async () => {
     const stores = await services.open()
     const start = () => startGateway(yaml('http://127.0.0.1:1'), stores, settings)
-    const save = async (gateway: TestGateway, from: string, to: string) => {
-      await writeFile(gateway.file, (await readFile(gateway.file, 'utf8')).replace(from, to))
-      await gateway.reload()
-    }
     let gateway = await start()
     try {
       await gateway.sql(
@@ -285,7 +280,7 @@ describeWithServices('a gateway whose users have unknown plans', () => {
       gateway = await start()
       await expect.poll(() => warned(gateway), soon).toEqual(['40 legacy 1', '40 old 1'])
       gateway.log.length = 0
-      await save(gateway, '  - { name: starter', '  - { name: old }\n  - { name: starter')
+      await gateway.configure(['  - { name: starter', '  - { name: old }\n  - { name: starter'])
       await expect.poll(() => warned(gateway), soon).toEqual(['40 legacy 1'])
 
       await gateway.sql('alter table users rename column plan to hidden')

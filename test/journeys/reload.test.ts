@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'
 import { call, newUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { replaceFile, startGateway, type TestGateway } from '../support/gateway.ts'
 import { runProgram } from '../support/program.ts'
 import { scrape } from '../support/scrape.ts'
 import { poolSize } from '../support/services.ts'
@@ -43,15 +43,14 @@ afterEach(async () => {
   await sockets.close()
 })
 
-/** Renames a new file over the old one, as editors do. */
+/** Saves the changes without a reload, so that the gateway has to notice the new file. */
 async function save(...changes: [from: string, to: string][]): Promise<void> {
   let text = await readFile(gateway.file, 'utf8')
   for (const [from, to] of changes) {
     expect(text).toContain(from)
     text = text.replace(from, to)
   }
-  await writeFile(`${gateway.file}.new`, text)
-  await rename(`${gateway.file}.new`, gateway.file)
+  await replaceFile(gateway.file, text)
 }
 
 /** Saves the changes and reloads the configuration. */

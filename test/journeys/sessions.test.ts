@@ -1,5 +1,4 @@
 // Users list and end their own sessions.
-import { readFile, writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call, login, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -224,9 +223,7 @@ describe('session_max', () => {
 
   it('if it becomes shorter, ends older sessions, even if their tokens have not expired', async () => {
     const user = await newUser(gateway)
-    const text = await readFile(gateway.file, 'utf8')
-    await writeFile(gateway.file, text.replace('session_max: 40d', 'session_max: 1h'))
-    await gateway.reload()
+    await gateway.configure(['session_max: 40d', 'session_max: 1h'])
     gateway.clock.at += 3_600_000
     const refused = await refresh(user.refresh)
     expect(refused.headers.get('x-peage-error')).toBe('refresh_token_inactive')

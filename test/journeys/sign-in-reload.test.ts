@@ -1,9 +1,8 @@
 // The configuration changes while a sign-in is in progress.
-import { readFile, writeFile } from 'node:fs/promises'
 import { afterEach, expect, it } from 'vitest'
 import { paths } from '../providers/issuer.ts'
 import { call, newUser } from '../support/client.ts'
-import type { TestGateway } from '../support/gateway.ts'
+import type { Edit } from '../support/gateway.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeOverSetups } from '../support/setups.ts'
 import {
@@ -30,8 +29,15 @@ describeOverSetups('after a reload that', setup => {
     alpha: ', register: true',
     replicas: 1,
   })
-  const { restore, change } = editor(() => at.gateway)
-  afterEach(restore)
+  let restore: (() => Promise<void>) | undefined
+  const change = async (...edits: readonly Edit[]) => {
+    restore = await at.gateway.configure(...edits)
+    expect(at.gateway.refused).toEqual([])
+  }
+  afterEach(async () => {
+    await restore?.()
+    restore = undefined
+  })
 
   const finish = async ({ browser, location }: Awaited<ReturnType<typeof begin>>, claims = newPerson()) => {
     const { pathname, search } = at.alpha.consent(location, claims)
@@ -92,7 +98,7 @@ describeOverSetups('after a reload that', setup => {
     expectRefusal(await finish(started), ...refusals.unknown)
     expectRefusal(await sendIdToken(at.gateway, { id_token }), ...refusals.unknown)
     expectRefusal(await exchange(at.gateway, code), ...refusals.codeInvalid)
-    await restore()
+    await restore?.()
     // The code is spent, because it is a code of a provider that was not there.
     expectRefusal(await exchange(at.gateway, code), ...refusals.codeInvalid)
   })
@@ -111,7 +117,7 @@ describeOverSetups('after a reload that', setup => {
     const answers = await Promise.all(codes.map(code => exchange(at.gateway, code)))
     expectPair(answers[0] ?? expect.unreachable(), 200)
     expectRefusal(answers[1] ?? expect.unreachable(), ...refusals.closed)
-    await restore()
+    await restore?.()
     // The refusal has not spent the code.
     expectPair(await exchange(at.gateway, codes[1] ?? {}), 201)
   })
@@ -128,27 +134,3 @@ describeOverSetups('after a reload that', setup => {
     expectPair(await exchange(at.gateway, { ...code, password: user.password }), 200)
   })
 })
-
-/** Changes the configuration file of a gateway, and reloads it. */
-function editor(gateway: () => TestGateway) {
-  let original: string | undefined
-  const write = async (text: string) => {
-    await writeFile(gateway().file, text)
-    await gateway().reload()
-    expect(gateway().refused).toEqual([])
-  }
-  return {
-    async change(...edits: [from: string, to: string][]) {
-      original ??= await readFile(gateway().file, 'utf8')
-      let text = original
-      for (const [from, to] of edits) {
-        expect(text).toContain(from)
-        text = text.replace(from, to)
-      }
-      await write(text)
-    },
-    async restore() {
-      if (original !== undefined) await write(original)
-    },
-  }
-}

@@ -1,5 +1,5 @@
 // Starts a whole gateway from a gateway.yaml, in this process and with real sockets.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -23,6 +23,9 @@ export interface Stores {
   redis: string
 }
 
+/** Replaces the first match in a text. It is an error if there is no match. */
+export type Edit = readonly [from: string | RegExp, to: string]
+
 export const embedded: Stores = { postgres: '', redis: '' }
 
 export interface TestGateway {
@@ -44,6 +47,11 @@ export interface TestGateway {
   readonly refused: string[]
   /** Reloads the configuration as SIGHUP does. Resolves when the reload is done. */
   reload(): Promise<void>
+  /**
+   * Changes the configuration file and reloads it.
+   * @returns a function that restores the file and reloads it
+   */
+  configure(...edits: readonly Edit[]): Promise<() => Promise<void>>
   stop(): Promise<void>
 }
 
@@ -128,6 +136,15 @@ ${yaml}`,
     file,
     refused,
     reload: server.reload,
+    async configure(...edits) {
+      const before = await readFile(file, 'utf8')
+      const write = async (text: string) => {
+        await replaceFile(file, text)
+        await server.reload()
+      }
+      await write(edits.reduce(edited, before))
+      return () => write(before)
+    },
     sql: (text, values) => opened.database.query(text, values),
     async stop() {
       if (!isStopped) await noteDecisions(String(server.adminAddress), adminToken)
@@ -136,6 +153,22 @@ ${yaml}`,
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+function edited(text: string, [from, to]: Edit): string {
+  let isFound = false
+  const result = text.replace(from, () => {
+    isFound = true
+    return to
+  })
+  if (!isFound) throw new Error(`The configuration does not contain ${from}.`)
+  return result
+}
+
+/** Renames a new file over the old one, as editors do. So no reload reads a half-written file. */
+export async function replaceFile(file: string, text: string): Promise<void> {
+  await writeFile(`${file}.new`, text)
+  await rename(`${file}.new`, file)
 }
 
 /** Settings without rate limits, because hundreds of test requests come from one address. */
