@@ -80,6 +80,8 @@ export async function startPostgres(
   const port = await freePort()
   const all = [
     'fsync=off',
+    // Otherwise, a server that a test kills would leave its shared memory behind.
+    'dynamic_shared_memory_type=mmap',
     `max_connections=${maxConnections}`,
     `unix_socket_directories=${socketFolder}`,
     'listen_addresses=127.0.0.1',
