@@ -71,8 +71,7 @@ export interface UserStore {
   ): Promise<User | undefined>
   /**
    * Stores another hash of the same password. Sessions and codes stay valid, because the password does not change.
-   * Nothing is changed if the stored hash is no longer the checked hash, or if another transaction has locked the user.
-   * So a login never waits for the lock.
+   * Nothing is changed if the stored hash is no longer the checked hash.
    */
   replaceHash(id: number, hash: { checked: string; next: string }): Promise<void>
   /** Resets the day's usage to zero. @returns undefined if the user does not exist */
@@ -186,12 +185,8 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
       }),
 
     async replaceHash(id, { checked, next }) {
-      await database.query(
-        `update users set password_hash = $3 where id in (
-           select id from users where id = $1 and password_hash = $2 for no key update skip locked
-         )`,
-        [id, checked, next],
-      )
+      const sql = 'update users set password_hash = $3 where id = $1 and password_hash = $2'
+      await database.query(sql, [id, checked, next])
     },
 
     resetUsage: (id, inTransaction) =>

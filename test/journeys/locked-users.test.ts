@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { call, giveKey, newUser } from '../support/client.ts'
+import { call, giveKey, newUser, passwordHash } from '../support/client.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { expectRefusal } from '../support/refusals.ts'
@@ -94,6 +94,20 @@ describeWithServices('while another program locks a user', () => {
       expect(await gateway.sql(made, [user.id])).toEqual([])
     },
   )
+
+  it('the login of a user with a weak hash waits for the lock, and then replaces the hash', async () => {
+    const { id, email, password } = await newUser(gateway)
+    await gateway.sql('update users set password_hash = $2 where id = $1', [id, passwordHash])
+    await other.query('begin')
+    // The delivery of an event takes the same lock.
+    await other.query('select from users where id = $1 for share', [id])
+    const answer = call(gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password } })
+    await expect.poll(() => waiting('update users set password_hash%'), { timeout: 10_000 }).toHaveLength(1)
+    await other.query('commit')
+    expect((await answer).status).toBe(200)
+    const stored = await gateway.sql('select password_hash from users where id = $1', [id])
+    expect(stored).toEqual([{ password_hash: expect.not.stringContaining(passwordHash) }])
+  })
 
   it('a locked row blocks only one connection, although many requests need that row, also after a reload', async () => {
     const user = await newUser(gateway, 'pro')
