@@ -177,10 +177,10 @@ describeOverSetups('logout_ends_access', setup => {
     const events = await fetch(`${at.gateway.url}/any?stream`, {
       headers: { authorization: `Bearer ${user.access}` },
     })
-    const started = performance.now()
     await logout(at.gateway, user)
+    const answeredAt = performance.now()
     const { code, at: closedAt } = await ended.closed
-    expect([code, closedAt - started < 300]).toEqual([1008, true])
+    expect([code, closedAt - answeredAt < 300]).toEqual([1008, true])
     expect(await events.text()).toBe('data: 1\n\n')
     kept.socket.send('there?')
     expect(await kept.next()).toBe('there?')
