@@ -1,7 +1,7 @@
 // Tests in a real browser what the console shows of plans and quotas.
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { accessibilityFindings } from '../support/browser.ts'
+import { accessibilityFindings, waitForRows } from '../support/browser.ts'
 import { call } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
 import { adminWithTokens, tokens } from '../support/operator-tokens.ts'
@@ -211,7 +211,7 @@ routes:
       { plan: 'scale' },
     ])
     await page.locator('search select').first().selectOption('legacy')
-    await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
+    await waitForRows(page, 1)
     expect(await page.locator('tbody tr').innerText()).toMatch(/legacy not configured/)
     await page.getByRole('link', { name: email }).click()
     await page.locator('dd').getByText('legacy').waitFor()

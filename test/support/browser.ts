@@ -1,6 +1,7 @@
 // Opens pages in a real Chromium and records the errors that it reports.
 import AxeBuilder from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { expect } from 'vitest'
 
 export function startBrowser(bin: string): Promise<Browser> {
   return chromium.launch({ executablePath: bin, args: ['--no-sandbox', '--disable-gpu'] })
@@ -31,6 +32,11 @@ export async function openPage(
   })
   page.on('pageerror', error => complaints.push(String(error)))
   return { page, complaints }
+}
+
+/** Waits until the tables of the page have this number of rows. While a list is loading, the page has no table. */
+export async function waitForRows(page: Page, count: number): Promise<void> {
+  await expect.poll(() => page.locator('tbody tr').count(), { timeout: 10_000 }).toBe(count)
 }
 
 /** Returns the serious accessibility problems that axe-core finds, as lines like `rule: selector`. */
