@@ -71,7 +71,9 @@ export interface UserStore {
   ): Promise<User | undefined>
   /**
    * Stores another hash of the same password. Sessions and codes stay valid, because the password does not change.
-   * Nothing is changed if the stored hash is no longer the checked hash.
+   * Nothing is changed if the stored hash is no longer the checked hash. Waits while another transaction locks the
+   * user.
+   * @throws StorageError if the lock lasts longer than the time limit of a statement
    */
   replaceHash(id: number, hash: { checked: string; next: string }): Promise<void>
   /** Resets the day's usage to zero. @returns undefined if the user does not exist */
