@@ -38,7 +38,6 @@ declare module 'vitest' {
 
 /** Vitest calls this function before the first test file, and the returned function after the last test file. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const removeTemporaryFiles = keepTemporaryFilesInMemory()
   const leftProcesses = markProcesses()
   const {
     TEST_DATABASE_URL = '',
@@ -62,6 +61,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     if (nameServerBin === '') throw new Error('TEST_REQUIRE_SERVICES: no dnsmasq, or not root')
     if (chromiumBin === '') throw new Error('TEST_REQUIRE_SERVICES: no chromium')
   }
+  const removeTemporaryFiles = keepTemporaryFilesInMemory()
   const started: Server[] = []
   const startedUrl = async (server: Promise<Server>) => {
     started.push(await server)
