@@ -200,7 +200,8 @@ function UnknownPage() {
 function useHash(): string {
   const read = () => location.hash.slice(1)
   const [hash, setHash] = useState(read)
-  useEffect(() => {
+  // This is not `useEffect`, because a change of the address before the effect would be missed.
+  useLayoutEffect(() => {
     const listen = () => setHash(read())
     addEventListener('hashchange', listen)
     return () => removeEventListener('hashchange', listen)

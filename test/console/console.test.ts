@@ -366,6 +366,17 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(Math.min(...times)).toBeLessThan(1_000)
   })
 
+  it('opens the page of a link that the operator follows while the console starts', async () => {
+    const page = await signIn()
+    await page.addInitScript(`new MutationObserver((_, observer) => {
+      if (document.querySelector('nav') === null) return
+      observer.disconnect()
+      location.hash = '#users'
+    }).observe(document, { childList: true, subtree: true })`)
+    await page.reload()
+    await page.locator('nav a[aria-current=page][href="#users"]').waitFor()
+  })
+
   it('refuses a wrong token, and does not store the correct token in the browser', async () => {
     const page = await openConsole({}, [401])
     await page.locator('input[type=password]').fill('wrong')
