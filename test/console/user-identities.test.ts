@@ -56,9 +56,9 @@ describeWithChromium('the identities of a user in the console', chromium => {
     const page = await openUser(user.id, 'support')
     const title = 'Sign-in with other providers'
     const dialog = page.locator('dialog')
+    const rowOf = (provider: string) => tableOf(page, title).locator('tbody tr', { hasText: provider })
     const remove = async (provider: string) => {
-      const row = tableOf(page, title).locator('tbody tr', { hasText: provider })
-      await row.getByRole('button', { name: 'Remove identity' }).click()
+      await rowOf(provider).getByRole('button', { name: 'Remove identity' }).click()
       await dialog.getByText(`The identity at ${provider} is removed from ${user.email}.`).waitFor()
     }
     await remove(issuers.gone)
@@ -72,6 +72,7 @@ describeWithChromium('the identities of a user in the console', chromium => {
       await dialog.getByRole('button', { name: 'Remove identity' }).click()
       await page.getByText(`The identity at ${provider} is removed.`).waitFor()
       expect(await issuersOf(at.gateway, user)).not.toContain(issuer)
+      await rowOf(provider).waitFor({ state: 'detached' })
       const entry = tableOf(page, 'Audit of this user').locator('tbody tr').first()
       await entry.getByText(`Provider: ${issuer}`).waitFor()
       expect(await entry.innerText()).toContain('Remove identity')

@@ -24,6 +24,8 @@ export async function openPage(
     viewport: { width: 1280, height: 900 },
     ...options,
   })
+  // This is less than the time limit of a test, so that a failure names the step that waited.
+  context.setDefaultTimeout(20_000)
   const page = await context.newPage()
   const complaints: string[] = []
   page.on('console', message => {
