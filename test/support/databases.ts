@@ -8,7 +8,8 @@ import { postgresUrl } from './services.ts'
 /** Opens a new migrated database on the real Postgres server. `close` drops it. */
 export async function postgresDatabase(): Promise<PostgresDatabase & { readonly url: string }> {
   const url = await createMigratedDatabase()
-  const database = openPostgres({ url, maxConnections: 10, onError: () => {} })
+  // The tests send many statements at the same time. On a busy machine, these wait for a connection.
+  const database = openPostgres({ url, maxConnections: 10, connectTimeoutMs: 5_000, onError: () => {} })
   return {
     ...database,
     url,
