@@ -1,9 +1,9 @@
 // Creates API keys while the user loses the right to have keys. No key may stay that its user could not make.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Queryable } from '../../src/storage/database.ts'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
+import { waitingForUser } from '../support/locks.ts'
 import { runs } from '../support/property-runs.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
@@ -73,7 +73,7 @@ describeOverSetups('the creation of an API key', setup => {
       const { answer, before } = await at.gateway.backing.database.transaction(async tx => {
         await tx.query('select from users where id = $1 for no key update', [user.id])
         const answer = told(create(user))
-        await sleep(200)
+        await waitingForUser(setup, at.gateway.backing.database)
         await change(tx, user)
         const [row] = await tx.query<{ n: number }>(
           'select count(*)::int n from api_keys where user_id = $1',

@@ -1,11 +1,11 @@
 // Users list and remove the identities that they have at other providers. No account loses its last way to sign in.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Queryable } from '../../src/storage/database.ts'
 import { call, login, newUser, type TestUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 import { giveIdentities, issuers, issuersOf, providers, takePassword } from '../support/identities.ts'
 import { journey } from '../support/journey.ts'
+import { waitingForUser } from '../support/locks.ts'
 import { codeTo, kindsTo, mailSection } from '../support/mailed.ts'
 import { runs } from '../support/property-runs.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
@@ -172,7 +172,7 @@ describeOverSetups('the identities of a user', setup => {
       const answer = await at.gateway.backing.database.transaction(async tx => {
         await tx.query('select from users where id = $1 for no key update', [user.id])
         const waiting = toldBy(remove(user, 'google'))
-        await sleep(200)
+        await waitingForUser(setup, at.gateway.backing.database)
         await change(tx, user)
         return { waiting }
       })

@@ -5,6 +5,7 @@ import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { waitingForLocks } from '../support/locks.ts'
 import { describeWithServices } from '../support/services.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
 
@@ -80,13 +81,6 @@ routes:
     expect(await usage()).toBe(before + answered.length)
   })
 
-  const isLocked = async () => {
-    const waiting = await gateway.sql(
-      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    )
-    return waiting.length === 1
-  }
-
   /**
    * Sends a request that counts as a use. While this use is being counted, another request gets the only connection.
    */
@@ -96,7 +90,7 @@ routes:
     await program.query('begin')
     await program.query('select from users where id = $1 for update', [user.id])
     const answer = use(user, path)
-    await expect.poll(isLocked).toBe(true)
+    await waitingForLocks(gateway.backing.database)
     const other = new RawConnection(gateway.url)
     other.write(requestBytes('GET', '/open'))
     await expect.poll(() => upstream.heads).toBe(1)
@@ -132,7 +126,7 @@ routes:
     await program.query('lock table users')
     const client = new RawConnection(gateway.url)
     client.write(requestBytes('GET', '/named', [`Authorization: Bearer ${access}`]))
-    await expect.poll(isLocked).toBe(true)
+    await waitingForLocks(gateway.backing.database)
     client.close()
     // When the gateway reads this request, it has already noticed that the other client left.
     await call(gateway.url, 'GET', '/unknown')

@@ -22,6 +22,7 @@ describeWithServices('the connections for ten concurrent queries', () => {
     try {
       relay.stall()
       const answers = ten(index => database.query('select $1::int as index', [index]))
+      await expect.poll(() => relay.made).toBe(2)
       await sleep(100)
       expect(relay.made).toBe(2)
       relay.flow()

@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer, type Server as TcpServer } fro
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import { prepared, StorageError } from '../../../src/storage/database.ts'
 import { openPostgres, type PostgresDatabase } from '../../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../../support/databases.ts'
@@ -139,7 +139,7 @@ describeWithServices('a Postgres connection', () => {
     const other = open(url, 1)
     const [row] = await database.query<{ pid: number }>('select pg_backend_pid() as pid')
     await other.query('select pg_terminate_backend($1)', [row?.pid])
-    await vi.waitFor(() => expect(lost).toHaveLength(1), 5_000)
+    await expect.poll(() => lost, { timeout: 5_000 }).toHaveLength(1)
     expect(lost[0]?.code).toBe('57P01')
     expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
@@ -155,10 +155,8 @@ describeWithServices('a Postgres connection', () => {
     })
     await failure(work)
     const running = failure(database.query('select pg_sleep(0.9)'))
-    await sleep(200)
-    await other.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where query = 'select pg_sleep(0.9)'",
-    )
+    const end = "select pg_terminate_backend(pid) from pg_stat_activity where query = 'select pg_sleep(0.9)'"
+    await expect.poll(() => other.query(end)).toHaveLength(1)
     expect((await running).after).toBeLessThan(700)
     expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
@@ -189,10 +187,7 @@ describeWithPostgresBinary('a Postgres server', () => {
       for (const { after } of failures) expect(after).toBeLessThan(2_000)
     }
     server.resume()
-    await vi.waitFor(
-      async () => expect(await database.query('select 1 as one')).toEqual([{ one: 1 }]),
-      10_000,
-    )
+    await expect.poll(() => database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
 
   it('causes errors at once when it is killed, and works when it is back', async () => {
@@ -203,7 +198,7 @@ describeWithPostgresBinary('a Postgres server', () => {
     expect(after).toBeLessThan(1_000)
     expect((await failure(database.transaction(tx => tx.query('select 1')))).after).toBeLessThan(1_000)
     await server.restart()
-    await vi.waitFor(async () => expect(await database.query('select * from kept')).toEqual([]), 10_000)
+    await expect.poll(() => database.query('select * from kept')).toEqual([])
   })
 
   it('that is a standby is not used, even for reads, until it is promoted', async () => {
