@@ -15,6 +15,8 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A test waits this long for something that has no time limit of its own. The default of 1 s fails on a busy machine.
+    expect: { poll: { timeout: 10_000 } },
     // `npm run coverage` counts only code that runs in the test processes, not in programs that tests start.
     coverage: {
       include: ['src/**'],

@@ -186,7 +186,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
     beforeEach(async () => {
       world.clock.time = NOON
       if (!(await keyValue.ping())) await server.restart()
-      await vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 10_000)
+      await expect.poll(() => keyValue.isUp()).toBe(true)
       world.fallbacks.length = 0
     })
     afterAll(async () => {
@@ -307,7 +307,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect((await world.counter().use(fresh)).counted).toBe(true)
       expect(world.fallbacks.length).toBeGreaterThan(0)
       await server.restart()
-      await vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 10_000)
+      await expect.poll(() => keyValue.isUp()).toBe(true)
       expect((await world.counter().use(spent)).counted).toBe(false)
       expect((await world.counter().use(fresh)).counted).toBe(false)
       expect((await world.counter().use(later)).counted).toBe(true)
@@ -328,7 +328,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(fallbacksOfFirst).not.toContainEqual(notAsked)
       // After the first use, the gateway considers Redis to be down. So the later uses sent no command to Redis.
       expect(world.fallbacks).toEqual([notAsked, notAsked])
-      await vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 10_000)
+      await expect.poll(() => keyValue.isUp()).toBe(true)
       // Redis may now apply the commands that it received during the pause. These commands must not change the result.
       expect((await world.counter().use(fresh)).counted).toBe(false)
       expect((await world.counter().use(spent)).counted).toBe(false)

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { createMemoryRateLimiter } from '../../src/storage/memory-rate-limiter.ts'
 import {
   createRateLimiter,
@@ -191,7 +191,7 @@ describeWithServices('the limiter in Redis', () => {
     const limiter = createRateLimiter('brief', { limit: 1, windowMs: 200 }, { clock, scriptRunner })
     expect((await limiter.consume('key')).allowed).toBe(true)
     expect((await limiter.consume('key')).allowed).toBe(false)
-    await vi.waitFor(async () => expect((await limiter.consume('key')).allowed).toBe(true), 5_000)
+    await expect.poll(async () => (await limiter.consume('key')).allowed, { timeout: 5_000 }).toBe(true)
   })
 
   it('stores only short keys, which have an expiry and the prefix `peage:`', async () => {
@@ -227,7 +227,7 @@ describeWithRedisBinary('the limiter while Redis is down', () => {
   })
   beforeEach(async () => {
     if (!(await scriptRunner.ping())) await server.restart()
-    await vi.waitFor(() => expect(scriptRunner.isUp()).toBe(true), 10_000)
+    await expect.poll(() => scriptRunner.isUp()).toBe(true)
   })
   afterAll(async () => {
     await scriptRunner.close()

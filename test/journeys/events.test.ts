@@ -63,9 +63,7 @@ describeOverSetups('the service of events.url', setup => {
   const typesOf = () => told.map(({ type }) => type)
   /** Waits until all stored events have been delivered. */
   const settle = () =>
-    expect
-      .poll(() => at.gateway.sql(`select type from events where status = 'pending'`), { timeout: 10_000 })
-      .toEqual([])
+    expect.poll(() => at.gateway.sql(`select type from events where status = 'pending'`)).toEqual([])
 
   it('receives the events of a registration and of changes by operators in order, each with the user after the change', async () => {
     const { id, email } = await register()

@@ -71,7 +71,9 @@ describeOverSetups('guards', setup => {
     expect(at.upstream.received[0]?.headers['x-user-id']).toBe(String(user.id))
     expect(at.upstream.received[0]?.headers['x-api-key']).toBeUndefined()
     await expect
-      .poll(() => at.gateway.sql('select last_used_at from api_tokens where user_id = $1', [user.id]))
+      .poll(() => at.gateway.sql('select last_used_at from api_tokens where user_id = $1', [user.id]), {
+        timeout: 1_000,
+      })
       .toEqual([{ last_used_at: new Date(at.gateway.clock.at) }])
   })
 

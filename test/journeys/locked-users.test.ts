@@ -63,7 +63,7 @@ describeWithServices('while another program locks a user', () => {
     // The IP address avoids a DNS lookup. Nothing is sent to it.
     const body = { url: 'https://1.1.1.1/hook' }
     const answer = call(gateway.url, 'POST', `/api/v1/user/${path}`, { ...credential, body })
-    await expect.poll(() => waiting('%for no key update'), { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(() => waiting('%for no key update')).toHaveLength(1)
     await other.query('commit')
     expectRefusal(await answer, 401, 'token_invalid', 'Token invalide ou expiré')
     expect(await gateway.sql(made, [user.id])).toEqual([])
@@ -102,7 +102,7 @@ describeWithServices('while another program locks a user', () => {
     // The delivery of an event takes the same lock.
     await other.query('select from users where id = $1 for share', [id])
     const answer = call(gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password } })
-    await expect.poll(() => waiting('update users set password_hash%'), { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(() => waiting('update users set password_hash%')).toHaveLength(1)
     await other.query('commit')
     expect((await answer).status).toBe(200)
     const stored = await gateway.sql('select password_hash from users where id = $1', [id])

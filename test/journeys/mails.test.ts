@@ -68,10 +68,11 @@ describeOverSetups('mails', setup => {
     expect(parsed.text).toContain('Le mot de passe de votre compte example.com a été modifié.')
 
     const page = await admin(`/admin/v1/mails?user_id=${user.id}`)
-    await vi.waitFor(async () => {
+    const sent = async () => {
       const { mails } = (await admin(`/admin/v1/mails?user_id=${user.id}&status=sent`)).body
-      expect((mails as { kind: string }[]).map(({ kind }) => kind)).toEqual(['password_changed', 'reset'])
-    })
+      return (mails as { kind: string }[]).map(({ kind }) => kind)
+    }
+    await expect.poll(sent).toEqual(['password_changed', 'reset'])
     expect(Object.keys((page.body.mails as object[])[0] ?? {})).toEqual([
       'id',
       'user_id',
@@ -137,7 +138,7 @@ describeOverSetups('mails', setup => {
       const begin = performance.now()
       expect((await post('password/forgot', { email: user.email }, { base: other.url })).status).toBe(202)
       expect(performance.now() - begin).toBeLessThan(1_000)
-      await vi.waitFor(async () => expect((await rows())[i]?.attempts).toBe(1), { timeout: 5_000 })
+      await expect.poll(async () => (await rows())[i]?.attempts, { timeout: 5_000 }).toBe(1)
       expect((await call(other.admin, 'GET', '/readyz')).status).toBe(200)
     }
     await use(`smtp://localhost:${server.port}`)

@@ -74,7 +74,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         { status: 'degraded', checks: { postgres: 'ok', redis: 'down' } },
       ])
       await redis.restart()
-      await expect.poll(isRedisUp, { timeout: 10_000 }).toBe(true)
+      await expect.poll(isRedisUp).toBe(true)
       await firstPassesSecondDoesNot()
     })
 
@@ -226,15 +226,13 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         gateway.clock.at += 60_000
         await fail()
         expect(told('service_unavailable')).toMatchObject([{}, { reason, failures: 4 }])
-        await expect
-          .poll(() => told(pending), { timeout: 10_000 })
-          .toMatchObject([{ pending: 1 }, { pending: 1, reason }])
+        await expect.poll(() => told(pending)).toMatchObject([{ pending: 1 }, { pending: 1, reason }])
         expect(gateway.log.slice(from).filter(line => line.includes('"stack"'))).toEqual([])
       } finally {
         await postgres.restart()
       }
       const stored = async () => (await scrape(gateway.admin)).value('peage_pending_logouts')
-      await expect.poll(stored, { timeout: 10_000 }).toBe(0)
+      await expect.poll(stored).toBe(0)
     })
 
     /**

@@ -121,7 +121,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     const expected = await derivation.codeOf(made)
     expect(mail?.parsed.text).toContain(`\n${expected.code}\n`)
     expect(mail?.parsed.text).toContain(`https://app.example.com/#${expected.token}`)
-    await vi.waitFor(async () => expect((await rows())[0]).toMatchObject({ status: 'sent', attempts: 1 }))
+    await expect.poll(async () => (await rows())[0]).toMatchObject({ status: 'sent', attempts: 1 })
     expect(counts).toEqual(['reset sent'])
     expect(JSON.stringify(await rows())).not.toMatch(new RegExp(`${expected.code}|${expected.token}`))
   })
@@ -151,7 +151,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
           throw new Error('not yet')
         if (found.status === 'pending' && found.due_at.getTime() === time + 75_000) throw new Error('leased')
         return found
-      })
+      }, 5_000)
       if (row.status === 'failed') break
       delays.push(row.due_at.getTime() - time)
       time = row.due_at.getTime()
@@ -169,13 +169,13 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     // expire before it.
     const last = await code(25_000)
     worker(port).wake()
-    await vi.waitFor(async () => {
-      expect((await rows()).map(({ status, error }) => [status, error])).toEqual([
+    await expect
+      .poll(async () => (await rows()).map(({ status, error }) => [status, error]))
+      .toEqual([
         ['failed', 'the mail has expired, or its code is invalid'],
         ['failed', 'the mail has expired, or its code is invalid'],
         ['failed', 'recipient: 450 later'],
       ])
-    })
     expect(last.expires_at.getTime()).toBe(time + 25_000)
   })
 
@@ -188,14 +188,14 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     const derivation = createCodeDerivation(createCodeKeys(database, undefined))
     quoted = (await derivation.codeOf(await code())).code
     worker(port).wake()
-    await vi.waitFor(async () =>
-      expect((await rows())[0]).toMatchObject({
+    await expect
+      .poll(async () => (await rows())[0])
+      .toMatchObject({
         status: 'failed',
         attempts: 1,
         response_status: 554,
         error: 'text: 554 spam: …',
-      }),
-    )
+      })
   })
 
   it('is sent by another worker within 90 s after a crash, but not before its lease ends', async () => {
@@ -207,10 +207,10 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     time += 74_000
     const started = worker(port)
     started.wake()
-    await vi.waitFor(() => expect(counts).toEqual([]))
+    await expect.poll(() => counts).toEqual([])
     time += 15_000
     started.wake()
-    await vi.waitFor(() => expect(mails).toHaveLength(1))
+    await expect.poll(() => mails).toHaveLength(1)
   })
 
   it('is sent exactly once if two workers share a queue of 40 mails', async () => {
@@ -219,7 +219,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     const workers = [worker(port), worker(port)]
     for (const one of workers) one.wake()
     await received(40)
-    await vi.waitFor(async () => expect((await rows()).every(({ status }) => status === 'sent')).toBe(true))
+    await expect.poll(async () => (await rows()).every(({ status }) => status === 'sent')).toBe(true)
     expect(new Set(mails.map(({ to }) => to[0])).size).toBe(40)
     expect(mails).toHaveLength(40)
   })
@@ -240,7 +240,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
       },
     })
     started.wake()
-    await vi.waitFor(async () => expect((await rows())[0]?.status).toBe('sent'))
+    await expect.poll(async () => (await rows())[0]?.status).toBe('sent')
     expect([mails.length, errors.splice(0).length]).toEqual([1, 1])
   })
 
@@ -249,7 +249,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     await notice()
     const started = worker(port)
     started.wake()
-    await vi.waitFor(async () => expect((await rows())[0]?.attempts).toBe(1))
+    await expect.poll(async () => (await rows())[0]?.attempts).toBe(1)
     await started.stop(0)
     expect((await rows())[0]).toMatchObject({ status: 'pending', attempts: 0, error: null })
     expect((await rows())[0]?.due_at.getTime()).toBe(time)
@@ -265,7 +265,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
       return mailedCodes()(...args)
     })
     started.wake()
-    await vi.waitFor(() => expect(stopped).toHaveLength(1))
+    await expect.poll(() => stopped).toHaveLength(1)
     await stopped[0]
     expect((await rows())[0]).toMatchObject({ status: 'pending', attempts: 0, error: null })
     expect(counts).toEqual([])
@@ -276,14 +276,14 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     await notice()
     worker(port).wake()
     await received(1)
-    await vi.waitFor(async () => expect((await rows())[0]?.status).toBe('sent'))
+    await expect.poll(async () => (await rows())[0]?.status).toBe('sent')
     await code()
     await add({ kind: 'email_changed', userId, address: 'before@example.com' })
     await database.query('delete from users where id = $1', [userId])
     worker(port).wake()
     const [, second] = await received(2)
     expect(second?.to).toEqual(['before@example.com'])
-    await vi.waitFor(async () => expect(await rows()).toEqual([]))
+    await expect.poll(() => rows()).toEqual([])
   })
 
   async function startScripted(...script: Parameters<typeof startScriptedServer>) {

@@ -1,6 +1,6 @@
 // The outbox worker sends stored rows. The tests cover its polls, the reports about a failed store, and its stop.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, expect, it, vi } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { type OutboxWorker, startOutboxWorker } from '../../src/outbox/outbox-worker.ts'
 
 const running: OutboxWorker[] = []
@@ -39,7 +39,7 @@ it('the worker leases more due rows when it has room, and many calls of wake() c
   const due = ['a', 'b', 'c', 'd', 'e']
   const { worker, state } = work(due)
   worker.wake()
-  await vi.waitFor(() => expect(state.attempted).toEqual(['a', 'b', 'c', 'd', 'e']), { interval: 10 })
+  await expect.poll(() => state.attempted, { interval: 10 }).toEqual(['a', 'b', 'c', 'd', 'e'])
   const { polls } = state
   for (let n = 0; n < 100; n += 1) worker.wake()
   await sleep(130)
@@ -49,7 +49,7 @@ it('the worker leases more due rows when it has room, and many calls of wake() c
 
 it('without a call of wake(), the worker polls about every second, to find rows of other processes', async () => {
   const { state } = work(['a'])
-  await vi.waitFor(() => expect(state.attempted).toEqual(['a']), { timeout: 1_500, interval: 10 })
+  await expect.poll(() => state.attempted, { timeout: 1_500, interval: 10 }).toEqual(['a'])
 })
 
 it('the worker reports a failing store once, and once more if the store fails again after a success', async () => {
@@ -57,7 +57,7 @@ it('the worker reports a failing store once, and once more if the store fails ag
   state.failing = true
   const poll = async (from = state.polls) => {
     worker.wake()
-    await vi.waitFor(() => expect(state.polls).toBeGreaterThan(from), { interval: 10 })
+    await expect.poll(() => state.polls, { interval: 10 }).toBeGreaterThan(from)
   }
   await poll()
   await poll()
@@ -74,7 +74,7 @@ it('the worker continues with other rows if the result of one row cannot be reco
     if (row === 'a') throw new Error('not recorded')
   })
   worker.wake()
-  await vi.waitFor(() => expect(state.attempted).toEqual(['a', 'b', 'c']), { interval: 10 })
+  await expect.poll(() => state.attempted, { interval: 10 }).toEqual(['a', 'b', 'c'])
   expect(state.errors).toHaveLength(1)
 })
 
@@ -89,7 +89,7 @@ it('a stopping worker leases no more rows, waits for running attempts, and abort
     ended.push(row)
   })
   worker.wake()
-  await vi.waitFor(() => expect(state.attempted).toHaveLength(2), { interval: 5 })
+  await expect.poll(() => state.attempted, { interval: 5 }).toHaveLength(2)
   await worker.stop(100)
   expect(ended).toEqual(['quick', 'hanging'])
   worker.wake()

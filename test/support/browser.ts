@@ -38,7 +38,7 @@ export async function openPage(
 
 /** Waits until the tables of the page have this number of rows. While a list is loading, the page has no table. */
 export async function waitForRows(page: Page, count: number): Promise<void> {
-  await expect.poll(() => page.locator('tbody tr').count(), { timeout: 10_000 }).toBe(count)
+  await expect.poll(() => page.locator('tbody tr').count()).toBe(count)
 }
 
 /** Returns the serious accessibility problems that axe-core finds, as lines like `rule: selector`. */

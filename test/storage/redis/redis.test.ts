@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { RedisAddress } from '../../../src/storage/redis/connect-redis.ts'
 import { openRedis, type RedisHooks } from '../../../src/storage/redis/redis.ts'
 import { defineScript, ScriptError, type ScriptRunner } from '../../../src/storage/redis/redis-scripts.ts'
@@ -29,7 +29,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map(keyValue => keyValue.close()))
 })
 
-const isUp = (keyValue: ScriptRunner) => vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 15_000)
+const isUp = (keyValue: ScriptRunner) => expect.poll(() => keyValue.isUp(), { timeout: 15_000 }).toBe(true)
 
 describeWithRedisBinary('Redis', () => {
   let server: Server
@@ -133,7 +133,7 @@ describeWithRedisBinary('Redis', () => {
     const dumb = createServer(() => connections.push(performance.now())).listen(0, '127.0.0.1')
     await once(dumb, 'listening')
     open(`redis://127.0.0.1:${(dumb.address() as { port: number }).port}`)
-    await vi.waitFor(() => expect(connections.length).toBeGreaterThan(1), 10_000)
+    await expect.poll(() => connections.length).toBeGreaterThan(1)
     dumb.close()
   })
 
@@ -157,7 +157,7 @@ describeWithRedisBinary('Redis', () => {
     await former.replicaof('127.0.0.1', promoted.port)
     target = promoted.port
     await expect(keyValue.run(COUNT, 'peage:test:moved', [6])).rejects.toThrow('READONLY')
-    await vi.waitFor(() => expect(heard).toEqual([expect.stringContaining('READONLY')]))
+    await expect.poll(() => heard).toEqual([expect.stringContaining('READONLY')])
     await isUp(keyValue)
     expect(await keyValue.run(COUNT, 'peage:test:moved', [6])).toBe(6)
     await former.replicaof('NO', 'ONE')
@@ -174,7 +174,7 @@ describeWithRedisBinary('Redis', () => {
     await raw.replicaof('127.0.0.1', 1)
     const heard: string[] = []
     const keyValue = open(server.url, { onDown: reason => heard.push(reason) })
-    await vi.waitFor(() => expect(heard).toEqual([expect.stringContaining('READONLY')]))
+    await expect.poll(() => heard).toEqual([expect.stringContaining('READONLY')])
     const before = await connections()
     for (let turn = 0; turn < 20; turn += 1) {
       await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toThrow('READONLY')
@@ -223,7 +223,7 @@ describeWithRedisBinary('Redis', () => {
       await isUp(keyValue)
       await allow('~*', '+@all', '-eval', '-evalsha')
       await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
-      await vi.waitFor(() => expect(heard).toEqual([expect.stringContaining('NOPERM')]))
+      await expect.poll(() => heard).toEqual([expect.stringContaining('NOPERM')])
       expect(keyValue.isUp()).toBe(false)
     })
 
@@ -233,7 +233,7 @@ describeWithRedisBinary('Redis', () => {
       const keyValue = open(`redis://gateway:wrong@127.0.0.1:${server.port}`, {
         onDown: why => heard.push(why),
       })
-      await vi.waitFor(() => expect(heard).toEqual([expect.stringMatching(/WRONGPASS|NOAUTH/)]))
+      await expect.poll(() => heard).toEqual([expect.stringMatching(/WRONGPASS|NOAUTH/)])
       expect(keyValue.isUp()).toBe(false)
     })
 
@@ -284,7 +284,7 @@ describeWithRedisBinary('Redis', () => {
     const node = await startRedis(inject('redisBin'), 'cluster')
     const raw = new Redis(node.url)
     await raw.cluster('ADDSLOTSRANGE', 0, 16_383)
-    await vi.waitFor(async () => expect(await raw.cluster('INFO')).toContain('cluster_state:ok'), 10_000)
+    await expect.poll(() => raw.cluster('INFO')).toContain('cluster_state:ok')
     raw.disconnect()
     const keyValue = open({ cluster: [node.url] })
     await isUp(keyValue)

@@ -6,9 +6,6 @@ import { call, newUser } from '../../support/client.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { type MortalUpstream, startMortal } from '../mortal-upstream.ts'
 
-/** A long limit, because the machine may be busy. */
-const patiently = { timeout: 10_000 }
-
 describe('health checks', () => {
   let one: MortalUpstream
   let two: MortalUpstream
@@ -42,7 +39,7 @@ routes:
   })
   beforeEach(async () => {
     for (const name of Object.keys(health)) delete health[name]
-    await expect.poll(served, patiently).toEqual(['one', 'two'])
+    await expect.poll(served).toEqual(['one', 'two'])
   })
   afterAll(async () => {
     await gateway?.stop()
@@ -63,16 +60,16 @@ routes:
     ['no response in time', 0],
   ])('make a target unhealthy after %s in a row, and healthy again when they pass', async (_, status) => {
     health.two = status
-    await expect.poll(served, patiently).toEqual(['one'])
+    await expect.poll(served).toEqual(['one'])
     health.two = 302
-    await expect.poll(served, patiently).toEqual(['one', 'two'])
+    await expect.poll(served).toEqual(['one', 'two'])
   })
 
   it('make a target unhealthy while they cannot connect, and healthy again afterwards', async () => {
     await two.kill()
-    await expect.poll(served, patiently).toEqual(['one'])
+    await expect.poll(served).toEqual(['one'])
     await two.revive()
-    await expect.poll(served, patiently).toEqual(['one', 'two'])
+    await expect.poll(served).toEqual(['one', 'two'])
   })
 
   it('cause a 503 that does not count as a use if no target is healthy', async () => {
@@ -80,7 +77,7 @@ routes:
     const counted = () => call(gateway.url, 'GET', '/counted', { token: user.access })
     health.one = 503
     health.two = 503
-    await expect.poll(async () => (await get())?.status, patiently).toBe(503)
+    await expect.poll(async () => (await get())?.status).toBe(503)
     expectRefusal(await get(), 'upstream_unavailable')
     const refused = await counted()
     expect([refused.status, refused.headers.get('x-peage-error')]).toEqual([503, 'upstream_unavailable'])
@@ -90,13 +87,13 @@ routes:
     // The guards run before a target is chosen, so a request without credentials gets a 401 from the guards.
     expect((await call(gateway.url, 'GET', '/counted')).status).toBe(401)
     health.one = 200
-    await expect.poll(async () => (await get())?.status, patiently).toBe(200)
+    await expect.poll(async () => (await get())?.status).toBe(200)
     expect((await counted()).status).toBe(200)
     expect((await counted()).status).toBe(429)
   })
 
   it('do not make a target unhealthy after one failure if three are required', async () => {
-    await expect.poll(() => failed, patiently).toBe(1)
+    await expect.poll(() => failed).toBe(1)
     expect((await call(gateway.url, 'GET', '/other')).text).toBe('two')
   })
 

@@ -103,7 +103,7 @@ describeOverSetups('the delivery worker', setup => {
 
   /** Waits until the store contains exactly one delivery and it matches `row`. */
   const becomes = (row: object) =>
-    vi.waitFor(async () => expect(await stored.rows()).toMatchObject([row]), { timeout: 5_000, interval: 10 })
+    expect.poll(() => stored.rows(), { timeout: 5_000, interval: 10 }).toMatchObject([row])
 
   it('sends an alert with a signature that the standardwebhooks package verifies, and records the delivery', async () => {
     const target = await hook(202)
@@ -226,7 +226,7 @@ describeOverSetups('the delivery worker', setup => {
       target.status = 410
       made.wake()
       await becomes({ status: 'failed', attempts: 1, response_status: 410 })
-      await vi.waitFor(async () => expect(await database.query('select 1 from webhooks')).toEqual([]))
+      await expect.poll(() => database.query('select 1 from webhooks')).toEqual([])
     })
 
     it('for one delivery does not delay another delivery to the same receiver', async () => {
@@ -240,9 +240,9 @@ describeOverSetups('the delivery worker', setup => {
       target.status = 200
       await stored.alert(id)
       made.wake()
-      await vi.waitFor(async () =>
-        expect((await stored.rows()).map(({ status }) => status)).toEqual(['pending', 'delivered']),
-      )
+      await expect
+        .poll(async () => (await stored.rows()).map(({ status }) => status))
+        .toEqual(['pending', 'delivered'])
     })
   })
 
@@ -277,7 +277,7 @@ describeOverSetups('the delivery worker', setup => {
     for (const signing of [[next, secret], [next]]) {
       await stored.alert(id)
       made.wake()
-      await vi.waitFor(async () => expect((await stored.rows()).at(-1)?.status).toBe('delivered'))
+      await expect.poll(async () => (await stored.rows()).at(-1)?.status).toBe('delivered')
       const { headers, body } = target.seen.at(-1) as Seen
       const [sent, at] = [String(headers['webhook-id']), Number(headers['webhook-timestamp'])]
       const signatures = signing.map(key => new Webhook(key).sign(sent, new Date(at * 1000), body))
@@ -310,10 +310,10 @@ describeOverSetups('the delivery worker', setup => {
     const id = await stored.receiving(target.url)
     for (let i = 0; i < 12; i += 1) await stored.alert(id)
     start().wake()
-    await vi.waitFor(() => expect(target.seen).toHaveLength(4))
-    await vi.waitFor(async () =>
-      expect((await stored.rows()).filter(({ attempts }) => attempts > 0)).toHaveLength(4),
-    )
+    await expect.poll(() => target.seen).toHaveLength(4)
+    await expect
+      .poll(async () => (await stored.rows()).filter(({ attempts }) => attempts > 0))
+      .toHaveLength(4)
     expect(target.connections).toBe(4)
   })
 
@@ -374,7 +374,7 @@ describeOverSetups('the delivery worker', setup => {
     expect(leaseEnds.getTime() - time).toBeGreaterThan(timeout + 5 * seconds)
     time = leaseEnds.getTime()
     start({ timeout }).wake()
-    await vi.waitFor(() => expect(target.seen).toHaveLength(1))
+    await expect.poll(() => target.seen).toHaveLength(1)
     await becomes({ status: 'delivered', attempts: 2 })
     // The first process was only suspended. When it resumes, the outcome of its attempt must be ignored.
     answer({ kind: 'answered', status: 500 })
@@ -389,12 +389,12 @@ describeOverSetups('the delivery worker', setup => {
       await stored.alert()
       const made = start()
       made.wake()
-      await vi.waitFor(() => expect(target.seen).toHaveLength(1))
+      await expect.poll(() => target.seen).toHaveLength(1)
       const begun = performance.now()
       await made.stop(100)
       expect(performance.now() - begun).toBeLessThan(2_000)
       expect(await stored.rows()).toMatchObject([{ status: 'pending', attempts: 0, due_at: new Date(time) }])
-      await vi.waitFor(() => expect(target.open).toBe(0))
+      await expect.poll(() => target.open).toBe(0)
       target.status = 200
       start().wake()
       await becomes({ status: 'delivered', attempts: 1 })

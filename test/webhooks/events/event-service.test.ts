@@ -103,7 +103,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
 
   const statuses = async () => (await stored.rows()).map(({ status }) => status)
   const become = (expected: string[]) =>
-    vi.waitFor(async () => expect(await statuses()).toEqual(expected), { timeout: 5_000, interval: 10 })
+    expect.poll(() => statuses(), { timeout: 5_000, interval: 10 }).toEqual(expected)
   const typesSeen = ({ seen }: Service) => seen.map(({ body }) => JSON.parse(body).type)
 
   it.each([false, true])(
@@ -132,12 +132,12 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     const sender = start(settingsOf(to.url))
     for (const [made, delay] of [5_000, 300_000].entries()) {
       sender.wake()
-      await vi.waitFor(async () =>
-        expect(await stored.rows()).toMatchObject([
+      await expect
+        .poll(() => stored.rows())
+        .toMatchObject([
           { attempts: made + 1, response_status: 500, due_at: new Date(time + delay) },
           { attempts: 0, due_at: null },
-        ]),
-      )
+        ])
       if (made === 1) await database.query('update events set attempts = 9 where attempts = 2')
       time += delay
     }
@@ -202,7 +202,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     let settings: EventSettings = settingsOf(before.url)
     const sender = start(() => settings)
     sender.wake()
-    await vi.waitFor(async () => expect(await stored.rows()).toMatchObject([{ response_status: 500 }]))
+    await expect.poll(() => stored.rows()).toMatchObject([{ response_status: 500 }])
     settings = { ...settingsOf(''), events: undefined }
     time += 5_000
     sender.wake()
@@ -223,24 +223,22 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     let settings = settingsOf(gone.url)
     const sender = start(() => settings)
     sender.wake()
-    await vi.waitFor(async () =>
-      expect(await stored.rows()).toMatchObject([
-        { status: 'pending', attempts: 1, error: expect.stringMatching(/^connection: /) },
-      ]),
-    )
+    await expect
+      .poll(() => stored.rows())
+      .toMatchObject([{ status: 'pending', attempts: 1, error: expect.stringMatching(/^connection: /) }])
     const moved = await service()
     moved.status = () => 302
     settings = settingsOf(moved.url)
     time += 5_000
     sender.wake()
-    await vi.waitFor(async () =>
-      expect(await stored.rows()).toMatchObject([{ status: 'pending', attempts: 2, response_status: 302 }]),
-    )
+    await expect
+      .poll(() => stored.rows())
+      .toMatchObject([{ status: 'pending', attempts: 2, response_status: 302 }])
     expect(problems).toEqual([[expect.stringMatching(/^connection: /), 1]])
     time += 300_000
     sender.wake()
     // The attempt is counted at its beginning, but it is reported at its end. So the test waits for the report.
-    await vi.waitFor(() => expect(problems.slice(1)).toEqual([['status 302', 2]]))
+    await expect.poll(() => problems.slice(1)).toEqual([['status 302', 2]])
   })
 
   it('do not delay alerts if they hang, even if more events are due than may run concurrently', async () => {
@@ -248,7 +246,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     to.status = () => undefined
     await Promise.all(Array.from({ length: 40 }, async () => stored.change(await stored.user(), ['a'])))
     start(settingsOf(to.url)).wake()
-    await vi.waitFor(() => expect(to.seen).toHaveLength(32))
+    await expect.poll(() => to.seen).toHaveLength(32)
     const alerts = storedIn(database, () => time)
     const hook = await service(true)
     const worker = createDeliveryWorker({
@@ -271,7 +269,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     const begun = performance.now()
     await alerts.alert(await alerts.receiving(hook.url))
     worker.wake()
-    await vi.waitFor(() => expect(hook.seen).toHaveLength(1))
+    await expect.poll(() => hook.seen).toHaveLength(1)
     expect(performance.now() - begun).toBeLessThan(1_000)
     await worker.stop(1_000)
     expect(to.seen).toHaveLength(32)
@@ -284,7 +282,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     await stored.change(await stored.user(), ['a', 'b'])
     const stopped = start(settingsOf(to.url))
     stopped.wake()
-    await vi.waitFor(() => expect(to.seen).toHaveLength(1))
+    await expect.poll(() => to.seen).toHaveLength(1)
     await stopped.stop(50)
     expect(await stored.rows()).toMatchObject([{ attempts: 0, due_at: new Date(time) }, { due_at: null }])
     to.status = () => 200
@@ -296,7 +294,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
   it('are paused while the database fails, and the error is reported', async () => {
     const query = () => Promise.reject(new StorageError('down', undefined, undefined))
     start(settingsOf('http://127.0.0.1:1/'), { ...database, query }).wake()
-    await vi.waitFor(() => expect(errors).toHaveLength(1))
+    await expect.poll(() => errors).toHaveLength(1)
     expect(errors[0]?.[0]).toBe('event sending paused because of a database error')
   })
 })

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { connect } from '../../../src/webhooks/sending/connect.ts'
 
 it('a connection to an address that is not public is closed before a byte is written', async () => {
@@ -23,7 +23,7 @@ it('a connection to an address that is not public is closed before a byte is wri
   await expect(connect({ ...request, isTls: true, allowPrivate: false })).rejects.toMatchObject({
     reason: 'address',
   })
-  await vi.waitFor(() => expect(closed).toBe(1))
+  await expect.poll(() => closed).toBe(1)
   expect(bytes).toBe(0)
   server.close()
 })

@@ -77,7 +77,7 @@ describe('the corpus of webhook URLs', () => {
     })
     const send = await senderOver(loopback('big.test'))
     expect(await send(`https://big.test:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
-    await vi.waitFor(() => expect(target.open).toBe(0))
+    await expect.poll(() => target.open).toBe(0)
     // The limit includes the socket buffers of sender and receiver.
     expect(written).toBeLessThan(16 * 1024 ** 2)
   })
@@ -105,7 +105,7 @@ describe('the corpus of webhook URLs', () => {
         vi.unstubAllEnvs()
       }
       expect(requests).toBe(0)
-      await vi.waitFor(() => expect(target.open).toBe(0))
+      await expect.poll(() => target.open).toBe(0)
     },
   )
 
@@ -147,6 +147,6 @@ describe('the corpus of webhook URLs', () => {
     const outcome = await send(`https://slow.test:${target.port}/`)
     expect(outcome).toMatchObject({ kind: 'failed', reason: 'timeout' })
     expect(performance.now() - begun).toBeLessThan(1_500)
-    await vi.waitFor(() => expect(target.open).toBe(0))
+    await expect.poll(() => target.open).toBe(0)
   })
 })

@@ -36,7 +36,7 @@ describe('a delivery', () => {
     const send = await senderOver(loopback('hooks.test'))
     for (let i = 0; i < 5; i += 1) await send(`https://hooks.test:${target.port}/`)
     expect(target.connections).toBe(5)
-    await vi.waitFor(() => expect(target.open).toBe(0))
+    await expect.poll(() => target.open).toBe(0)
   })
 
   it('reaches a literal IP address that is in the certificate', async () => {
@@ -78,14 +78,14 @@ describe('a delivery', () => {
     const send = await senderOver(loopback('hooks.test'))
     const ending = new AbortController()
     const outcome = send(`https://hooks.test:${target.port}/`, ending.signal)
-    await vi.waitFor(() => expect(target.connections).toBe(1))
+    await expect.poll(() => target.connections).toBe(1)
     ending.abort()
     expect(await outcome).toMatchObject({ kind: 'failed', reason: 'aborted' })
     expect(await send(`https://hooks.test:${target.port}/`, ending.signal)).toMatchObject({
       reason: 'aborted',
     })
     expect(target.connections).toBe(1)
-    await vi.waitFor(() => expect(target.open).toBe(0))
+    await expect.poll(() => target.open).toBe(0)
   })
 })
 
@@ -101,9 +101,9 @@ describe('a receiver', () => {
     const { port, server } = await raw(() => {})
     const send = await senderOver(loopback('hooks.test'), { timeoutMs: 200 })
     expect(await send(`https://hooks.test:${port}/`)).toMatchObject({ reason: 'timeout' })
-    await vi.waitFor(async () => {
-      expect(await new Promise(resolve => server.getConnections((_, count) => resolve(count)))).toBe(0)
-    })
+    await expect
+      .poll(() => new Promise(resolve => server.getConnections((_, count) => resolve(count))))
+      .toBe(0)
   })
 
   it.each<[string, (socket: Socket) => void]>([
@@ -156,7 +156,7 @@ describe('a receiver', () => {
     })
     const send = await senderOver(loopback('hooks.test'))
     expect(await send(`https://hooks.test:${target.port}/`)).toMatchObject(expected)
-    await vi.waitFor(() => expect(target.open).toBe(0))
+    await expect.poll(() => target.open).toBe(0)
   })
 
   it('whose name server is silent causes the failure "unresolved" or "timeout", whichever comes first', async () => {
