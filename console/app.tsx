@@ -200,7 +200,7 @@ function UnknownPage() {
 function useHash(): string {
   const read = () => location.hash.slice(1)
   const [hash, setHash] = useState(read)
-  // This is not `useEffect`, because a change of the address before the effect would be missed.
+  // `useEffect` would add the listener after the next frame, and miss a change of the address before that.
   useLayoutEffect(() => {
     const listen = () => setHash(read())
     addEventListener('hashchange', listen)
