@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { call, giveKey, newUser, passwordHash } from '../support/client.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { statementsWaiting } from '../support/locks.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeWithServices } from '../support/services.ts'
 
@@ -30,16 +31,7 @@ describeWithServices('while another program locks a user', () => {
 
   afterEach(() => other.query('rollback'))
 
-  /**
-   * Returns the connections that wait for a lock. The query runs on a connection of the gateway, because the statistics
-   * do not change inside the transaction of `other`.
-   */
-  const waiting = (statement = '%') =>
-    gateway.sql(
-      `select pid from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and query like $1`,
-      [statement],
-    )
+  const waiting = (statement?: string) => statementsWaiting(gateway.backing.database, statement)
 
   const makes = [
     ['API token', 'api-token', 'select from api_tokens where user_id = $1 and revoked = 0'],

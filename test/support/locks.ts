@@ -4,18 +4,21 @@ import type { Queryable } from '../../src/storage/database.ts'
 import { type Setup, services } from './setups.ts'
 
 /**
- * Resolves when exactly `expected` statements of the database wait for a lock.
- * @param statement an SQL pattern; other statements are not counted
+ * Returns a row for each statement of the database that waits for a lock.
+ * @param database not a transaction, because the statistics do not change inside a transaction
+ * @param statement an SQL pattern; other statements are not returned
  */
+export function statementsWaiting(database: Queryable, statement = '%'): Promise<object[]> {
+  return database.query(
+    `select pid from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like $1`,
+    [statement],
+  )
+}
+
+/** Resolves when exactly `expected` statements of the database wait for a lock. */
 export async function waitingForLocks(database: Queryable, expected = 1, statement = '%'): Promise<void> {
-  for (;;) {
-    const rows = await database.query(
-      `select 1 from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and query like $1`,
-      [statement],
-    )
-    if (rows.length === expected) return
-  }
+  while ((await statementsWaiting(database, statement)).length !== expected);
 }
 
 /**
