@@ -3,6 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
 import { type OutboxWorker, startOutboxWorker } from '../../src/outbox/outbox-worker.ts'
 
+/** The worker polls once a second. So within this time, only a wake or a free place makes it poll more often. */
+const soon = { timeout: 1_000, interval: 10 }
+
 const running: OutboxWorker[] = []
 afterEach(async () => {
   await Promise.all(running.splice(0).map(each => each.stop(0)))
@@ -39,7 +42,7 @@ it('the worker leases more due rows when it has room, and many calls of wake() c
   const due = ['a', 'b', 'c', 'd', 'e']
   const { worker, state } = work(due)
   worker.wake()
-  await expect.poll(() => state.attempted, { interval: 10 }).toEqual(['a', 'b', 'c', 'd', 'e'])
+  await expect.poll(() => state.attempted, soon).toEqual(['a', 'b', 'c', 'd', 'e'])
   const { polls } = state
   for (let n = 0; n < 100; n += 1) worker.wake()
   await sleep(130)
@@ -57,7 +60,7 @@ it('the worker reports a failing store once, and once more if the store fails ag
   state.failing = true
   const poll = async (from = state.polls) => {
     worker.wake()
-    await expect.poll(() => state.polls, { interval: 10 }).toBeGreaterThan(from)
+    await expect.poll(() => state.polls, soon).toBeGreaterThan(from)
   }
   await poll()
   await poll()
@@ -74,7 +77,7 @@ it('the worker continues with other rows if the result of one row cannot be reco
     if (row === 'a') throw new Error('not recorded')
   })
   worker.wake()
-  await expect.poll(() => state.attempted, { interval: 10 }).toEqual(['a', 'b', 'c'])
+  await expect.poll(() => state.attempted, soon).toEqual(['a', 'b', 'c'])
   expect(state.errors).toHaveLength(1)
 })
 
@@ -89,7 +92,7 @@ it('a stopping worker leases no more rows, waits for running attempts, and abort
     ended.push(row)
   })
   worker.wake()
-  await expect.poll(() => state.attempted, { interval: 5 }).toHaveLength(2)
+  await expect.poll(() => state.attempted, soon).toHaveLength(2)
   await worker.stop(100)
   expect(ended).toEqual(['quick', 'hanging'])
   worker.wake()
