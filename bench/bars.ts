@@ -1,4 +1,5 @@
-// The bars of the benchmark. A bar is the maximum cost of one row relative to another row.
+// Defines the bars of the benchmark and judges them. A bar limits the cost of one row relative to the cost of another
+// row. A row is one kind of request to one program.
 import type { Round, Slices } from './rounds.ts'
 import { base, floor, kinds, ours, peers, rowName } from './row-names.ts'
 import { keepsUp, perRequest, ratio, requestsPerSecond, type Spread } from './spread.ts'
@@ -21,11 +22,14 @@ export interface Bar {
 
 export interface Judged extends Bar {
   readonly ratio?: Spread
-  /** The verdict is `met` if the lower quartile is at most the bar, and `absent` if no round has both rows. */
+  /**
+   * `met` means that the lower quartile of `ratio` is at most `atMost`. `absent` means that no round has this cost for
+   * both rows.
+   */
   readonly verdict: 'met' | 'missed' | 'absent' | 'failed'
 }
 
-/** @param builds the other builds in the same run */
+/** @param builds the names of the builds that `--also` adds to the run */
 export function barsOf(builds: readonly string[]): Bar[] {
   const mine = (kind: keyof typeof kinds) => rowName(ours, kinds[kind])
   const bearer = mine('bearer')
@@ -50,10 +54,10 @@ export function barsOf(builds: readonly string[]): Bar[] {
   ]
   return [
     ...cpu.map((bar): Bar => ({ cost: 'CPU per request', ...bar })),
-    // Two workers are compared at the fixed rate, because each process then gets the same load. At full load, a process
-    // handles several requests per turn of its event loop, so each request is cheaper.
+    // Two workers are also compared at the fixed rate, because each process of both rows then gets the same load. At
+    // full load, the busier process handles more requests per turn of its event loop. This makes its requests cheaper.
     { cost: 'CPU per request, fixed rate', row: mine('twoWorkers'), against: bearer, atMost: 1.15 },
-    // At most 1.25 times the time means at least 0.8 times as many requests per second.
+    // If the time per request is at most 1.25 times as long, at least 80 % as many requests are served per second.
     { cost: 'time per request', row: mine('quotaCounted'), against: mine('admitted'), atMost: 1.25 },
     { cost: 'p99, fixed rate', row: bearer, against: base, atMost: 1 },
     ...builds.map(
@@ -71,7 +75,7 @@ export function barsOf(builds: readonly string[]): Bar[] {
 
 interface Evidence {
   readonly rounds: readonly Round[]
-  /** The fixed rate of each row in requests per second. */
+  /** The fixed rate in requests per second, by row name. */
   readonly rates: ReadonlyMap<string, number>
   readonly failed: ReadonlySet<string>
 }

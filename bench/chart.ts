@@ -1,4 +1,5 @@
-// Draws the CPU time per request of each row relative to the base. A dot is the median. A line spans the quartiles.
+// Draws a chart of the CPU time per request of each row, relative to the base row. The dot of a row is the median of
+// all rounds. The line of a row reaches from the lower to the upper quartile.
 import type { Spread } from './spread.ts'
 
 const left = 270
@@ -29,7 +30,7 @@ export function chart(rows: readonly Charted[], title: string, colors: Colors): 
   const all = rows.flatMap(({ ratio }) => [ratio.lowerQuartile, ratio.upperQuartile])
   const low = Math.min(0.1, ...all)
   const high = Math.max(2, ...all)
-  // The scale is logarithmic, so a double cost and a half cost have the same distance from the base.
+  // The scale is logarithmic. So twice the base cost and half the base cost have the same distance from the base.
   const x = (ratio: number) => left + (Math.log(ratio / low) / Math.log(high / low)) * (width - left - right)
   const height = top + rows.length * step + 30
   const ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50].filter(tick => tick >= low && tick <= high)

@@ -1,4 +1,5 @@
-// The types of contenders and rows. A contender is a program to measure, and a row is one kind of request to it.
+// Defines the types of contenders and rows. A contender is a program whose cost is measured. A row is one kind of
+// request to one contender.
 import type { Running } from '../test/support/processes.ts'
 import type { Services } from '../test/support/stores.ts'
 import type { Callers } from './contenders/callers.ts'
@@ -6,7 +7,7 @@ import type { Callers } from './contenders/callers.ts'
 export interface Stage {
   readonly upstream: Running
   readonly services: Services | undefined
-  /** A running gateway, whose access tokens the peers accept. */
+  /** The gateway that issues the access tokens. The peers accept these tokens too. */
   readonly gateway: Gateway
 }
 
@@ -34,22 +35,22 @@ export interface Question {
 export interface Row {
   readonly name: string
   readonly running: Running
-  /** The request for the checks and for the load. */
+  /** The request that the checks and the load generator send. */
   readonly question: Question
-  /** The same request from other users. Each connection repeats one request, either `question` or one of `others`. */
+  /** The same request from other users. Each connection repeats either `question` or one of these requests. */
   readonly others?: readonly Question[]
   /** The expected status code. */
   readonly status: number
-  /** The expected length of the body of a 200. By default, it is the length of the upstream's body. */
+  /** The expected body length of a 200 response in bytes. The default is the body length of the upstream. */
   readonly length?: number
-  /** The number of processes that share the load; 1 by default. Each process gets the full fixed rate. */
+  /** The number of worker processes; 1 by default. In the load at the fixed rate, each process gets the full rate. */
   readonly workers?: number
   /**
-   * The number of connections. If it is absent, the connections of the whole run apply. If it is set, the row is not
-   * measured at the fixed rate.
+   * The number of connections. The default is the value of the flag `--connections`. If a row sets another number, it
+   * is not measured at the fixed rate.
    */
   readonly connections?: number
-  /** Whether this row should keep a core busy. If the row should and does not, the round does not count. */
+  /** Whether this row should keep a CPU core busy. A round in which such a row uses too little CPU does not count. */
   readonly fillsItsCore: boolean
   readonly checks: readonly Check[]
   readonly version?: string
@@ -60,7 +61,7 @@ export interface Check {
   findFault(row: Row): Promise<string | undefined>
 }
 
-/** The host name of every request. A proxy may route requests by host name. */
+/** The value of the header `Host` in every request. Some proxies select a route by this name. */
 export const host = 'service.example'
 
 /** The length of the upstream's response body in bytes. */

@@ -11,8 +11,8 @@ const { values } = parseArgs({
     /** The fixed rate in requests per second for each process of a row. */
     rate: { type: 'string', default: '3000' },
     /**
-     * The minimum share of a core for rows that should keep a core busy. If such a row uses less, the round does not
-     * count.
+     * The minimum share of a CPU core that a row with `fillsItsCore` must use; 0.7 means 70 %. If such a row uses less,
+     * the round does not count.
      */
     busy: { type: 'string', default: '0.7' },
     json: { type: 'boolean', default: false },
@@ -20,9 +20,9 @@ const { values } = parseArgs({
     record: { type: 'boolean', default: false },
     /** Measures another build too, for example `--also NAME=/elsewhere/dist/cli.js`. */
     also: { type: 'string', multiple: true, default: [] },
-    /** Selects rows by a part of their name. */
+    /** Measures only rows whose name contains this text. */
     only: { type: 'string', multiple: true, default: [] },
-    /** Skips rows by a part of their name. */
+    /** Skips rows whose name contains this text. */
     without: { type: 'string', multiple: true, default: [] },
     /** Uses no Postgres and no Redis, even if they are available. */
     embedded: { type: 'boolean', default: false },

@@ -13,11 +13,11 @@ export interface Slice {
   readonly questions: readonly Question[]
   /** The expected status code. */
   readonly status: number
-  /** The expected length of the body of a 200. */
+  /** The expected body length of a 200 response in bytes. */
   readonly length: number
   readonly connections: number
   /**
-   * The number of requests per second. If it is absent, the load is full: each connection sends its next request as
+   * The number of requests per second. Without it, the load is full. Each connection then sends its next request as
    * soon as it has received a response.
    */
   readonly perSecond?: number
@@ -30,13 +30,13 @@ export interface Slice {
 export interface Measured {
   readonly requests: number
   readonly seconds: number
-  /** The CPU seconds of the contender's processes. */
+  /** The CPU time of the contender's processes in seconds. */
   readonly cpu: number
   /** The peak memory in MiB since the processes started. */
   readonly memory: number
-  /** Milliseconds. */
+  /** The median latency in milliseconds. */
   readonly p50: number
-  /** Milliseconds. */
+  /** The 99th percentile of the latency in milliseconds. */
   readonly p99: number
 }
 
@@ -51,10 +51,10 @@ process.on('message', async (slice: Slice) => {
   process.send?.(reply)
 })
 process.once('disconnect', () => process.exit())
-// Ctrl-C in a terminal reaches this process too. It must continue until its parent disconnects.
+// Ctrl-C in a terminal sends SIGINT to this process too. The process ignores it and runs until its parent disconnects.
 process.on('SIGINT', () => {})
 
-/** The number of milliseconds for which requests in flight may continue after the measurement. */
+/** The maximum wait in milliseconds for the requests that are in flight at the end of the measurement. */
 const patience = 1_000
 
 async function run(slice: Slice): Promise<Measured> {
@@ -66,8 +66,8 @@ async function run(slice: Slice): Promise<Measured> {
   )
   const stop = perSecond === undefined ? askOnAnswer(clients) : askAtRate(clients, perSecond)
   await sleep(warmUp)
-  // The count of responses starts in the same turn of the event loop in which the CPU time is read. Therefore no
-  // response can arrive between the two.
+  // The list of latencies is emptied in the same turn of the event loop in which the CPU time is read. So no response
+  // can arrive between these two steps.
   tally.latencies = []
   const cpuBefore = cpuSeconds(pids)
   const begun = performance.now()
@@ -77,8 +77,8 @@ async function run(slice: Slice): Promise<Measured> {
   const seconds = (performance.now() - begun) / 1000
   tally.latencies = []
   stop()
-  // Requests in flight must end first. If they were cut off, they would cause work during the next slice, and their
-  // uses would still count for the daily limits of their users.
+  // Requests in flight must end before the connections close. Otherwise the contender would still work on them during
+  // the next measurement, and the gateway would still count their uses.
   for (let waited = 0; waited < patience && clients.some(client => client.isBusy()); waited += 5)
     await sleep(5)
   for (const client of clients) client.close()
@@ -150,7 +150,7 @@ interface Tally {
 
 interface Client {
   onAnswer(): void
-  /** @param due the time from which the latency is measured */
+  /** @param due the time at which the latency starts, from `performance.now()` */
   ask(due: number): void
   isBusy(): boolean
   close(): void
@@ -185,8 +185,8 @@ function openClient(port: number, bytes: Buffer, status: string, length: number,
       return
     }
     received = undefined
-    // A proxy that does not know the host may respond with 200 and an empty body, so the length of a 200 is checked
-    // too.
+    // A proxy without a route for the host may respond with 200 and an empty body. So the body length of a 200 response
+    // is checked too.
     const isWhole = response.length === head + announced && (status !== '200' || announced === length)
     if (!isWhole || response.toString('latin1', 9, 12) !== status) {
       tally.failure ||= `wrong response: ${response.toString('latin1', 0, 200)}`
@@ -206,8 +206,8 @@ function openClient(port: number, bytes: Buffer, status: string, length: number,
 }
 
 /**
- * Returns the Content-Length, which every contender passes on. Without this header, the client would never know when a
- * response ends.
+ * Returns the value of `Content-Length`. Every contender forwards this header from the upstream. The client needs it to
+ * find the end of a response.
  */
 function announcedBy(head: string): number {
   return Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)

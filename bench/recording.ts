@@ -10,7 +10,7 @@ export interface Recording {
   /** The date of the start, for example `2026-11-25`. */
   readonly date: string
   readonly machine: Machine
-  /** The origin of Postgres and Redis; null if the gateway ran on its embedded database. */
+  /** How Postgres and Redis were found or started, as text; null if the gateway used its embedded database. */
   readonly stores: string | null
   /** The versions of the peers. */
   readonly versions: readonly string[]
@@ -21,14 +21,14 @@ export interface Recording {
     readonly rate: number
     readonly busy: number
   }
-  /** The other builds in the same run. */
+  /** The names of the builds that `--also` added to the run. */
   readonly builds: readonly string[]
-  /** The rows in the order of the tables. `rate`: requests per second, or null if the row has no fixed rate. */
+  /** The rows in the order of the tables. `rate`: the fixed rate in requests per second; null if there is none. */
   readonly rows: readonly { readonly name: string; readonly rate: number | null }[]
   readonly rounds: readonly { readonly counts: boolean; readonly rows: Round }[]
   /** The reasons why rows could not run, by row name. */
   readonly absent: Readonly<Record<string, string>>
-  /** The failed checks of the rows with wrong responses, by row name. */
+  /** The errors of the rows that failed, by row name. */
   readonly failed: Readonly<Record<string, string>>
 }
 
@@ -42,8 +42,8 @@ export interface Machine {
 }
 
 /**
- * The root of the checkout. The benchmark runs as a compiled copy in another folder. In the copy, package.json is a
- * link to the package.json of the checkout.
+ * The root folder of the checkout. The benchmark runs as a compiled copy in another folder. The package.json of the
+ * copy is a link to the package.json of the checkout, so the target of the link shows the root.
  */
 const root = dirname(realpathSync(fileURLToPath(new URL('../package.json', import.meta.url))))
 
@@ -73,7 +73,7 @@ export function keepRecording(recording: Recording): void {
   writeFileSync(inCheckout(recordingFile), recordingText(recording))
 }
 
-/** Writes files into the folder of results, which git ignores. @returns the folder */
+/** Writes files into the folder `bench/results`, which git ignores. @returns the path of the folder */
 export function writeResults(files: Readonly<Record<string, string>>): string {
   const folder = inCheckout('bench/results')
   mkdirSync(folder, { recursive: true })
@@ -81,14 +81,14 @@ export function writeResults(files: Readonly<Record<string, string>>): string {
   return folder
 }
 
-/** Returns the recording with numbers rounded to six significant digits, as in its file. */
+/** Returns a copy of the recording in which all numbers are rounded to six significant digits. */
 export function rounded(recording: Recording): Recording {
   return JSON.parse(JSON.stringify(recording), (_, value) =>
     typeof value === 'number' ? Number(value.toPrecision(6)) : value,
   )
 }
 
-/** Returns JSON with one line for each measurement. */
+/** Returns the recording as JSON, with one line for each measurement. */
 export function recordingText(recording: Recording): string {
   const lines = JSON.stringify(recording, undefined, 1)
   return `${lines.replace(/\{\s+("(?:requests|name)"[^{}]+?)\s+\}/g, (_, fields: string) => `{ ${fields.replace(/\n\s*/g, ' ')} }`)}\n`

@@ -1,4 +1,4 @@
-// Runs the rounds. Each round measures every row. Every second round uses the reverse order.
+// Runs the rounds. Each round measures every row. Every second round measures the rows in reverse order.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { atEnd, throwIfInterrupted } from '../test/support/cleanup.ts'
@@ -13,13 +13,13 @@ export interface Slices {
   readonly paced?: Measured
 }
 
-/** The slices of a round by row name. */
+/** The measurements of one round, by row name. */
 export type Round = Readonly<Record<string, Slices>>
 
 /**
- * The duration of the load before the measured part of a slice, in milliseconds. Before each slice, the process has
- * been idle for about 45 s. After such a pause, a request costs three times as much as usual, and after 2 s of load
- * still 1.5 times as much.
+ * The duration of the full load before the measurement, in milliseconds. Before this load, the process was idle while
+ * other rows were measured. After 45 s without load, a request costs three times as much CPU time as usual. After 2 s
+ * of new load, a request still costs 1.5 times as much.
  */
 const warmUp = 2_500
 /**
@@ -28,8 +28,8 @@ const warmUp = 2_500
  */
 const settling = 500
 /**
- * The warm-up before the first round. `time` is the duration of a slice in milliseconds, `slices` is the maximum number
- * of slices, and `requests` is the number of requests after which a row is warm.
+ * The warm-up before the first round. It consists of at most `slices` measurements of `time` milliseconds for each row.
+ * A row that has served `requests` requests is warm and needs no more measurements.
  */
 const heating = { time: 1_500, slices: 6, requests: 8_000 }
 
@@ -38,14 +38,14 @@ export interface RoundOptions {
   readonly base: string
   /** The number of rounds that must count. */
   readonly rounds: number
-  /** The duration of the measured part of each slice, in milliseconds. */
+  /** The duration of each measurement without its warm-up, in milliseconds. */
   readonly time: number
   readonly connections: number
   /** The fixed rate for each process, in requests per second. */
   readonly rate: number
   /**
-   * The minimum share of a core that a row must use if it can fill a core. A lower share means that other programs used
-   * the machine, and the round does not count.
+   * The minimum share of a CPU core that each row with `fillsItsCore` must use. If a row uses less, the benchmark
+   * assumes that other programs used the machine. The round then does not count.
    */
   readonly busy: number
   onProgress(text: string): void
@@ -53,7 +53,7 @@ export interface RoundOptions {
 
 export interface Outcome {
   readonly rounds: readonly { readonly counts: boolean; readonly rows: Round }[]
-  /** The rows that failed, with the error. */
+  /** The errors of the rows that failed, by row name. */
   readonly failures: ReadonlyMap<string, string>
 }
 
@@ -62,7 +62,7 @@ const repeats = 2
 
 export async function runRounds(rows: readonly Row[], options: RoundOptions): Promise<Outcome> {
   const { base, rounds, time, rate, busy, onProgress } = options
-  // Each row has its own load generator, because V8 compiles faster code if all responses come from one contender.
+  // Each row has its own load generator, because V8 optimizes it better if all responses come from one contender.
   const loads = new Map(rows.map(({ name }) => [name, startLoad()]))
   const failures = new Map<string, string>()
 

@@ -1,7 +1,7 @@
 // The names of the rows of the benchmark.
 
 export const direct = 'direct'
-/** The row to which all ratios are relative. */
+/** The base row. The charts and the result tables show the cost of each row relative to this row. */
 export const base = '@fastify/http-proxy'
 /** The row that shows the minimum cost of a proxy in Node. */
 export const floor = 'node:http + dispatch'
@@ -9,7 +9,7 @@ export const floor = 'node:http + dispatch'
 /** The name of the build of this checkout. */
 export const ours = 'gateway'
 
-/** The kinds of requests. In row names, the build comes first, for example `gateway, bearer`. */
+/** The kinds of requests to a gateway. A row name consists of a build and a kind, for example `gateway, bearer`. */
 export const kinds = {
   public: 'public',
   bearer: 'bearer',
@@ -32,7 +32,7 @@ export function rowName(build: string, kind: string): string {
   return `${build}, ${kind}`
 }
 
-/** The number of seconds for which the auth service of two rows caches a user. */
+/** The number of seconds for which the auth service of `nginxRemembering` and `caddyRemembering` caches a user. */
 export const rememberSeconds = 60
 const remembering = `auth service remembers ${rememberSeconds} s`
 

@@ -1,4 +1,5 @@
-// Compares the costs of two rows in each round, and returns the median and quartiles of the ratio.
+// Divides the cost of one row by the cost of another row in each round. Returns the median and the quartiles of these
+// ratios.
 import type { Measured } from './load.ts'
 import type { Round, Slices } from './rounds.ts'
 
@@ -6,18 +7,18 @@ export interface Spread {
   readonly median: number
   readonly lowerQuartile: number
   readonly upperQuartile: number
-  /** The number of rounds with both rows. */
+  /** The number of rounds that have a cost for both rows. */
   readonly pairs: number
 }
 
-/** Returns whether a row reached the rate. If it did not, its queue only grew, so its latency has no meaning. */
+/** Returns whether a row reached the rate. Otherwise more and more requests waited, so the latency has no meaning. */
 export function keepsUp(measured: Measured, rate: number): boolean {
   return requestsPerSecond(measured) >= rate * 0.95
 }
 
 /**
  * Compares one row with another row in each round.
- * @param cost returns the cost in a round, or `undefined` to skip the round
+ * @param cost returns the cost of a row in a round, or `undefined` to skip the round
  */
 export function ratio(
   rounds: readonly Round[],

@@ -2,7 +2,7 @@
 import { type Report, thousands } from './report.ts'
 import type { Spread } from './spread.ts'
 
-/** The results and the bars. */
+/** Returns the tables of the results and the table of the bars. */
 export function tables(report: Report): string {
   return `${resultTables(report)}\n\n${barTable(report)}`
 }
@@ -68,8 +68,8 @@ function spreadText({ median, lowerQuartile, upperQuartile }: Spread): string {
 
 /**
  * Returns the lines as a Markdown table.
- * @param lines the rows of the table; the first one is the header
- * @param words the number of columns with text, which come first; all columns after them have numbers
+ * @param lines the rows of the table; the first row is the header
+ * @param words the number of text columns, which are on the left; the columns on the right contain numbers
  */
 function aligned(lines: readonly (readonly string[])[], words: number): string {
   const [head = []] = lines

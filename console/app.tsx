@@ -20,8 +20,8 @@ import { Value } from './parts/value.tsx'
 const sessionPath = '/console/session'
 
 /**
- * The stored value with this name shows that a user has signed in here. Without it, the console does not request the
- * session. The request would get a 401, which browsers report as an error.
+ * The name of a stored value that exists while a user is signed in. Without this value, the console does not request
+ * the session. The request would get a 401, and browsers log every 401 as an error.
  */
 const signedIn = 'peage-signed-in'
 
@@ -29,8 +29,8 @@ interface Page {
   readonly id: Key
   isFor(role: Role): boolean
   /**
-   * A pattern for the text that may follow the page's ID in the address. If there is no pattern, nothing may follow the
-   * ID.
+   * The pattern of the text that may follow the page's ID in the address, for example `42` in `#users/42`. If there is
+   * no pattern, the address must end after the ID.
    */
   readonly takes?: RegExp
   show(role: Role, rest: string): JSX.Element
@@ -117,7 +117,7 @@ export function App() {
 
 interface FrameProps {
   readonly session: Session
-  /** Whether a sign-out failed, so that the user is still signed in. */
+  /** Whether the last sign-out failed. The user may then still be signed in. */
   readonly hasStayed: boolean
   onSignOut(): void
 }
@@ -130,13 +130,13 @@ function Frame({ session, hasStayed, onSignOut }: FrameProps) {
   const named = pages.find(one => one.id === id)
   const isUnknown =
     hash !== '' && (named === undefined || more.length > 0 || (rest !== '' && !named.takes?.test(rest)))
-  // If the role does not see the page, the first page of the role opens.
+  // If the page exists but is not for this role, the first page of the role opens.
   const page = isUnknown ? undefined : (seen.find(one => one === named) ?? seen[0])
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   const place = page === undefined ? hash : `${page.id}/${rest}`
-  // Moves the focus to the new page for screen readers and keyboards. This happens immediately, because the user
-  // may already press the next key.
+  // Moves the focus to the new page, for users of screen readers and keyboards. The effect runs before the next frame,
+  // because the user may press the next key immediately.
   useLayoutEffect(() => {
     if (!isFirst.current && place !== '') main.current?.focus()
     isFirst.current = false
@@ -200,7 +200,7 @@ function UnknownPage() {
 function useHash(): string {
   const read = () => location.hash.slice(1)
   const [hash, setHash] = useState(read)
-  // `useEffect` would add the listener after the next frame, and miss a change of the address before that.
+  // `useEffect` would add the listener only after the next frame. It would miss a change of the address before then.
   useLayoutEffect(() => {
     const listen = () => setHash(read())
     addEventListener('hashchange', listen)

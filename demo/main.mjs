@@ -1,5 +1,5 @@
 // `npm run demo` starts a service and a gateway, and shows the features of the gateway. With `--exit`, the demo ends
-// after the last feature. Otherwise it runs until Ctrl-C.
+// after the last feature. Otherwise, the demo runs until Ctrl-C.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
@@ -16,8 +16,8 @@ import { startDemoUpstream } from './upstream.mjs'
 
 const peage = fileURLToPath(new URL('../dist/cli.js', import.meta.url))
 
-// The listeners are added before the first step. If a signal arrives during a step, the temporary folder is then still
-// deleted.
+// The signal listeners are added before the first step. Without a listener, a signal during a step would end the
+// process at once, and the temporary folder would remain.
 const ended = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))
 const printer = createPrinter(process.stdout)
 const folder = await mkdtemp(join(tmpdir(), 'peage-demo-'))
@@ -55,11 +55,11 @@ try {
   await rm(folder, { recursive: true, force: true })
 }
 
-/** Starts the program and resolves when it has printed its ready line. @param {string} file */
+/** Starts the gateway, and resolves when the gateway has printed its ready line. @param {string} file */
 async function startGateway(file) {
   const program = spawn(process.execPath, [peage, 'start', '-c', file], {
-    // The gateway runs in its own process group, so it does not receive Ctrl-C. Only the demo receives Ctrl-C, and then
-    // ends the gateway.
+    // The gateway runs in its own process group, so that only the demo receives Ctrl-C. The demo then stops the
+    // gateway.
     detached: true,
     // The gateway refuses `smtp: log` in production, so the demo selects development.
     env: { ...process.env, NODE_ENV: 'development' },

@@ -8,7 +8,7 @@
  * @property {object | undefined} body
  * @property {number} status
  * @property {unknown} answer
- * @property {number | undefined} due the expected status code, only if the status code of the response is different
+ * @property {number | undefined} due the expected status code; undefined if the response has the expected status code
  */
 
 /** @typedef {ReturnType<typeof createPrinter>} Printer */
@@ -43,7 +43,7 @@ export function createPrinter(out) {
   }
 }
 
-/** Returns JSON in one line with shortened tokens. @param {unknown} value */
+/** Returns the value as JSON in one line. Tokens and other long texts are shortened. @param {unknown} value */
 function json(value) {
   return JSON.stringify(value, (_key, member) =>
     typeof member === 'string' && member.length > 80 ? `${member.slice(0, 12)}…${member.slice(-6)}` : member,

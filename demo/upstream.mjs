@@ -1,8 +1,8 @@
-// The demo service behind the gateway. Its response contains the caller's identity from the gateway.
+// The demo service behind the gateway. Its response contains the user ID and the plan from the headers of the gateway.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** @param {{ host: string, port: number }} listen port 0 for a free port */
+/** @param {{ host: string, port: number }} listen the address to listen on; port 0 selects a free port */
 export async function startDemoUpstream(listen) {
   const server = createServer((request, response) => {
     request.resume()

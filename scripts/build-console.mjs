@@ -1,4 +1,5 @@
-// A step of `npm run build`. Bundles `console/` into `dist/console` with hashed names, and compresses each file.
+// A step of `npm run build`. Bundles `console/` into `dist/console`, adds a hash to the name of each asset, and
+// compresses each file.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -50,7 +51,7 @@ const page = readFileSync(join(source, 'page.html'), 'utf8').replace(/\{([\w.]+)
   return hashed.get(name)
 })
 writeCompressed('page.html', Buffer.from(page))
-// The manifest is written last, so that every file in its list exists.
+// The manifest is written last, so that every file that it lists exists.
 write('manifest.json', JSON.stringify({ page: 'page.html', assets }))
 removeOthers(target, path => written.has(path))
 

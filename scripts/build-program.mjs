@@ -22,8 +22,8 @@ const external = [
 ]
 
 /**
- * Code at the start of each bundle that defines `require`. CommonJS modules in the bundle load Node's modules with
- * `require`, which ES modules do not have.
+ * The code that defines `require` at the start of each bundle. The bundle is an ES module, which has no `require`. But
+ * CommonJS modules in the bundle use `require` to load Node's modules.
  */
 const banner = `import { createRequire as createBundleRequire } from 'node:module'
 const require = createBundleRequire(import.meta.url)`
@@ -31,7 +31,7 @@ const require = createBundleRequire(import.meta.url)`
 const programs = ['cli.ts', 'worker.ts', 'config/load-worker.ts']
 
 /**
- * The modules that find files relative to their own path. They need a correction, because bundling changes this path.
+ * The modules that find files relative to their own path. Bundling changes this path, so the plugin below corrects it.
  * @type {Set<string>}
  */
 const placed = new Set()

@@ -1,4 +1,4 @@
-// Checks that commit subjects follow docs/dev/style.md. Checks every commit after the page was added, except merges.
+// Checks the subjects of commits against docs/dev/style.md. Merges, and commits older than this page, are not checked.
 import { execFileSync } from 'node:child_process'
 
 const types = ['feat', 'fix', 'docs', 'test', 'refactor', 'perf', 'build', 'ci', 'chore', 'style', 'revert']
@@ -11,7 +11,8 @@ const log = (...options) =>
     .trim()
     .split('\n')
 
-// A shallow clone lacks the commit that added the page. There, git reports the oldest commit of the clone instead.
+// A shallow clone lacks the commit that added the page. In a shallow clone, git reports the oldest commit instead,
+// because that commit seems to add every file.
 const first = log('--diff-filter=A', '--format=%H', '--', 'docs/dev/style.md').at(-1)
 if (!first) throw new Error('the history does not contain docs/dev/style.md')
 const commits = log('--no-merges', '--format=%h %s', `${first}..HEAD`).filter(line => line !== '')

@@ -1,4 +1,4 @@
-// The last step of `npm run build`. Loads the built code once, which fills V8's compile cache for the first start.
+// The last step of `npm run build`. Loads the built code once to fill V8's compile cache, for a fast first start.
 import { readdirSync, rmSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,7 @@ const cache = fileURLToPath(new URL('compile-cache', dist))
 
 // The cache of an earlier build is deleted, because it does not fit this build.
 rmSync(cache, { recursive: true, force: true })
-// The function `enableCompileCache` may be absent, because Node 20 and its types do not have it.
+// Node 20 and its types do not have the function `enableCompileCache`.
 const { enableCompileCache } = /** @type {{ enableCompileCache?: (folder: string) => unknown }} */ (
   /** @type {unknown} */ (module)
 )

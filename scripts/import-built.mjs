@@ -1,5 +1,5 @@
-// Imports a module of `build` by a path that the compiler does not see. The compiler would fail, because the module
-// does not exist before a build.
+// Imports a module of `build`. The path is computed, so that the compiler does not search for the module. Otherwise the
+// compiler would fail before a build, because the module does not exist yet.
 
 /** @param {string} name a path in `build` @returns {Promise<unknown>} */
 export function importBuilt(name) {

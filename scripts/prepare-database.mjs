@@ -1,4 +1,5 @@
-// A step of `npm run build`. Prepares the data folder that a first start on the embedded database unpacks.
+// A step of `npm run build`. Prepares the data folder of an embedded database, which a gateway unpacks at its first
+// start.
 //
 // The preparation takes seconds, so it runs only if PGlite, a migration or this file has changed.
 import { createHash, randomUUID } from 'node:crypto'
@@ -76,8 +77,8 @@ async function makeDatabase(dir) {
   await database.query("update pg_database set datistemplate = false where datname like 'template_'")
   await database.query('drop database template0')
   await database.query('drop database template1')
-  // This query returns the name of the next log file, not of the current one, because the shutdown may still write to
-  // the next file.
+  // The shutdown may still write to the next file of the write-ahead log. So this query returns the name of the next
+  // file, not the name of the current file.
   const [row] = /** @type {{ name: string }[]} */ (
     await database.query(
       "select pg_walfile_name(pg_current_wal_lsn() + setting::bigint) as name from pg_settings where name = 'wal_segment_size'",
@@ -101,15 +102,19 @@ function pack(root, lastWal) {
   }
   const content = Buffer.concat(files.map(path => readFileSync(join(root, path))))
   const params = {
-    // The quality 9 is below the maximum of 11. With 11, the compression would take fifteen times as long, and the
-    // result would be only an eighth smaller.
+    // With the maximum quality of 11, the compression would take 15 times as long. The result would be only an eighth
+    // smaller.
     [constants.BROTLI_PARAM_QUALITY]: 9,
     [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
   }
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), brotliCompressSync(content, { params })])
 }
 
-/** Returns whether Postgres keeps a log file only for reuse. @param {string} path @param {string} lastWal */
+/**
+ * Returns whether a file belongs to the write-ahead log, but Postgres keeps it only for later use.
+ * @param {string} path
+ * @param {string} lastWal the last file that Postgres may need
+ */
 function isSpareWal(path, lastWal) {
   const [, name] = /^pg_wal\/([0-9A-F]{24})$/.exec(path) ?? []
   return name !== undefined && name > lastWal

@@ -12,8 +12,8 @@ export function replaceFile(path, content, mode = 0o644) {
   try {
     renameSync(fresh, path)
   } catch (error) {
-    // Another build ran at the same time, took the new file for an old one, and removed it. Therefore this
-    // build writes the file again.
+    // A concurrent build removed the new file, because it looked like a file of an earlier build. So this build writes
+    // the file again.
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
     replaceFile(path, content, mode)
   }

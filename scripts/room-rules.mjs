@@ -1,5 +1,5 @@
-// Creates the linter rules that forbid certain imports in each room. The rules also forbid imports of types only,
-// because the linter cannot allow type imports and forbid the others.
+// Creates the linter rules that forbid certain imports in each room. The rules also forbid type imports, because the
+// linter cannot forbid only the other imports.
 import { floors } from './rooms.mjs'
 
 /** @returns {string} the text of biome.rooms.json */

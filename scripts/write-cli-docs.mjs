@@ -1,4 +1,4 @@
-// `npm run cli-docs`: writes docs/cli.md.
+// `npm run cli-docs` writes docs/cli.md.
 import { writeFileSync } from 'node:fs'
 import process from 'node:process'
 import { cliPage } from './cli-page.mjs'

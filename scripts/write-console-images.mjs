@@ -17,7 +17,10 @@ const minutes = Number(process.argv[2] ?? 15)
 const token = 'a-token-for-the-images-0123456789'
 const password = 'correct horse battery staple'
 const images = fileURLToPath(new URL('../docs/images/', import.meta.url))
-/** The file names and heights of the images. `-dark` selects the dark design, `-phone` a width of 360 pixels. */
+/**
+ * The names of the images, with their heights in pixels. A name with `-dark` means the dark design. A name with
+ * `-phone` means a width of 360 pixels.
+ */
 const pages = {
   overview: 1020,
   'overview-dark': 1020,

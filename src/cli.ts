@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 // program uses its own folder.
 const { env } = process
 env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../dist/compile-cache', import.meta.url))
-// The types of Node 20 do not contain `enableCompileCache`. Worker processes need no call of it, because they inherit
-// the environment.
+// The types of Node 20 do not contain `enableCompileCache`. Worker processes need not call this function, because they
+// inherit the variable `NODE_COMPILE_CACHE`.
 const { enableCompileCache } = module as { enableCompileCache?: (folder: string) => void }
 enableCompileCache?.(env.NODE_COMPILE_CACHE)
 

@@ -85,7 +85,7 @@ async function begin(config: Config): Promise<RunningWorker> {
 
 async function prepare(config: Config, before: Promise<unknown> | undefined): Promise<PrepareReply> {
   await before
-  // If a prepared change is left over, the primary has abandoned it.
+  // If an earlier change is still prepared, the primary has abandoned it.
   await prepared?.rollback()
   prepared = undefined
   if (running === undefined) return { error: 'a worker is not ready yet' }
@@ -114,8 +114,8 @@ async function changesVisibleEverywhere(here: () => Promise<void>): Promise<void
 }
 
 /**
- * Limits the duration of each check. The limit is shorter than the time that the primary waits. So the primary gets the
- * reply, which names the store that does not respond.
+ * Limits the duration of each check. The limit is shorter than the time that the primary waits. So the primary receives
+ * a reply that shows which store does not respond.
  */
 function withReplyTimeout({ postgres, redis }: StoreChecks): StoreChecks {
   const late = async () => sleep(0.8 * replyTimeoutMs, false, { ref: false })

@@ -7,13 +7,13 @@ import * as names from '../row-names.ts'
 
 export const upstreamProgram = siblingProgram('./serve-upstream.js')
 
-/** Requests go to the upstream without a proxy. This row shows the cost of the upstream and the load generator. */
+/** The upstream without a proxy. This row shows the cost of the upstream and the load generator. */
 export const direct = bare(names.direct, async upstream => upstream, false)
 
 /** @fastify/http-proxy with default settings and without a log. */
 export const httpProxy = bare(names.base, startBehind('./serve-http-proxy.js'))
 
-/** A proxy that only passes requests from `node:http` to undici's `dispatch`. */
+/** A proxy that receives requests with `node:http` and forwards them with undici's `dispatch`. */
 export const dispatch = bare(names.floor, startBehind('./serve-dispatch.js'))
 
 function startBehind(program: string) {
@@ -25,8 +25,8 @@ function siblingProgram(name: string): string {
 }
 
 /**
- * @param fillsItsCore whether the row should keep a core busy; false for the upstream without a proxy, because it is
- *   faster than the load generator
+ * @param fillsItsCore whether the row should keep a core busy; false for the upstream without a proxy, because the
+ *   upstream is faster than the load generator
  */
 function bare(
   name: string,

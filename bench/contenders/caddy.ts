@@ -1,4 +1,4 @@
-// The peer Caddy with forward_auth, which calls an auth service for each request.
+// Caddy with `forward_auth`. For each request, Caddy calls an auth service.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from '../../test/support/processes.ts'
@@ -29,8 +29,8 @@ function contender(name: string, remember: number) {
 function configuration({ port, upstream, decisions }: Places): string {
   // By default, Caddy keeps only 32 idle connections to the upstream, but the load uses more connections.
   const transport = 'transport http { \n keepalive_idle_conns_per_host 128 \n }'
-  // In a `route`, Caddy keeps the written order of the directives. The identity headers of the client are therefore
-  // removed before the auth service sets its own.
+  // In a `route` block, Caddy runs the directives in the written order. So it removes the client's identity headers
+  // before it copies the identity headers of the auth service.
   return `{
   admin off
   auto_https off

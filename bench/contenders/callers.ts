@@ -1,4 +1,4 @@
-// Creates the accounts that send the requests, through the public APIs of a gateway.
+// Creates the users that send the requests of the benchmark, with the account API and the admin API of a gateway.
 import { strict as assert } from 'node:assert'
 
 export interface Caller {
@@ -12,22 +12,22 @@ export interface Callers {
   readonly admin: Admin
   readonly free: Caller
   readonly premium: Caller
-  /** A user with the key of `/api/v1/user/api-token`. */
+  /** A user on plan `pro`. `key` is the API key that `POST /api/v1/user/api-token` created. */
   readonly pro: Caller & { readonly key: string }
-  /** A user who was deactivated after the login. */
+  /** A user who was deactivated after the token was issued. */
   readonly inactive: Caller
-  /** The additional users on plan `free`. */
+  /** More users on plan `free`. */
   readonly crowd: readonly Caller[]
 }
 
-/** The ports of a gateway. */
+/** The ports of a gateway and its admin token. `port` is for clients, `admin` is for operators. */
 export interface Admin {
   readonly port: number
   readonly admin: number
   readonly adminToken: string
 }
 
-/** @param crowded the number of additional users on plan `free` */
+/** @param crowded the number of users in `crowd` */
 export async function createCallers(admin: Admin, crowded: number): Promise<Callers> {
   const free = await createCaller(admin, 'free')
   const premium = await createCaller(admin, 'premium')
@@ -48,7 +48,11 @@ export interface NewKey {
   readonly key: string
 }
 
-/** Creates an API key. @param token an access token of the user @param scopes the scopes; undefined for no limit */
+/**
+ * Creates an API key.
+ * @param token an access token of the user
+ * @param scopes the scopes of the key; undefined for a key that is not limited to scopes
+ */
 export function createKey({ port }: Admin, token: string, scopes?: readonly string[]): Promise<NewKey> {
   return send<NewKey>(`http://127.0.0.1:${port}/api/v1/auth/keys`, {
     status: 201,
@@ -58,7 +62,7 @@ export function createKey({ port }: Admin, token: string, scopes?: readonly stri
   })
 }
 
-/** Returns the number of uses of a user today. */
+/** Returns how many daily uses the gateway has counted today for the user with this ID. */
 export async function readUses(admin: Admin, id: string): Promise<number> {
   const user = await send<{ daily_usage: number }>(userUrl(admin, id), {
     status: 200,
@@ -68,7 +72,10 @@ export async function readUses(admin: Admin, id: string): Promise<number> {
   return user.daily_usage
 }
 
-/** Returns the number of uses of a user's quota in the current period. @param token an access token of the user */
+/**
+ * Returns how many uses of `quota` the gateway has counted for a user in the current period.
+ * @param token an access token of the user
+ */
 export async function readQuotaUses({ port }: Admin, token: string, quota: string): Promise<number> {
   const { quotas } = await send<{ quotas: { name: string; used: number }[] }>(
     `http://127.0.0.1:${port}/api/v1/auth/usage`,

@@ -1,4 +1,4 @@
-// Express Gateway with its jwt policy. It trusts the claims of the token and does not look up the user.
+// Express Gateway with its jwt policy. This policy trusts the claims of the token and does not look up the user.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run, temporaryFolder } from '../../test/support/processes.ts'
@@ -34,8 +34,8 @@ export function expressGateway(mayInstall: boolean): Contender {
           NODE_ENV: 'production',
           LOG_LEVEL: 'error',
           EG_DISABLE_CONFIG_WATCH: 'true',
-          // These variables are removed. With them, Express Gateway would send its requests to the upstream through the
-          // proxy that the variables name.
+          // `undefined` removes a variable. If these variables were set, Express Gateway would send its requests to the
+          // upstream through the proxy that these variables name.
           http_proxy: undefined,
           HTTP_PROXY: undefined,
         },
@@ -73,8 +73,8 @@ async function configure(
   const key = join(folder, 'key.pem')
   writeFileSync(key, await publicKey(stage))
   writeFileSync(join(folder, 'system.config.yml'), readFileSync(join(home, 'lib/config/system.config.yml')))
-  // The jwt policy does not allow ES256 in its list of algorithms. Without a list, it accepts every algorithm that fits
-  // the key.
+  // The configuration lists no algorithms, because the jwt policy does not allow ES256 in this list. Without the list,
+  // the policy accepts every algorithm that fits the key.
   writeFileSync(
     join(folder, 'gateway.config.yml'),
     `http: { port: ${port}, hostname: 127.0.0.1 }

@@ -1,4 +1,4 @@
-// HAProxy with jwt_verify. It trusts the claims of the token and does not look up the user.
+// HAProxy with jwt_verify. This configuration trusts the claims of the token and does not look up the user.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run, temporaryFolder } from '../../test/support/processes.ts'

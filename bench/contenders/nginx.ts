@@ -1,4 +1,5 @@
-// nginx with auth_request: without a cache, with an auth service that caches, and with its own cache for 15 s.
+// nginx with `auth_request`, in three variants: without a cache, with a cache in the auth service, and with a cache of
+// 15 s in nginx.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandLine } from '../../test/support/process-stat.ts'
@@ -15,8 +16,8 @@ export const nginxCache = contender(peers.nginxCache, {
 })
 
 /**
- * @param options the options: `caching` has the cache directives for nginx, and `remember` is the number of seconds for
- *   which the auth service caches users
+ * @param options `caching` contains the cache directives for nginx. `remember` is the number of seconds for which the
+ *   auth service caches users.
  */
 function contender(name: string, { caching = '', remember = 0 }) {
   return authServicePeer({

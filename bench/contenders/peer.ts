@@ -1,5 +1,5 @@
-// The common parts of the peers. A peer is a proxy of another project. All peers accept the gateway's access tokens,
-// and some peers call an auth service for each request.
+// Contains the code that all peers share. A peer is a proxy of another project. All peers accept the gateway's access
+// tokens. Some peers call an auth service for each request.
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import {
@@ -14,8 +14,8 @@ import { answersTheUpstreams, refuses, tellsWhoCalls, wantsToken } from '../chec
 import { bearer, type Contender, coursePath, type Row, type Stage } from '../contender.ts'
 
 /**
- * The running auth services, by cache time. Peers with the same cache time share an auth service, because Postgres may
- * not have enough connections for one auth service per peer.
+ * The running auth services, by cache time in seconds. Peers with the same cache time share one auth service. With a
+ * separate auth service for each peer, Postgres could run out of connections.
  */
 const authServices = new Map<number, Promise<Running>>()
 
@@ -41,7 +41,7 @@ interface ProxyPlan {
   readonly port: number
   /** The environment variables to add to the variables of this process. The value `undefined` removes a variable. */
   readonly env?: NodeJS.ProcessEnv
-  /** Selects the processes whose CPU time counts. */
+  /** Returns whether the CPU time of this process counts. By default, all processes of the proxy count. */
   counts?(pid: number): boolean
 }
 
@@ -67,7 +67,7 @@ interface Peer {
   readonly authService?: Running
 }
 
-/** Returns the row of a peer. It sends the same request as the gateway's row "bearer". */
+/** Returns the row of a peer. The request is the same as in the gateway's row `bearer`. */
 export function peerRow(stage: Stage, { name, version, proxy, authService }: Peer): Row {
   const { premium, inactive } = stage.gateway.callers
   const path = coursePath('guarded')
@@ -95,7 +95,7 @@ interface AuthServicePeer {
   readonly program: string
   /** The number of seconds for which the auth service caches a token and its user. */
   readonly remember: number
-  /** Writes the configuration of the peer, and returns how to start the peer with it. */
+  /** Writes the configuration file of the peer. Returns the options that start the peer with this file. */
   configure(places: Places): Pick<ProxyPlan, 'flags' | 'env' | 'counts'>
   versionOf(program: string): Promise<string>
 }
@@ -103,12 +103,13 @@ interface AuthServicePeer {
 export interface Places {
   readonly folder: string
   readonly port: number
-  /** The ports of the upstream and the auth service. */
+  /** The port of the upstream. */
   readonly upstream: number
+  /** The port of the auth service. */
   readonly decisions: number
 }
 
-/** A proxy that calls an auth service for each request. */
+/** Returns the contender for a proxy that calls an auth service for each request. */
 export function authServicePeer({
   name,
   remember,

@@ -1,4 +1,5 @@
-// The gateway with routes that count a quota of the user's plan: a quota with uses left, and a quota without.
+// The gateway with routes that count uses of a quota. In one row, the quota has uses left. In the other row, the quota
+// is used up.
 import type { Contender } from '../contender.ts'
 import { kinds, ours, rowName } from '../row-names.ts'
 import { readQuotaUses } from './callers.ts'

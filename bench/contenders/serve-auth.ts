@@ -1,5 +1,5 @@
-// The auth service of the proxies. Its arguments are [--remember SECONDS] ISSUER DATABASE. It verifies the token with
-// jose and the JWKS, and looks up the active user with a prepared statement.
+// The auth service of the peers. Its arguments are [--remember SECONDS] ISSUER DATABASE. It verifies the token with
+// jose and the JWKS of the issuer. With a prepared statement, it looks up the user, who must be active.
 import { parseArgs } from 'node:util'
 import fastify from 'fastify'
 import { createRemoteJWKSet, jwtVerify } from 'jose'

@@ -23,7 +23,7 @@ const server = createServer((request, response) => {
         response.on('drain', resume)
         return true
       },
-      // If the client has left, `onData` must return true. Otherwise undici would wait for this client forever.
+      // If the client has disconnected, `onData` must return true. Otherwise undici would wait forever for `drain`.
       onData: chunk => response.destroyed || response.write(chunk),
       onComplete: () => {
         response.end()

@@ -14,7 +14,7 @@ const server = createServer((request, response) => {
   response.end(body)
 })
 server.keepAliveTimeout = 60_000
-// The upstream listens at all addresses, because the target of one contender has 32 addresses.
+// The upstream listens at all addresses, because the contender `manyAddresses` connects to 32 loopback addresses.
 server.listen(0, '0.0.0.0', () => {
   const { port } = server.address() as AddressInfo
   process.stdout.write(`http://127.0.0.1:${port}\n`)

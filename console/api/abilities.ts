@@ -1,4 +1,4 @@
-// Defines what each role sees and may do. The server decides whether a role may do something. The console only hides
+// Defines what the console offers to each role. The server itself checks what a role may do. The console only hides
 // what the server would refuse.
 import type { Role } from './types.ts'
 

@@ -1,6 +1,6 @@
 // Calls the admin listener, with the cookie of the console's session.
 
-/** The error of a call that the server refused, or of a call that could not reach the server (status 0). */
+/** Thrown if the server responds with an error status. Thrown with the status 0 if there is no response. */
 export class ApiError extends Error {
   readonly status: number
   /** The value of the header `X-Peage-Error`. Empty if there was no response. */
@@ -19,8 +19,8 @@ export class ApiError extends Error {
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 /**
- * @returns the JSON of the response; undefined if there is none
- * @throws ApiError
+ * @returns the parsed body of the response; undefined if the body is empty or not JSON
+ * @throws ApiError if the status is not 2xx, or if no response arrives within 30 s
  */
 export async function call<Body = undefined>(method: Method, path: string, body?: object): Promise<Body> {
   let answer: Response

@@ -29,7 +29,7 @@ const systems: readonly (readonly [pattern: RegExp, name: string])[] = [
 /**
  * Returns the browser and the operating system that a `User-Agent` names. If the browser is unknown, the result has the
  * program name at the start of the header instead, for example `curl`.
- * @returns undefined if the header contains nothing readable
+ * @returns undefined if the header contains neither a known browser nor a program name
  */
 export function deviceOf(userAgent: string | null): Device | undefined {
   const text = userAgent ?? ''

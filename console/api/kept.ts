@@ -1,5 +1,5 @@
-// Keeps values in the browser's storage for the next visit. If the browser forbids storage, the values stay until the
-// user leaves the page.
+// Keeps values in the browser's storage for the next visit. If the browser forbids storage, the values are kept in
+// memory until the user leaves the page.
 const untilLeft = new Map<string, string>()
 
 export function readKept(name: string): string | undefined {
@@ -16,12 +16,12 @@ export function keep(name: string, value: string): void {
   try {
     localStorage.setItem(name, value)
   } catch {
-    // The browser forbids storage, so the value is kept only in this page.
+    // The browser forbids storage, so the value is kept only in the memory of this page.
   }
 }
 
 /**
- * Calls `listener` when another tab has removed the value, and removes the value in this tab too.
+ * Waits until another tab removes the value. Then it removes the value in this tab too, and calls `listener`.
  * @returns a function that removes the listener
  */
 export function onForgottenElsewhere(name: string, listener: () => void): () => void {

@@ -1,4 +1,4 @@
-// Calculates requests and failures of each route, from two readings of `/metrics`.
+// Reads `/metrics` twice, and calculates the rate of requests and the share of failures for each route.
 
 export interface Counts {
   readonly requests: number
@@ -38,8 +38,8 @@ export function parseTraffic(text: string): Map<string, Counts> {
 }
 
 /**
- * Returns the requests per second and the share of failed requests between two readings. Undefined if the two readings
- * cannot be compared, for example because the gateway restarted between them.
+ * Returns the requests per second and the share of failed requests between two readings.
+ * @returns undefined if the readings cannot be compared, for example because the gateway restarted between them
  */
 export function ratesBetween(before: Reading, after: Reading, route: string) {
   const seconds = (after.atMs - before.atMs) / 1_000

@@ -17,7 +17,7 @@ export type { AuditedAction }
 
 type Answer<Of> = Of extends { responses: { 200: { body: infer Body } } } ? Sent<Written<Body>> : never
 
-/** The type after JSON serialization, in which a date is text. */
+/** The type of a value after it was sent as JSON. A date is then a string. */
 type Sent<Of> = Of extends Date ? string : Of extends object ? { [Key in keyof Of]: Sent<Of[Key]> } : Of
 
 export type Session = Answer<(typeof consoleOperations)['show']>

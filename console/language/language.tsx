@@ -15,8 +15,8 @@ export type Bilingual = Readonly<Record<Language, string>>
 const texts = { en: english, fr: french } as const
 
 /**
- * The formats of each language. They are created only once, because creating one takes longer than rendering a row of a
- * table.
+ * The formats for times and numbers in each language. They are created only once, because creating a format takes
+ * longer than rendering a row of a table.
  */
 const formats = { en: formatsOf('en'), fr: formatsOf('fr') } as const
 

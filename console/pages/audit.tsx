@@ -1,4 +1,4 @@
-// Shows the actions of operators.
+// Shows the audit log, which contains the actions of operators.
 import { useState } from 'preact/hooks'
 import { api, withQuery } from '../api/client.ts'
 import type { Audit } from '../api/types.ts'
@@ -97,7 +97,7 @@ export function AuditPage() {
   )
 }
 
-/** @param isOfOneUser whether the table is on the page of one user, and therefore shows no user in its rows */
+/** @param isOfOneUser whether all entries are about one user; the table then has no column for the user */
 export function AuditTable({ entries, isOfOneUser }: { entries: readonly Entry[]; isOfOneUser?: boolean }) {
   const { t } = useSpeech()
   const user: Column<Entry> = { title: t('user'), cell: entry => <Concerned entry={entry} /> }
@@ -163,7 +163,7 @@ function Concerned({ entry: { user_id, email } }: { entry: Entry }) {
 /**
  * @param day the value of a date input, in the browser's time zone
  * @param later the number of days to add
- * @returns the start of the day
+ * @returns the start of the resulting day in ISO 8601; an empty string if `day` is empty
  */
 function startOf(day: string, later: number): string {
   const [year, month, date] = day.split('-').map(Number)

@@ -13,7 +13,7 @@ const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 
 interface Props {
   readonly title: string
-  /** The id of the user to simulate. Undefined to simulate a plan. */
+  /** The ID of the user to simulate. If undefined, the form has a field to select a plan or an anonymous caller. */
   readonly userId?: number
   readonly plans: Plans | undefined
 }
@@ -40,7 +40,7 @@ export function ExplainBox({ title, userId, plans }: Props) {
   const [scopes, setScopes] = useState('')
   const [answer, setAnswer] = useState<Explanation | ApiError>()
   const [isBusy, setBusy] = useState(false)
-  // Before the routes are loaded, the form would ask about the path `/`.
+  // The button is disabled until the routes are loaded, because the form would still have the path `/`.
   const isLoading = loaded.data === undefined && loaded.error === undefined
   const isPlan = userId === undefined && as !== 'anonymous'
   const takesUsedToday = isPlan && hasDailyUses(plans)

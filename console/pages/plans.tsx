@@ -16,8 +16,8 @@ export function configuredNames(plans: Plans | undefined): string[] {
 }
 
 /**
- * Whether daily uses are counted. Only the plan `free` has a daily limit. True until the plans are loaded, so that the
- * built-in plans cause no shift of the page.
+ * Returns whether the plan `free` is configured. Only this plan has a daily limit. Until the plans are loaded, the
+ * result is true. So the page does not shift if the loaded plans contain `free`, as the built-in plans do.
  */
 export function hasDailyUses(plans: Plans | undefined): boolean {
   return plans === undefined || configuredNames(plans).includes('free')
@@ -34,7 +34,7 @@ export function PlanBadge({ plan, plans }: { plan: string; plans: Plans | undefi
   )
 }
 
-/** Shows all plans, with their numbers of users and what each plan may use. */
+/** Shows all plans. For each plan, it shows the number of users, and the quotas and features of the plan. */
 export function PlanOverview() {
   const { t } = useSpeech()
   const plans = usePlans(30_000)

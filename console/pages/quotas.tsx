@@ -13,7 +13,7 @@ interface Props {
   onDone(what: string): void
 }
 
-/** Only quotas with a limit are counted, so only these have a bar and a button. */
+/** A bar and a reset button are shown only for quotas with a limit. The uses of other quotas are not counted. */
 export function Quotas({ user: { id, email, usage }, role, onDone }: Props) {
   const { t } = useSpeech()
   const reset = (quota: string) => () => api('POST', `/users/${id}/reset-usage`, { quota })

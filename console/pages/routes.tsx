@@ -49,7 +49,7 @@ export function RoutesPage({ role }: { role: Role }) {
 interface RouteCardProps {
   readonly route: Route
   readonly readings: readonly Reading[]
-  /** Whether a plan has a rate limit. It applies to every route that is not open to everyone. */
+  /** Whether any plan has a rate limit. Such a limit applies to every route, except routes with `auth: none`. */
   readonly hasPlanRates: boolean
 }
 

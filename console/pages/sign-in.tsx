@@ -1,4 +1,4 @@
-// Shows the sign-in page, the only page without a session.
+// Shows the sign-in page. All other pages require a session.
 import { useState } from 'preact/hooks'
 import { ApiError, call } from '../api/client.ts'
 import { type Key, useSpeech } from '../language/language.tsx'

@@ -1,4 +1,4 @@
-// Shows the actions on one user. Frequent actions are buttons, and dangerous actions have a separate section.
+// Shows the actions for one user. Frequent actions are a row of buttons. Dangerous actions have a separate section.
 import type { JSX } from 'preact'
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
@@ -15,7 +15,7 @@ interface Props {
   onDone(what: string): void
 }
 
-/** The names of actions. Each action has the texts `name`, `nameWill` and `nameDid`. */
+/** The names of actions. For example, the action `verify` has the texts `verify`, `verifyWill` and `verifyDid`. */
 type Name = { [Of in Key]: `${Of}Will` extends Key ? (`${Of}Did` extends Key ? Of : never) : never }[Key]
 
 export function FrequentActions({
@@ -73,7 +73,7 @@ export function FrequentActions({
   )
 }
 
-/** Shows nothing if the role may do none of these actions. */
+/** Shows nothing if the role of the operator allows none of these actions. */
 export function DangerousActions({
   user,
   role,
@@ -88,7 +88,8 @@ export function DangerousActions({
   const ofAccess: ActionProps[] = [
     ...(sessions.length > 0 ? [action('endSessions', remove('/sessions'))] : []),
     ...(api_token != null ? [action('revokeApiToken', remove('/api-token'))] : []),
-    // The page lists only the newest keys. An older key may be live even if all listed keys are revoked.
+    // The page lists only the newest keys. Even if all listed keys are revoked, an older key may be live. So the action
+    // is shown if any key is listed.
     ...(api_keys.length > 0 ? [action('revokeKeys', remove('/keys'))] : []),
     ...(webhook != null ? [action('removeWebhook', remove('/webhook'))] : []),
   ]

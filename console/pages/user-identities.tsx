@@ -1,4 +1,4 @@
-// Shows the identities of a user at other providers, and removes one of them.
+// Shows the identities of a user at identity providers. The operator can remove each identity.
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
 import type { Identity, Role, UserDetails } from '../api/types.ts'
@@ -24,7 +24,8 @@ export function UserIdentities({ user: { id, email }, identities, role, onDone }
         label={t('removeIdentity')}
         will={() => t('removeIdentityWill', { email, value: provider })}
         did={() => t('removeIdentityDid', { value: provider })}
-        // The name of the provider may belong to another issuer after a reload.
+        // The path contains the issuer, because a reload of the configuration may give the name of the provider to
+        // another issuer.
         run={() => api('DELETE', `/users/${id}/identities/${encodeURIComponent(issuer)}`)}
         onDone={onDone}
       />
@@ -47,7 +48,7 @@ export function UserIdentities({ user: { id, email }, identities, role, onDone }
   )
 }
 
-/** The issuer is shown below the name, because the audit contains the issuer. */
+/** Shows the name of a provider, and below it the issuer. The audit contains the issuer, not the name. */
 function Provider({ of: { provider, issuer } }: { of: Identity }) {
   return (
     <>

@@ -1,4 +1,4 @@
-// Shows the API keys of a user, and revokes one of them.
+// Shows the API keys of a user. The operator can revoke each live key.
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
 import type { ApiKey, Role, UserDetails } from '../api/types.ts'
@@ -52,7 +52,7 @@ export function UserKeys({ user: { id, email }, keys, role, onDone }: Props) {
   )
 }
 
-/** The audit contains the id of a revoked key. */
+/** Also shows the id of the key, because the audit contains only the id of a revoked key. */
 function Name({ of: { id, name, prefix } }: { of: ApiKey }) {
   return (
     <>

@@ -1,4 +1,4 @@
-// Shows one user: the account, the uses, the sessions, keys and identities, the actions, and the audit.
+// Shows one user: account, uses, sessions, API keys, identities, actions and audit.
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { can } from '../api/abilities.ts'

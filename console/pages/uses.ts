@@ -1,4 +1,4 @@
-// Returns today's uses of a user as text, with the daily limit of plan `free`.
+// Returns the number of a user's uses today as text. For plan `free`, the text contains the daily limit.
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
 import type { Configuration, Role, User } from '../api/types.ts'
@@ -6,8 +6,8 @@ import type { Speech } from '../language/language.tsx'
 import { useLoaded } from '../parts/load.ts'
 
 /**
- * Returns the value of `limits.free_daily`. Undefined until the value is loaded, and always undefined for roles that do
- * not see the configuration.
+ * Returns the value of `limits.free_daily`. The result is undefined while the value is loading. It is always undefined
+ * for a role that must not read the configuration.
  */
 export function useDailyLimit(role: Role): number | undefined {
   const { data } = useLoaded('daily limit', async () =>
@@ -19,7 +19,10 @@ export function useDailyLimit(role: Role): number | undefined {
 
 type Counted = Pick<User, 'plan' | 'daily_usage' | 'last_usage_date'>
 
-/** Returns a text, for example "3 of 3". Only plan `free` has a limit. The count restarts each UTC day. */
+/**
+ * Returns the number of uses on the current UTC day, for example "3". For plan `free`, the text contains the limit if
+ * it is known, for example "3 of 5".
+ */
 export function usesInWords(
   { plan, daily_usage, last_usage_date }: Counted,
   limit: number | undefined,

@@ -1,4 +1,4 @@
-// Shows a button for a change. A dialog shows the effect and requests confirmation.
+// Shows a button for a change. The button opens a dialog, which describes the effect and requests a confirmation.
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { useSpeech } from '../language/language.tsx'
@@ -17,11 +17,11 @@ export interface ActionProps {
   readonly label: string
   /** Returns the message that describes the effect. The dialog shows it before the operator confirms. */
   will(input: Input): string
-  /** Returns the message that describes the result. It is shown after the action. */
+  /** Returns the message that describes the result. The page shows it after the action. */
   did(input: Input): string
   readonly fields?: readonly Field[]
   run(input: Input): Promise<unknown>
-  /** Called after the action, with the message of `did`. */
+  /** Called after the action, with the message that `did` returned. */
   onDone(what: string): void
   readonly isGrave?: boolean
   /** A text that the operator must type before the dialog can be submitted. */
@@ -39,7 +39,7 @@ export function Action(props: ActionProps) {
     const goOn = () => {
       if (document.activeElement === document.body) main?.focus({ preventScroll: true })
     }
-    // The microtask runs after the button is removed, and before any other code.
+    // The cleanup runs before the button is removed. The microtask runs immediately after the removal.
     return () => queueMicrotask(goOn)
   }, [])
   return (
@@ -68,7 +68,7 @@ function Confirmation({
   const dialog = useRef<HTMLDialogElement>(null)
   const opener = useRef(document.activeElement)
   const [changed, setChanged] = useState<Input>({})
-  // The options of a field may be loaded after the dialog has opened.
+  // The initial values are computed at each render, because options may be loaded after the dialog has opened.
   const initial = Object.fromEntries(fields.map(({ name, options }) => [name, options?.[0] ?? '']))
   const input: Input = { ...initial, ...changed }
   const [typed, setTyped] = useState('')
@@ -79,7 +79,7 @@ function Confirmation({
     const shown = dialog.current
     shown?.showModal()
     return () => {
-      // A native dialog keeps the focus until it is closed.
+      // While a native dialog is open, no element outside the dialog can receive the focus.
       shown?.close()
       if (opener.current instanceof HTMLElement && opener.current.isConnected) opener.current.focus()
     }
@@ -176,15 +176,15 @@ function FieldInput({
 }
 
 /**
- * Whether the operator typed the required text. If the text has an invisible character, the operator may also type
- * this character as the page shows it, for example `\u200b`.
+ * Returns whether the operator typed the required text. The page shows an invisible character as an escape, for example
+ * `\u200b`. The operator can type either the character or the escape.
  */
 function isSameText(typed: string, wanted: string): boolean {
   const text = typed.trim().normalize('NFC')
   return text === wanted.trim().normalize('NFC') || text === visible(wanted).trim().normalize('NFC')
 }
 
-/** Shows the last finished action. Screen readers announce it. */
+/** Shows the message of the last finished action. Screen readers announce the message. */
 export function Done({ what }: { what: string | undefined }) {
   return (
     <div role="status" class={what === undefined ? '' : 'done notice good'}>

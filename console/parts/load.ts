@@ -1,4 +1,4 @@
-// Loads the data of a page, repeatedly or on demand, and only while the page is visible.
+// Loads the data of a page. The data can be reloaded on demand, and at an interval while the page is visible.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 
@@ -9,9 +9,9 @@ export interface Loaded<Of> {
 }
 
 /**
- * @param load the function that loads the data; when `key` changes, the previous data is dropped and `load` is called
- *   again
- * @param everyMs the interval in milliseconds; undefined to load once
+ * @param key the name of the data; when `key` changes, the previous data is dropped and `load` is called again
+ * @param load the function that loads the data
+ * @param everyMs the interval between loads in milliseconds; undefined for no interval
  */
 export function useLoaded<Of>(key: string, load: () => Promise<Of>, everyMs?: number): Loaded<Of> {
   const [state, setState] = useState<{ key: string; data?: Of; error?: ApiError }>({ key })

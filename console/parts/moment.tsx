@@ -1,4 +1,4 @@
-// Shows a time without a line break.
+// Shows a time in the language of the console, by default on one line.
 import { useSpeech } from '../language/language.tsx'
 
 /** @param at the time in ISO 8601 */
@@ -11,7 +11,7 @@ export function Moment({ at }: { at: string }) {
   )
 }
 
-/** @param at the time in ISO 8601; null for no time yet */
+/** @param at the time in ISO 8601; null is shown as the word "never" */
 export function MomentOrNever({ at }: { at: string | null }) {
   const { t } = useSpeech()
   return at === null ? t('never') : <Moment at={at} />

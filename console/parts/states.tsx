@@ -1,4 +1,4 @@
-// Shows the states of a page without data: loading, empty, or failed.
+// Shows the state of the data of a page: loading, loaded, empty, or failed.
 import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api/client.ts'
 import { sentenceOf } from '../language/errors.ts'
@@ -6,7 +6,7 @@ import { useSpeech } from '../language/language.tsx'
 import type { Loaded } from './load.ts'
 import { Value, visible } from './value.tsx'
 
-/** Shows the loaded data. After a failure, the previous data stays below the error. */
+/** Shows the loaded data. If a reload fails, the previous data stays visible below the error message. */
 export function Show<Of>({
   loaded,
   children,
@@ -29,7 +29,7 @@ export function Show<Of>({
   )
 }
 
-/** Shows nothing if the data was loaded. */
+/** Shows the error of a failed load with a button to retry. Shows nothing if there is no error. */
 export function FailureWithRetry({ of: { error, reload } }: { of: Loaded<unknown> }) {
   const { t } = useSpeech()
   if (error === undefined) return null

@@ -1,4 +1,4 @@
-// Shows a table. Its rows become cards on a narrow page.
+// Shows a table. On a narrow page, each row is shown as a card.
 import type { ComponentChildren } from 'preact'
 
 export interface Column<Row> {
@@ -45,7 +45,7 @@ export function Table<Row>({
   )
 }
 
-/** Shows the buttons between the pages of a list. */
+/** Shows the buttons that open the first page and the next page of a list. */
 export function Paging({
   cursor,
   next,

@@ -1,5 +1,5 @@
-// Shows text that comes from outside the console. The text is isolated, so that its direction does not affect the
-// surrounding text. Its invisible characters are written out, for example as `\u200b`.
+// Shows text that comes from outside the console. The element `bdi` isolates the text, so that a right-to-left text
+// does not reorder the text around it. Invisible characters are shown as escapes, for example `\u200b`.
 
 /** Control characters, characters that change the text direction, and invisible characters. */
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
@@ -12,8 +12,8 @@ export function visible(text: string): string {
 }
 
 /**
- * Shows a text in which a line break is allowed after a slash, and after a dot before a letter. Without these places, a
- * line could break inside a word.
+ * Shows a text. A line can break after a slash, and after a dot that is followed by a letter. Otherwise, the browser
+ * could break a long text inside a word.
  */
 export function Value({ text, mono }: { text: string | number; mono?: boolean }) {
   const parts = visible(String(text)).split(/(?<=\/|\.(?=\p{L}))/u)

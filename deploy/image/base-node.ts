@@ -2,7 +2,10 @@
 import { spawnSync } from 'node:child_process'
 import { dirname } from 'node:path'
 
-/** Returns the folder of the program `node`. If this machine has another version, npm installs the right one. */
+/**
+ * Returns the folder that contains the program `node` in this version. If this process runs in a different version, npm
+ * installs the requested version.
+ */
 export function findNode(version: string): string {
   if (process.version === `v${version}`) return dirname(process.execPath)
   const asked = ['-y', '-p', `node@${version}`, '-c', 'node -p process.execPath']
@@ -14,7 +17,7 @@ export function findNode(version: string): string {
   return dirname(stdout.trim())
 }
 
-/** @param from the base image, for example `node:24.21.0-…` */
+/** Returns the Node version of a base image. @param from the image, for example `node:24.21.0-…` */
 export function nodeVersion(from: string): string {
   const version = /^node:(\d+\.\d+\.\d+)-/.exec(from)?.[1]
   if (version === undefined) throw new Error(`${from} does not name a Node version`)

@@ -13,7 +13,7 @@ export interface Instruction {
 }
 
 export interface Stage {
-  /** The name by which later stages refer to this stage. If the stage has no name, this is its number. */
+  /** The name after AS, for `COPY --from` in later stages. If there is none, the index of the stage, counted from 0. */
   readonly name: string
   /** The text after FROM: a base image or the name of a previous stage. */
   readonly from: string
@@ -36,7 +36,7 @@ export function readDockerfile(text: string): Stage[] {
   return stages
 }
 
-/** Returns the words of an instruction in the JSON form. */
+/** Returns the words of an instruction that is written as a JSON array, for example `["start"]`. */
 export function execForm(words: string): string[] {
   const parsed: unknown = JSON.parse(words)
   if (!Array.isArray(parsed)) throw new Error(`not in JSON form: ${words}`)

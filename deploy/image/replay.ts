@@ -1,8 +1,8 @@
-// Tests the Dockerfile without Docker: replays its steps in empty folders, then runs the result. The test needs Linux
-// and root.
+// Tests the Dockerfile without Docker: replays its steps in empty folders, then runs the resulting image. The test
+// needs Linux and root.
 //
-// Each stage has its own root file system, which a program enters by chroot in a mount namespace. The root file system
-// contains the Node of the base image, other programs of this machine, and only the files that the steps copy.
+// Each stage has its own root file system. Programs run in it by chroot in a mount namespace. It contains Node in the
+// version of the base image, and the other programs of this machine. All other files come from the steps of the stage.
 import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -14,8 +14,8 @@ import { readDockerfile } from './dockerfile.ts'
 import type { Image } from './root.ts'
 import { tryOut } from './try-out.ts'
 
-// This program runs as a compiled copy in another folder. In the copy, package.json is a link to the package.json of
-// the repository.
+// This program runs as a compiled copy in another folder. In that folder, package.json is a link to the package.json of
+// the repository. So the real path of package.json leads to the repository.
 const repository = dirname(realpathSync(fileURLToPath(new URL('../../package.json', import.meta.url))))
 
 if (process.platform !== 'linux' || process.getuid?.() !== 0) {

@@ -18,18 +18,21 @@ export interface Image {
 }
 
 interface Entering {
-  /** Whether the root file system can be written to. */
+  /** Whether the program can write to the root file system. */
   readonly writable?: boolean
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** The user `node` of the base image. */
+/** The user ID of the user `node` in the base image. */
 const nodeUser = 1_000
 
-/** The folder of the program `node` in an image. It comes first in PATH, before the folders of this machine. */
+/** The folder in an image that contains the program `node`. In PATH, it comes before the folders of this machine. */
 const nodeFolder = '/opt/node'
 
-/** Creates a minimal base image: the user `node`, and the files for DNS and certificate authorities. */
+/**
+ * Creates a minimal base image in the folder `root`: the users, the files for DNS, and empty folders. `entering` mounts
+ * folders of this machine over the empty folders.
+ */
 export function makeRoot(root: string): string {
   for (const name of ['usr', 'bin', 'sbin', 'lib', 'lib64', 'etc/ssl', 'proc', 'dev', 'tmp', nodeFolder]) {
     mkdirSync(join(root, name), { recursive: true })
@@ -47,8 +50,9 @@ export function makeRoot(root: string): string {
 }
 
 /**
- * Returns the command line that runs a program in an image. The program runs as the image's user, without capabilities,
- * and sees only the image's environment. Volumes are writable. The root file system is writable only during a build.
+ * Returns the arguments of `unshare` that run a program in an image. The program runs as the image's user. A user other
+ * than root has no capabilities. The program gets the environment variables of the image, of `env`, and for npm. It can
+ * always write to volumes, but to the root file system only during a build.
  */
 export function entering(
   image: Image,
@@ -86,7 +90,7 @@ export function entering(
   return ['-m', 'sh', '-c', script, 'sh', ...inside.map(([key, value]) => `${key}=${value}`), ...words]
 }
 
-/** Returns the environment variables that this machine needs to reach the package registry. */
+/** Returns the environment variables for npm, including the settings that reach the package registry. */
 function environment(): Record<string, string | undefined> {
   const passed = Object.entries(process.env).filter(([key]) =>
     /^(npm_config_(registry|cafile)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(key),

@@ -1,5 +1,5 @@
-// Checks the shipped packages for known vulnerabilities, and exits with 1 if it finds any. If the registry does not
-// respond, it only prints a message.
+// Checks the shipped packages for known vulnerabilities, and exits with 1 if there are any. If the registry does not
+// respond, this program prints a message and exits with 0.
 import { spawnSync } from 'node:child_process'
 
 const { stdout, error } = spawnSync('npm', ['audit', '--omit=dev', '--json'], {

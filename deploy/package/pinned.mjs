@@ -16,8 +16,8 @@ import { minVersion, satisfies } from 'semver'
 /** @typedef {{ packages: Record<string, Locked> }} Lock the part of package-lock.json that is used here */
 
 /**
- * Returns the content of npm-shrinkwrap.json, which pins the dependencies of the package. The package needs this file,
- * because npm ignores `package-lock.json` and `overrides` of a package that it installs.
+ * Returns the content of npm-shrinkwrap.json, which pins the dependencies of the package. The package needs this file.
+ * When npm installs a package, it ignores the `package-lock.json` and the `overrides` of the package.
  * @param {Lock} lock
  * @returns {Lock}
  */
@@ -29,8 +29,8 @@ export function pinned(lock) {
 }
 
 /**
- * Returns the dependencies that do not support every Node version that Péage supports. It checks only
- * the lowest version of each release line of Node.
+ * Finds the dependencies that do not support a Node version that Péage supports. For each range in `engines.node` of
+ * Péage, only the lowest version is checked.
  * @param {Lock} lock
  * @returns {string[]} lines like `name@version needs Node RANGE and does not support NODE`
  */

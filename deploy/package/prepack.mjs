@@ -1,5 +1,5 @@
-// Writes the pinned dependencies and the SBOM. npm runs this program before it packs the package. After it, npm runs
-// `prepare`, which builds, and at the end `postpack`, which deletes the written files.
+// Writes the files with the pinned dependencies and the SBOM. npm runs this program before it packs the package. Next,
+// npm runs `prepare`, which builds the package. After packing, npm runs `postpack`, which deletes the two files.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { pinned, tooNew } from './pinned.mjs'

@@ -1,12 +1,12 @@
-// Creates the software bill of materials (CycloneDX) of the package from the pinned dependencies, without a registry.
+// Creates the software bill of materials (CycloneDX) of the package. Uses only the pinned dependencies, no registry.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Returns the software bill of materials. It runs npm in a temporary folder. In the repository, npm would omit packages
- * that are also development dependencies.
+ * Returns the software bill of materials. npm creates it in a temporary folder that has no development dependencies. In
+ * the repository, npm would omit packages that are also development dependencies.
  * @param {object} own the content of package.json
  * @param {object} lock the pinned dependencies
  * @returns {string} JSON

@@ -13,16 +13,16 @@ export interface AccountExport {
   readonly sessions: readonly Session[]
   /** The active API token, without its hash. */
   readonly api_token: { created_at: Date; last_used_at: Date | null } | null
-  /** The newest API keys, live and revoked, as operators see them. */
+  /** The 100 newest API keys, including revoked keys. The fields are the same as in the admin API. */
   readonly api_keys: readonly KeyRecord[]
-  /** All identities, oldest first. */
+  /** All identities at identity providers, oldest first. */
   readonly identities: readonly Identity[]
   /** The webhook, without its secret. */
   readonly webhook: { url: string; created_at: Date } | null
   readonly deliveries: readonly ExportedDelivery[]
   /** Mails to the user's current address, without codes. Mails to other addresses are not the user's data. */
   readonly mails: readonly { kind: string; status: string; created_at: Date; sent_at: Date | null }[]
-  /** The uses of the quotas of the user's plan. */
+  /** The quotas of the user's plan, and how much of each quota is used. */
   readonly usage: readonly object[]
 }
 
@@ -50,7 +50,7 @@ interface Dependencies {
   database: Database
   userKeys: Pick<UserKeyStore, 'listNewest'>
   identities: Pick<IdentityStore, 'list'>
-  /** Reads the uses of a user's quotas in the transaction of the export. */
+  /** Reads how much of each quota the user has used, within the transaction of the export. */
   readUsage(tx: Queryable, user: User): Promise<readonly object[]>
 }
 

@@ -9,7 +9,7 @@ import type { Passwords } from './password.ts'
 import type { ValidateNewPassword } from './password-rules.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
-/** The credentials as the client sent them. A value that is not a string becomes an empty string. */
+/** The credentials as the client sent them. But a value that is not a string is replaced with an empty string. */
 interface SubmittedCredentials {
   email: string
   password: string
@@ -23,7 +23,7 @@ export interface Accounts {
    */
   register(submitted: SubmittedCredentials): Promise<{ message: Bilingual; user_id: number }>
   /**
-   * @param userAgent the `User-Agent`, which the user sees with the session
+   * @param userAgent the header `User-Agent`, which the user sees in the list of sessions
    * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` if the hashing queue is full;
    *   StorageError
    */
@@ -53,12 +53,15 @@ export function createAccounts({
     if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
     const created = await users.create(email, await passwords.hash(password), { plan: firstPlan })
     if (created.outcome === 'created') return created.id
-    // The email is taken for one of two reasons: another replica registered it first, or an inactive account has it. A
-    // second query finds the reason.
+    // The email is taken: either another replica registered it first, or an inactive account has it. The second query
+    // finds out which.
     throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
   }
 
-  /** Searches for the email as typed first, because version 0.1 stored emails without Unicode normalization. */
+  /**
+   * Searches for the email without Unicode normalization, because version 0.1 stored emails in this form. If no account
+   * has it, searches for the normalized email.
+   */
   async function findPasswordRecord(typed: string, email: string) {
     const found =
       typed !== email && isFindableEmail(typed) ? await users.findPasswordRecord(typed) : undefined
@@ -80,8 +83,8 @@ export function createAccounts({
       if (!isStorableEmail(email)) throw new Refusal('email_invalid')
       validateNewPassword(password, email)
 
-      // Concurrent registrations of the same email compute only one hash. Later registrations wait for the first one to
-      // end.
+      // Concurrent registrations of the same email compute only one hash. The later registrations wait for the first
+      // registration. If it fails, they fail with the same error.
       const pendingRegistration = pendingRegistrations.get(email)
       if (pendingRegistration !== undefined) {
         await pendingRegistration
@@ -103,15 +106,16 @@ export function createAccounts({
       if (user === undefined || !isPasswordRight) throw new Refusal('credentials_invalid')
       const opened = await sessions.create(user.id, user.session_epoch, userAgent)
       if (opened === 'user_inactive') throw new Refusal('credentials_invalid')
-      // The session is open, so a failure must not fail the login. A later login tries again.
+      // The session already exists, so the login succeeds even if the hash cannot be replaced. A later login tries
+      // again.
       await strengthenHash(user, password).catch(() => {})
       return opened
     },
   }
 }
 
-// Turns a failure of the store into the error `internal`, because registration then responds with 500. Every other
-// endpoint responds with 503.
+// Turns a StorageError into the error `internal`, so that the registration responds with 500. Every other endpoint
+// responds to a StorageError with 503.
 function rethrowAsInternal(error: unknown): never {
   throw error instanceof StorageError ? new Refusal('internal', { cause: error }) : error
 }

@@ -1,4 +1,5 @@
-// Changes that users make to their own account. They need the current password, so that a stolen token is not enough.
+// Changes that users make to their own account. Each change requires the current password, so that a stolen token is
+// not enough.
 import { Refusal } from '../refusals/refusal.ts'
 import type { User } from '../users/user.ts'
 import type { UserStore } from '../users/user-store.ts'
@@ -9,20 +10,23 @@ import type { Sessions, SignedIn } from './sessions.ts'
 type Owner = Pick<User, 'id' | 'email'>
 
 /**
- * Every method that takes the current password throws Refusal `credentials_invalid` if it is wrong, `password_not_set`
- * if the account has no password, and `service_unavailable` if the hashing queue is full. Every method may throw
- * StorageError.
+ * Every method that checks the current password throws Refusal `credentials_invalid` if the password is wrong. It
+ * throws `password_not_set` if the account has no password, and `service_unavailable` if the hashing queue is full.
+ * Every method may throw StorageError.
  */
 export interface OwnAccount {
   /** Returns whether the user has a password. */
   hasPassword(userId: number): Promise<boolean>
-  /** Checks the current password. @returns the hash that was checked, and the session epoch read with it */
+  /**
+   * Checks the current password.
+   * @returns the stored hash that the password matched, and the session epoch that was read with this hash
+   */
   checkPassword(owner: Owner, current: string): Promise<{ hash: string; sessionEpoch: number }>
   /**
-   * Sets the password, ends every session and opens a new one. If several concurrent changes use the same current
-   * password, only one succeeds. The others fail, because their current password is then wrong.
-   * @param change the input of the client; `next` is already validated, and `userAgent` is the text that the user sees
-   *   with the new session
+   * Sets the password, ends every session and opens a new session. If several concurrent changes use the same current
+   * password, only one succeeds. The other changes fail as if the current password were wrong.
+   * @param change the input of the client; `next` is already validated, and the user sees `userAgent` in the list of
+   *   sessions
    * @throws Refusal `password_unchanged`
    */
   changePassword(
@@ -40,7 +44,7 @@ interface Dependencies {
   users: Pick<UserStore, 'findPasswordHash' | 'findPasswordRecord' | 'changePassword' | 'delete'>
   passwords: Passwords
   sessions: Pick<Sessions, 'createWith'>
-  /** Resolves when every process sees the deletion. From then on, tokens and API keys of the account are refused. */
+  /** Resolves when every process sees the deletion. Every process then refuses tokens and API keys of the account. */
   changesVisible(): Promise<void>
 }
 
@@ -48,7 +52,7 @@ export function createOwnAccount({ users, passwords, sessions, changesVisible }:
   async function checkPassword({ id, email }: Owner, current: string) {
     const found = await users.findPasswordRecord(email)
     const record = found?.id === id && found.is_active === 1 ? found : undefined
-    // The caller is signed in to this account, so the response may reveal that it has no password.
+    // The caller is signed in to this account, so the response can reveal that the account has no password.
     if (record?.password_hash === noHash) throw new Refusal('password_not_set')
     const isRight = await passwords.verify(record?.password_hash, current)
     if (record === undefined || !isRight) throw new Refusal('credentials_invalid')
@@ -56,8 +60,8 @@ export function createOwnAccount({ users, passwords, sessions, changesVisible }:
   }
 
   /**
-   * Checks the current password and makes a change for the checked hash.
-   * @param change returns undefined, with nothing changed, if the stored hash is no longer the checked hash
+   * Checks the current password, and then makes a change if the checked hash is still stored.
+   * @param change makes the change; returns undefined, with nothing changed, if the stored hash is not `checkedHash`
    */
   async function changeWithPassword<T>(
     owner: Owner,

@@ -28,7 +28,7 @@ const list = new URL('../../assets/common-passwords.txt', import.meta.url)
 
 let commonPasswords: ReadonlySet<string> | undefined
 
-/** The list is read at its first use, because it takes about 1 MB and the default setting does not need it. */
+/** Reads the list at its first use. The list takes about 1 MB of memory, and the default setting does not need it. */
 function readCommonPasswords(): ReadonlySet<string> {
   commonPasswords ??= new Set(readFileSync(list, 'utf8').trimEnd().split('\n'))
   return commonPasswords

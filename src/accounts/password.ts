@@ -1,4 +1,4 @@
-// Hashes and verifies passwords. The check takes as long for an unknown email as for a wrong password.
+// Hashes and verifies passwords. For an unknown email, the check takes as long as for a wrong password.
 import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
 import { createSemaphore, type SemaphoreOptions } from '../async/semaphore.ts'
@@ -10,19 +10,20 @@ import { findForeignHash } from './hashes/foreign-formats.ts'
 export interface Passwords {
   /**
    * Returns the hash of the password as a PHC string. The password is hashed exactly as given.
-   * @throws Refusal `service_unavailable` if the queue is full
+   * @throws Refusal `service_unavailable` if the hashing queue is full
    */
   hash(password: string): Promise<string>
   /**
-   * Whether the password matches the hash. Returns false if there is no hash, or if no account can have the password.
-   * The work is always the same, because the response time must not reveal which emails have accounts. Only a hash of
-   * another system takes the work that its own parameters set.
+   * Returns whether the password matches the hash. False if there is no hash, if the password is too long, or if it
+   * contains a lone surrogate. In all cases, the check takes the same time, because the response time must not reveal
+   * which emails have accounts. Only a check of another system's hash can take more or less time, as its parameters
+   * require.
    * @throws Refusal `service_unavailable` if the hashing queue is full
    */
   verify(hash: string | undefined, password: string): Promise<boolean>
   /**
-   * Returns a new hash of the password, which must match the given hash. Undefined if the given hash is already strong,
-   * or if passwords are being hashed at the maximum rate.
+   * Returns a new hash of a password that matches the given hash.
+   * @returns undefined if the given hash is already strong, or if the maximum number of passwords is being hashed
    */
   strengthen(hash: string, password: string): Promise<string | undefined>
 }
@@ -59,8 +60,8 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
 }
 
 /**
- * The hash that is checked if there is no real hash, so that the check always takes the same time. It is random and
- * belongs to no password.
+ * The hash that is checked if there is no real hash, so that the check always takes the same time. It is random, and no
+ * password matches it.
  */
 const dummyHash = [
   '$argon2id$v=19',
@@ -75,9 +76,9 @@ function unpaddedBase64(bytes: Buffer): string {
 }
 
 /**
- * Returns the reason why an account cannot have this password, or undefined if an account can have it. The allowed
- * length is 8 to 1,024 code points. A password with a lone surrogate counts as too short, because other
- * passwords have the same bytes.
+ * Returns the reason why this password is not allowed. Undefined if the password is allowed. The allowed length is 8 to
+ * 1,024 code points. A password with a lone surrogate is refused as too short, because other passwords have the same
+ * UTF-8 bytes.
  */
 export function passwordRefusal(
   password: string,

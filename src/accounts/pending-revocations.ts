@@ -6,23 +6,23 @@ export interface PendingRevocations {
   readonly count: number
   /**
    * Queues the hash of a token until the token's revocation is stored. If the signature of the token is not verified,
-   * the hash is queued only while there is room, so that made-up tokens cannot exhaust memory.
+   * the hash is queued only while fewer than 100,000 hashes are queued. Made-up tokens therefore cannot exhaust memory.
    */
   add(tokenHash: string, isVerified: boolean, sessionId?: string): void
   /**
-   * Whether a verified token of this session was revoked, but the revocation is still queued or not yet visible in this
-   * process.
+   * Whether the revocation of this session is still queued, or is stored but not yet visible in this process.
+   * Revocations of unverified tokens are ignored.
    */
   isEnding(sessionId: string): boolean
   /**
-   * Whether a refresh must wait, so that no token survives its logout on this replica. While the store is down, every
-   * refresh waits. If the store is up, a revocation may still fail, because another program has locked the user. Then
-   * only refreshes of the sessions with such a revocation wait.
+   * Whether a refresh must wait, so that no token survives its logout on this replica. While revocations are queued
+   * because the store is down, every refresh waits. If the store is up, a revocation can still fail, because another
+   * program has locked the user. Then a refresh waits only if a queued revocation can concern its session.
    */
   isHolding(sessionId: string | undefined): boolean
   /**
    * Resolves when no revocation is pending.
-   * @throws StorageError if the store refuses revocations, which then stay queued
+   * @throws StorageError if the store fails; the revocations then stay queued
    */
   flush(): Promise<void>
   /** Stops retrying. Pending revocations are lost, so call `flush` first. */
@@ -41,13 +41,16 @@ export function createPendingRevocations({
   changesVisible,
   onError,
 }: Dependencies): PendingRevocations {
-  /** The hashes of the tokens to revoke. The value is the session of the token if the token was verified. */
+  /**
+   * The tokens to revoke. The key is the hash of a token, and the value is the session of the token. The value is
+   * undefined if the token was not verified.
+   */
   const hashes = new Map<string, string | undefined>()
   /** The sessions whose revocation is pending, or is stored but not visible in this process yet. */
   const ending = new Set<string>()
   /**
    * Whether the store is up, but some revocations need rows that other programs have locked. While this is true,
-   * revocations are sent one by one.
+   * revocations are sent one by one, so that a locked row does not block other revocations.
    */
   let isBlocked = false
   let runningAttempt: Promise<void> | undefined
@@ -55,8 +58,8 @@ export function createPendingRevocations({
   let retryDelayMs = minRetryDelayMs
   let isClosed = false
 
-  // Refreshes that wait at the same time share one attempt. Otherwise a recovering store would receive one attempt for
-  // each of them.
+  // Refreshes that wait at the same time share one attempt. Otherwise each refresh would send an attempt to a
+  // recovering store.
   function attempt(): Promise<void> {
     runningAttempt ??= storeBatch().finally(() => {
       runningAttempt = undefined
@@ -76,8 +79,7 @@ export function createPendingRevocations({
     }
     for (const [hash] of batch) hashes.delete(hash)
     if (hashes.size === 0) isBlocked = false
-    // The result of `changesVisible` is not awaited, because refreshes are checked in the store, which already has the
-    // change.
+    // There is no need to wait for `changesVisible`. Refreshes are checked in the store, which already has the change.
     if (ending.size > 0) void changesVisible().then(() => forgetSessions(batch))
     retryDelayMs = minRetryDelayMs
   }

@@ -1,8 +1,8 @@
-// Rotates a refresh token in one statement. Only one of all concurrent uses of a token succeeds.
+// Replaces a refresh token with a new token in one SQL statement. Only one of all concurrent uses of a token succeeds.
 import type { Queryable } from '../storage/database.ts'
 import type { Plan } from '../users/user.ts'
 
-/** The user to whom a token pair is issued, read in the statement that stores the new token. */
+/** The user to whom a token pair is issued. The SQL statement that stores the new token also reads the user. */
 export interface SessionOwner {
   email: string
   plan: Plan
@@ -16,19 +16,16 @@ export interface NewRefreshToken {
 
 export type Rotation =
   | ({ outcome: 'rotated' } & SessionOwner)
-  /** The token's record is active, but the user is not. Nothing was changed. */
+  /** The token's record is active, but the user is inactive. Nothing was changed. */
   | { outcome: 'user_inactive' }
   /**
-   * The token is not active. `rotatedAt` is the time at which the token was rotated. If a concurrent use of the token
-   * came first, it is the current time. It is null if the token was never rotated, or if all sessions were ended after
-   * the token was issued. In the second case, a thief's session has ended too, so the use is not treated as theft.
+   * The token is not active. `rotatedAt` is the time at which the token was rotated. It is the current time if a
+   * concurrent use came first. It is null if the token was never rotated, or if all sessions were ended after the token
+   * was issued. In the second case, the session of a thief has ended too, so the use is not treated as theft.
    */
   | { outcome: 'inactive'; rotatedAt: Date | null }
 
-/**
- * The time for which the record of a rotated token is kept. A second use of the token is detected only during this
- * time.
- */
+/** The time in milliseconds for which the record of a rotated token is kept, so that a second use can be detected. */
 export const rotatedRecordTtlMs = 86_400_000
 
 /** @throws StorageError when the store fails */

@@ -1,4 +1,4 @@
-// Lists the sessions of a user, and derives the session id of a refresh token's record.
+// Lists the sessions of a user, and derives a session id from the record of a refresh token.
 import type { Queryable } from '../storage/database.ts'
 
 export interface Session {
@@ -6,14 +6,14 @@ export interface Session {
   id: string
   /** The time of the login. */
   created_at: Date
-  /** The time of the login or of the last rotation. */
+  /** The time of the last rotation. Without a rotation, the time of the login. */
   last_used_at: Date
   expires_at: Date
   /** The `User-Agent` of the login. */
   user_agent: string | null
 }
 
-/** Whether a text has the form of a session's id. The database refuses any other text. */
+/** Whether a text has the form of a session id. Any other text would cause a database error. */
 export function isSessionId(text: string | undefined): text is string {
   return text !== undefined && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
@@ -50,17 +50,17 @@ export function listSessions(
 const orders = { none: '2, t.id', login: '2 desc, t.id desc', use: '3 desc, t.id desc' }
 
 /**
- * The session id of a record `t`. A record of version 0.1 has no session id, so one is derived from the record's id.
- * The result is a UUID of version 8 (RFC 9562 §5.8) and the same in every replica.
+ * The SQL expression for the session id of a record `t`. Version 0.1 stored no session id, so the expression derives an
+ * id from the record's id. The derived id is a UUID of version 8 (RFC 9562 §5.8), and is the same in every replica.
  */
 export const sessionIdOf =
   "coalesce(t.session_id, overlay(overlay(md5('peage session ' || t.id) placing '8' from 13) placing '8' from 17)::uuid)"
 
 /**
- * The session id in the form that earlier versions derived, without the version and variant of a UUID. It is still
- * needed, because the later records of a session may have stored it.
+ * The SQL expression for the session id that earlier versions derived. It lacks the version and variant of a UUID. It
+ * is still needed, because later records of the same session may contain this id.
  */
 export const earlierSessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
 
-/** Whether the record `t` of the user `u` is active. `$2` is the current time. */
+/** The SQL condition for an active record `t` of the user `u`. `$2` is the current time. */
 export const isActive = 't.revoked = 0 and t.expires_at > $2 and t.session_epoch = u.session_epoch'

@@ -1,5 +1,5 @@
 // Stores the records of refresh tokens. The SQL statements decide which records are active, and which of several
-// concurrent uses succeeds.
+// concurrent uses of a token succeeds.
 import type { ActiveSession } from '../identity/cache/session-cache.ts'
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/user-store.ts'
@@ -29,8 +29,8 @@ export type ListedSession = Pick<Session, 'id' | 'created_at' | 'expires_at'>
 
 export interface SessionStore {
   /**
-   * Stores a session with the epoch that was read together with the password's hash. If the user's epoch has changed
-   * since then (sessions revoked, or the password changed), the new record is inactive from the start.
+   * Stores a session. `epoch` was read together with the password's hash. If the user's epoch has changed since then,
+   * the new record is inactive from the start. The epoch changes if all sessions are revoked or the password changes.
    */
   create(
     userId: number,
@@ -47,11 +47,15 @@ export interface SessionStore {
   findActive(sessions: readonly SessionOfUser[], now: Date): Promise<Map<string, ActiveSession>>
   isLive(userId: number, sessionId: string, now: Date, tx?: Queryable): Promise<boolean>
   /**
-   * Ends a session, even while it is being rotated. Does nothing if the user has no session with this id.
+   * Ends a session, even if its token is being rotated at the same time. Does nothing if the user has no session with
+   * this id.
    * @returns whether the user exists
    */
   end(userId: number, sessionId: string, inTransaction?: TransactionStep): Promise<boolean>
-  /** Ends all sessions of a user except one. @returns the number of sessions that were active */
+  /**
+   * Ends all sessions of a user except `currentId`. Ends every session if `currentId` is undefined.
+   * @returns the number of ended sessions that were active
+   */
   endOthers(userId: number, currentId: string | undefined, now: Date): Promise<number>
   rotate(
     presented: { userId: number; tokenHash: string },
@@ -59,13 +63,13 @@ export interface SessionStore {
     now: Date,
   ): Promise<Rotation>
   /**
-   * Ends the sessions of refresh tokens, including revoked and expired tokens.
-   * @returns the owners of the sessions that were active
+   * Ends the sessions to which these refresh tokens belong, even if the tokens are revoked or expired.
+   * @returns the ids of the users whose sessions were ended
    */
   revoke(tokenHashes: readonly string[]): Promise<number[]>
   /** @returns whether the user exists */
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
-  /** Lists the active sessions in the order of `listSessions`. */
+  /** Lists the active sessions, with the limit and the order of `listSessions`. */
   list(userId: number, now: Date, most?: NewestSessions): Promise<Session[]>
   /** Deletes up to `limit` records whose `expires_at` has passed. @returns the number of deleted records */
   prune(now: Date, limit: number): Promise<number>
@@ -118,8 +122,8 @@ export function createSessionStore(database: Database): SessionStore {
       database.transaction(async tx => {
         await lockUsers(tx, [userId])
         const ended = await endOtherSessions(tx, userId, currentId, now)
-        // `endSessions` raises the user's session epoch. The new epoch also ends a login or rotation in progress, and
-        // invalidates codes in mails.
+        // `endSessions` raises the user's session epoch. The new epoch also invalidates codes in mails, and the tokens
+        // of logins and rotations in progress.
         if (currentId === undefined) await endSessions(tx, userId)
         return ended
       }),
@@ -173,7 +177,8 @@ export function createSessionStore(database: Database): SessionStore {
 }
 
 /**
- * Ends all sessions of a user except one. The caller's transaction must already hold an update lock on the user.
+ * Ends all sessions of a user except `currentId`. Ends every session if `currentId` is undefined. The caller's
+ * transaction must already hold an update lock on the user.
  * @returns the number of ended sessions that were active
  */
 export async function endOtherSessions(
@@ -192,7 +197,7 @@ export async function endOtherSessions(
   return rows.filter(row => row.was_active).length
 }
 
-/** Stores a session like `SessionStore.create`. `queryable` may be a transaction of the caller. */
+/** Stores a session in the same way as `SessionStore.create`. `queryable` can be a transaction of the caller. */
 export async function insertSession(
   queryable: Queryable,
   userId: number,
@@ -216,8 +221,8 @@ export async function insertSession(
 }
 
 /**
- * Locks the users for update. This waits for rotations in progress, which lock their user until the successor's record
- * is stored. Therefore the next statement also sees that record.
+ * Locks the users for update. A rotation in progress locks its user until the record of the new token is stored. This
+ * statement waits for the rotation, so the next statement also sees the new record.
  * @returns one entry for each existing user
  */
 async function lockUsers(tx: Queryable, ids: readonly number[]): Promise<object[]> {

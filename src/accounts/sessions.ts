@@ -25,16 +25,16 @@ export interface SignedIn extends TokenPair {
 
 export interface Sessions {
   /**
-   * Issues the first token pair after the password was found correct. The epoch must be read together with the
-   * password's hash.
+   * Issues the first token pair of a session, after the password was found correct. `epoch` must have been read
+   * together with the password's hash.
    * @throws StorageError
    */
   create(userId: number, epoch: number, userAgent?: string): Promise<SignedIn | 'user_inactive'>
   /**
-   * Makes a change that ends all previous sessions, and issues the first token pair of a new session in the same
+   * Calls `change`, which ends all previous sessions. Issues the first token pair of a new session in the same
    * transaction.
-   * @param change the function that makes the change and calls `open` in its transaction; returns the changed user, or
-   *   undefined if nothing was changed
+   * @param change makes the change and calls `open` in its transaction; returns the changed user, or undefined if
+   *   nothing was changed
    */
   createWith(
     userId: number,
@@ -42,7 +42,7 @@ export interface Sessions {
     change: (open: (tx: Queryable, epoch: number) => Promise<void>) => Promise<SessionOwner | undefined>,
   ): Promise<SignedIn | undefined>
   /**
-   * Issues the first token pair of a new session, in a transaction that has locked the active user.
+   * Issues the first token pair of a new session, in a transaction that has locked the user.
    * @throws Refusal `credentials_invalid` if the user is inactive; StorageError
    */
   open(tx: Queryable, user: UserWithEpoch, userAgent: string | undefined): Promise<SignedIn>
@@ -54,7 +54,7 @@ export interface Sessions {
   refresh(rawToken: string): Promise<SignedIn>
   /**
    * Ends the session of a refresh token, even if the token is expired or revoked. Never fails.
-   * @returns the owner; undefined if the token was not usable or the store failed
+   * @returns the id of the owner; undefined if no session was ended, or if the store failed
    */
   logout(rawToken: string): Promise<number | undefined>
 }
@@ -67,11 +67,11 @@ interface Dependencies {
   /** `auth.refresh_reuse`. */
   reuse: 'reject' | 'revoke_all'
   /**
-   * Resolves when access tokens of ended sessions are refused. If `auth.logout_ends_access` is off, it resolves at
-   * once.
+   * Resolves when every process refuses the access tokens of ended sessions. If `auth.logout_ends_access` is off, it
+   * resolves immediately.
    */
   accessEnded(): Promise<void>
-  /** `auth.session_max` in milliseconds, counted from the login. 0 means no limit. */
+  /** The maximum age of a session after the login, in milliseconds (`auth.session_max`). 0 means no limit. */
   sessionMaxMs: number
 }
 
@@ -140,8 +140,8 @@ export function createSessions(dependencies: Dependencies): Sessions {
   }
 
   /**
-   * Queues a logout while the store is down. The token is verified only with the keys in memory. If its key is unknown,
-   * the token is queued only while there is room.
+   * Queues a logout if the store has failed. The token is verified only with the keys in memory. If the token's key is
+   * not among them, the token is queued only while the queue has room.
    */
   async function queueRevocation(raw: string, tokenHash: string): Promise<never[]> {
     const verified = await tokens.verifyRefreshOffline(raw)
@@ -157,9 +157,9 @@ export function createSessions(dependencies: Dependencies): Sessions {
   }
 
   // A second use of a token soon after its rotation does not count as theft. For example, two browser tabs use the same
-  // token, or a client did not receive the response. A later second use counts as theft. The record of a rotated token
-  // is deleted after a day. If there is no record and the token is older than a day, its use counts as theft if the
-  // session is still active.
+  // token, or a client did not receive the response. A later second use counts as theft. After a day, the record of a
+  // rotated token is deleted. A token that is older than a day and has no record therefore also counts as reused, but
+  // only if its session is still active.
   async function isReuse(
     { userId, sessionId, issuedAtMs }: VerifiedToken,
     rotatedAt: Date | null,

@@ -16,7 +16,7 @@ export interface AuditRecord {
   user_id: number | null
   /** The changed fields with their new values. Null if the request was refused. */
   changes: Readonly<Record<string, unknown>> | null
-  /** The values of these fields before the change, without secrets. Null if there are none. */
+  /** The values of the changed fields before the change, without secrets. Null if no such value is recorded. */
   previous: Readonly<Record<string, unknown>> | null
   status: number
   request_id: string
@@ -24,10 +24,10 @@ export interface AuditRecord {
 
 interface AuditEntry extends Omit<AuditRecord, 'channel'> {
   id: number
-  /** How the operator made the call. Null in entries of versions that did not record the channel. */
+  /** How the operator made the call. Null if the entry is from an old version that did not record the channel. */
   channel: AuditChannel | null
   /**
-   * The user's current email. It is not stored here, but read from the user's record together with the entry. Null if
+   * The user's current email, read from the user's record. The audit log itself contains no email of the user. Null if
    * the user was deleted.
    */
   email: string | null
@@ -52,7 +52,7 @@ export interface AuditStore {
   /** Records a refusal, at most once per minute for the same operator, method and route. */
   writeRefusal(record: AuditRecord): Promise<void>
   inTransaction(record: AuditRecord): TransactionStep
-  /** Returns a step like `inTransaction`, which writes the same record for each of these users. */
+  /** Like `inTransaction`, but the step writes the record once for each of these users. */
   forUsers(record: Omit<AuditRecord, 'user_id'>, userIds: readonly number[]): TransactionStep
   /** Returns entries, newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>
@@ -94,7 +94,7 @@ export function createAuditStore(database: Database): AuditStore {
 
 /**
  * Writes a record for each user.
- * @param userIds null stands for no user
+ * @param userIds the users, one record for each; an id of null writes a record without a user
  * @param refusedIn the start of the minute in which the call was refused; null if the record is not a refusal
  */
 async function write(

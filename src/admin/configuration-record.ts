@@ -1,11 +1,11 @@
-// Keeps the running configuration in the form that operators may see, and the result of the last reload.
+// Keeps the running configuration, its listing for operators, and the result of the last reload.
 import type { Clock } from '../clock.ts'
 import type { ListedProblem } from '../config/diagnostics.ts'
 import { type ListedValue, type Listing, parseListing } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
 
 interface RunningValue extends ListedValue {
-  /** Set if the value in the file is different and becomes active only after a restart. */
+  /** Set if the file contains another value, which becomes active only after a restart. */
   readonly waits_for_restart?: true
 }
 
@@ -32,7 +32,7 @@ export interface ReloadOutcome {
 
 export interface ConfigurationRecord {
   reloaded(outcome: ReloadOutcome): void
-  /** Returns the active configuration and its listing, in which the secrets of the configuration are masked. */
+  /** Returns the active configuration and its listing. In the listing, secrets are masked. */
   active(): ListedConfig
   running(): RunningValue[]
   lastReload(): LastReload | null
@@ -42,7 +42,7 @@ export interface ConfigurationRecord {
 export function createConfigurationRecord(first: ListedConfig, clock: Clock): ConfigurationRecord {
   let latest = first
   const valuesOf = ({ listing }: ListedConfig) => (listing === undefined ? [] : parseListing(listing))
-  /** The keys whose new values become active only after a restart. Until then, the values from the start apply. */
+  /** The keys whose new values become active only after a restart. Until then, the values of `first` stay active. */
   let waiting: readonly string[] = []
   let last: LastReload | null = null
   const counts = { success: 0, failure: 0 }
@@ -73,8 +73,8 @@ export function createConfigurationRecord(first: ListedConfig, clock: Clock): Co
 }
 
 /**
- * Converts a JSON Pointer to a key, for example `/auth/key_secret` to `auth.key_secret`. The pointer contains no list
- * index, because no item of a list needs a restart.
+ * Converts a JSON Pointer to a key, for example `/auth/key_secret` to `auth.key_secret`. The pointer names a whole
+ * setting, so it contains no list index.
  */
 function toPath(pointer: string): string {
   return pointer.slice(1).replaceAll('/', '.')

@@ -3,9 +3,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 
 /**
- * Refuses every cross-site request, even if it contains a stolen token. Programs send neither `Sec-Fetch-Site` nor
- * `Origin`, so their requests pass. A web page cannot change these headers (Fetch Metadata Request Headers §2; RFC 6454
- * §7).
+ * Refuses every cross-site request, even if it contains a stolen token. Programs other than browsers send neither
+ * `Sec-Fetch-Site` nor `Origin`, so their requests are accepted. A web page cannot change these headers (Fetch Metadata
+ * Request Headers §2; RFC 6454 §7).
  * @param ownOrigin the origin of the admin listener as the browser sees it
  * @throws Refusal 403 `admin_unauthorized`
  */
@@ -20,8 +20,8 @@ export function rejectCrossSite(
 }
 
 /**
- * Refuses a request that a page of another origin may have sent with the operator's cookie. Browsers send `Origin` with
- * every request, except with safe methods.
+ * Refuses a request without the listener's own `Origin`, because a page of another origin may have sent it with the
+ * operator's cookie. Call this only for unsafe methods. Browsers always send `Origin` with these methods.
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: string | undefined): void {
@@ -29,8 +29,9 @@ export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: 
 }
 
 /**
- * Refuses hosts other than loopback. A page can make its own host name resolve to 127.0.0.1 (DNS rebinding). The
- * browser then treats the request as same-site, but still sends the page's name as `Host`.
+ * Refuses a request whose `Host` is not a loopback name or address. A page can make its own host name resolve to
+ * 127.0.0.1 (DNS rebinding). The browser then treats the request as same-site, but `Host` still contains the page's
+ * name.
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectDnsRebinding({ host }: IncomingHttpHeaders): void {

@@ -24,7 +24,7 @@ export const documentation = {
 } as const satisfies Record<string, Operation>
 
 /**
- * @param app an instance whose requests all come from operators
+ * @param app an instance that accepts requests only from operators
  * @param render called once, at the first request
  */
 export function serveDocumentation(app: FastifyInstance, render: () => Promise<string>): void {

@@ -15,11 +15,11 @@ interface HealthReport {
 
 export interface Health {
   /**
-   * Whether routes with guards can be served. If only Redis is unavailable, the status is `degraded` and not worse,
-   * because all data that must not be lost is in Postgres.
+   * Reports whether routes with guards can be served. If only Redis is unavailable, the status is `degraded`, not
+   * `down`, because all data that must not be lost is in Postgres.
    */
   readiness(): Promise<HealthReport>
-  /** Whether unguarded routes can be served. For these routes, a process that accepts requests is enough. */
+  /** Reports whether unguarded routes can be served. These routes need no store. */
   publicReadiness(): Promise<HealthReport>
 }
 

@@ -37,7 +37,7 @@ interface Dependencies extends AdminDependencies, ConsoleDependencies {
   renderMetrics(): Promise<string>
   /** Returns the OpenAPI document. The function is called when an operator first requests the document. */
   documentation(): Promise<string>
-  /** Keeps the client's request id if it is safe, or generates a new one. */
+  /** Returns the client's request id if the id is safe to use. Otherwise returns a new id. */
   requestIdFor(given: string | undefined): string
   logger: Logger
   failureLog: FailureLog
@@ -69,8 +69,8 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     clientErrorHandler: (error, socket) => onClientError(error, socket, form),
     // While the listener drains, requests on open connections are served as usual.
     return503OnClosing: false,
-    // The router limits the length of a path parameter. A path with a longer parameter would match no route. This limit
-    // is the size of a whole request head, so no parameter can exceed it.
+    // The router limits the length of a path parameter. A path with a longer parameter would match no route. The limit
+    // is set to the maximum size of a request head, so no parameter can exceed the limit.
     routerOptions: {
       ignoreTrailingSlash: true,
       maxParamLength: maxHeaderSize,
@@ -84,8 +84,8 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   trackResponses(app.server)
   installErrorHandlers(app, onRefusal, form)
   installExpectationHandler(app.server)
-  // The drain listens for `upgrade`, so Node does not respond to upgrade requests itself. Without this handler, they
-  // would get no response.
+  // The drain listens for `upgrade`, so Node does not respond to upgrade requests itself. Without this handler, these
+  // requests would get no response.
   routeUpgrades(app.server, () => false, form)
   // By default, Node keeps only the first thousand headers and silently drops the rest. A dropped header could be a
   // second credential, so there is no limit here.
@@ -141,7 +141,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     rejectCrossSite(request.headers, origin)
   }
 
-  /** Makes the checks of `onRequest` for a URL that cannot be decoded. The router calls no hook for this URL. */
+  /** Runs the checks of the `onRequest` hook. The router calls no hook for a URL that cannot be decoded. */
   function refusalOfBadUrl(request: IncomingMessage): unknown {
     try {
       rejectOutsiders(request)
@@ -152,7 +152,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   }
 }
 
-/** This header is sent with every response, also if the HTTP parser refuses the request. */
+/** This header is sent with every response, even if the HTTP parser refuses the request. */
 const noSniffing = ['x-content-type-options', 'nosniff']
 
 function admitOperators(
@@ -176,7 +176,8 @@ function admitOperators(
 }
 
 /**
- * Returns the operator of a request. The console's cookie counts only if there is no bearer token.
+ * Returns the operator of a request, or the reason why there is none. If the request has a bearer token, the console's
+ * cookie is ignored.
  * @throws Refusal 403 `admin_unauthorized` if a page of another origin may have sent the request
  */
 function callerOf(
@@ -223,23 +224,26 @@ function logCalls(app: FastifyInstance, { logger, reasonOf }: CallLog): void {
   app.addHook('onRequest', async (request: OperatorRequest, { raw }) => {
     const { ip } = request
     // Fastify calls no hook if the client disconnects before the response. The requested change may still have been
-    // made, so it must be logged.
+    // made, so the call must be logged.
     raw.once('close', () => log(request, ip))
   })
   app.addHook('onResponse', async (request, reply) => log(request, request.ip, reply.statusCode))
 }
 
 /**
- * Returns whether the listener is bound to a loopback address. Only then does `rejectDnsRebinding` check `Host`. A
- * loopback connection is not a sufficient reason for this check, because it may come from a proxy on this host. The
- * proxy may forward the client's `Host`.
+ * Returns whether the listener is bound to a loopback address. Only then does `rejectDnsRebinding` check `Host`. It is
+ * not enough that a connection comes from loopback. A proxy on this machine also connects from loopback, but may
+ * forward the client's `Host`.
  */
 function isLoopbackListener({ server }: FastifyInstance): boolean {
   const address = server.address() as AddressInfo | null
   return address !== null && isLoopback(address.address)
 }
 
-/** Refuses two `Host` headers, and any `Expect` except `100-continue`. @throws Refusal 400 `request_invalid` */
+/**
+ * Refuses a request with more than one `Host` header, or with an `Expect` other than `100-continue`.
+ * @throws Refusal 400 `request_invalid`
+ */
 function rejectMalformed({
   headers: { expect },
   headersDistinct: { host = [] },
@@ -249,7 +253,7 @@ function rejectMalformed({
 }
 
 /**
- * Refuses two `Authorization` headers, because Node would use the first one.
+ * Refuses a request with more than one `Authorization` header. Node would use the first one and ignore the others.
  * @throws Refusal 400 `credentials_ambiguous`
  */
 function rejectAmbiguousCredentials({

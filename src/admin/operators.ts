@@ -16,8 +16,8 @@ export interface Operators {
   find(authorization: string | undefined): Operator | undefined
   findByToken(token: string): Operator | undefined
   /**
-   * Finds the operator whose token has this SHA-256, even if the operator's name or role has changed. Returns undefined
-   * if the token was removed.
+   * Finds the operator by the SHA-256 of the token. The operator's name and role may have changed since the SHA-256 was
+   * computed. Returns undefined if the token was removed.
    */
   findByDigest(digest: Buffer): Operator | undefined
   readonly hasAny: boolean

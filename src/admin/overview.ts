@@ -1,5 +1,5 @@
-// Computes the figures of the last 15 minutes for the console, in steps of 10 s. They are differences of metric
-// counters.
+// Computes the figures that the console shows for the last 15 minutes, one value per step of 10 s. Each value is
+// computed from the growth of metric counters in its step.
 import type { Clock } from '../clock.ts'
 import type { FamilyJson } from '../observability/metrics/families.ts'
 import { type CounterTotals, quantileMs, totalsOf } from '../observability/metrics/totals.ts'
@@ -17,7 +17,7 @@ export interface OverviewSeries {
   readonly refused: Readonly<Record<string, (number | null)[]>>
   readonly p50_ms: (number | null)[]
   readonly p99_ms: (number | null)[]
-  /** The share of lookups that were cache hits, from 0 to 1. */
+  /** The share of cache lookups that were hits, from 0 to 1. */
   readonly cache_hit_rate: (number | null)[]
 }
 
@@ -34,7 +34,7 @@ interface Options {
 }
 
 export function createOverviewHistory({ clock, gather }: Options): OverviewHistory {
-  /** How much each counter grew in each step. The key is the number of the step since the epoch. */
+  /** How much each counter grew in each step. The key is the number of the step, counted from the epoch. */
   const known = new Map<number, CounterTotals>()
   let last: { step: number; totals: CounterTotals } | undefined
 
@@ -48,7 +48,7 @@ export function createOverviewHistory({ clock, gather }: Options): OverviewHisto
           known.clear()
           last = undefined
         }
-        // If samples are missing, the change covers several steps. It belongs to no single step, so it is dropped.
+        // If samples are missing, the difference covers several steps. No single step can get it, so it is dropped.
         if (last !== undefined && step === last.step + 1) known.set(step, differenceOf(totals, last.totals))
         if (last === undefined || step > last.step) last = { step, totals }
         for (const old of known.keys()) if (old <= step - steps) known.delete(old)
@@ -95,8 +95,8 @@ export function sampleEachStep(history: Pick<OverviewHistory, 'sample'>, clock: 
 }
 
 /**
- * Returns the number (since the epoch) of the step that ended last. Timers may fire a little early, so half a second is
- * added.
+ * Returns the number of the step that ended last, counted from the epoch. Half a second is added, because timers may
+ * fire a little early.
  */
 function stepAt(nowMs: number): number {
   return Math.floor((nowMs + 500) / 1000 / stepSeconds)

@@ -8,7 +8,7 @@ interface Options<Item, Result> {
   /** If a batch takes longer than this, the next batch starts too, and both run at the same time. */
   maxWaitMs: number
   /**
-   * Runs one batch. Gives one result per item, in the order of the items. If the run fails, only the calls of this
+   * Runs one batch. Returns one result per item, in the order of the items. If the run fails, only the calls of this
    * batch fail.
    */
   run(items: readonly [Item, ...Item[]]): Promise<readonly (Result | PromiseLike<Result>)[]>
@@ -21,11 +21,15 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Creates a function that adds a call to a batch. If a batch is running, the call waits for the next batch. If no batch
- * is running, the call opens a new batch. The new batch runs immediately if the last batch had only one call and ran in
- * an earlier turn of the event loop. Otherwise, the event loop first reads every ready socket, so that calls from those
- * sockets can join. The embedded database needs this, because it blocks the event loop until the batch ends. When a
- * batch ends, the waiting calls form the next batch. The next batch also runs only after the ready sockets were read.
+ * Creates a function that adds a call to a batch:
+ *
+ * - If a batch is running, the call waits. When the running batch ends, the waiting calls form the next batch.
+ * - If no batch is running and calls are rare, the call runs immediately, as a batch with one call. Calls are rare if
+ *   the last batch had only one call and started in an earlier turn of the event loop.
+ * - Otherwise, the call opens a new batch, which later calls can join.
+ *
+ * Except when calls are rare, the event loop reads every ready socket before a batch starts. So calls from these
+ * sockets can join the batch. The embedded database needs this, because it blocks the event loop until the batch ends.
  */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options

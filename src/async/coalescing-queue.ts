@@ -1,11 +1,11 @@
-// Runs one task at a time per key. If an outcome is already certain for waiting tasks, they get it without a run.
+// Runs one task at a time per key. If the outcome of a task also applies to waiting tasks, they get it without running.
 
 /**
  * Runs the tasks of one key one after another. Even a thousand concurrent tasks then need only one connection. Some
  * outcomes also apply to the tasks that are still waiting, so these tasks do not run:
  *
- * - The result `gone` applies to all tasks that were waiting when the run began. A later task may find something new
- *   under the key.
+ * - The result `gone` applies to all tasks that were already waiting when the task started. Tasks that were added later
+ *   still run, because the key may have a new record by then.
  * - A shared error, for example of an unavailable store, applies to all waiting tasks.
  */
 export interface CoalescingQueue<Key> {
@@ -20,7 +20,7 @@ interface Waiting {
 
 /** @param isShared returns whether an error applies to all waiting tasks, or only to the task that failed */
 export function createCoalescingQueue<Key>(isShared: (error: unknown) => boolean): CoalescingQueue<Key> {
-  /** Maps each key that has a running task to the tasks that wait for their turn. */
+  /** Maps each key that has a running task to its waiting tasks. */
   const queues = new Map<Key, Waiting[]>()
 
   async function runNow<T>(key: Key, queue: Waiting[], work: () => Promise<T>): Promise<T> {

@@ -1,4 +1,5 @@
-// Chains steps that rarely wait. For a request with a cached identity, promises would take more time than the guards.
+// Chains steps that are usually synchronous, without a promise per step. For a request with a cached identity, promises
+// would take more time than the guards themselves.
 
 export type MaybePromise<T> = T | Promise<T>
 

@@ -2,14 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Durations are rounded up to a multiple of this step. One step is more time than the few database statements of a call
- * need.
+ * Durations are rounded up to a multiple of this step. The few database statements of a call normally take less than
+ * one step.
  */
 const stepMs = 100
 
 /**
- * Settles when the time since the call is a multiple of 100 ms. Work that takes less than 100 ms always seems to take
- * 100 ms.
+ * Settles after the work, when the time since the call is a multiple of 100 ms. So all work that takes less than 100 ms
+ * seems to take 100 ms.
  */
 export async function roundUpDuration<T>(work: () => Promise<T>): Promise<T> {
   const start = performance.now()

@@ -11,14 +11,14 @@ export interface SemaphoreOptions {
 interface Semaphore {
   /**
    * Runs `task` when a slot is free, first come first served.
-   * @throws the error of `refuse` if the queue is full or the wait is too long
+   * @throws the error that `refuse` creates, if the queue is full or the wait is too long
    */
   run<T>(task: () => Promise<T>): Promise<T>
   /** Runs `task` if a slot is free. @returns undefined if no slot is free */
   runIfFree<T>(task: () => Promise<T>): Promise<T | undefined>
 }
 
-/** @param refuse a function that creates the error for a task that gets no slot in time */
+/** @param refuse creates the error for a task that gets no slot in time, or that finds the queue full */
 export function createSemaphore(
   { concurrency, queue, wait }: SemaphoreOptions,
   refuse: () => Error,
@@ -51,20 +51,20 @@ export function createSemaphore(
 
 export interface WaitingLine<T> {
   length(): number
-  /** @param refuse a function that creates the error for a member that gets no share within `waitMs` */
+  /** Adds a member to the end of the line. @param refuse creates the error if the member waits longer than `waitMs` */
   join(
     waitMs: number,
     refuse: () => Error,
   ): {
     /**
-     * The promise of a share. If the wait is too long, it rejects with the error of `refuse`. After `leave`, it rejects
-     * with the error that was passed to `leave`.
+     * Resolves with the share that `serve` gives to this member. Rejects with the error of `refuse` if the wait is too
+     * long, or with the error that was passed to `leave` or `dismiss`.
      */
     share: Promise<T>
     leave(error: Error): void
   }
   /**
-   * Gives the share to the member that has waited longest, so that no later member gets it first.
+   * Gives the share to the member that has waited longest.
    * @returns false if no member waits
    */
   serve(share: T): boolean

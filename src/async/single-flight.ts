@@ -1,17 +1,17 @@
-// Lets concurrent callers of one key share a single run.
+// Lets concurrent calls for the same key share a single run of the work.
 
 export interface SingleFlight<Key, Result> {
   /** Returns the result of the key's current run. Starts a run if there is none. */
   run(key: Key): Promise<Result>
-  /** Keeps later callers from sharing the key's current run. */
+  /** Makes the next call for the key start a new run, even if a run of the key has not ended. */
   forget(key: Key): void
-  /** Keeps later callers from sharing the current runs. */
+  /** Does the same as `forget`, for all keys. */
   forgetAll(): void
 }
 
 /**
- * Creates a single flight, so that many calls for one key occupy only one connection.
- * @param work starts a run of the key
+ * Creates a single flight. Many concurrent calls for one key then occupy only one connection.
+ * @param work starts a run for a key
  */
 export function createSingleFlight<Key, Result>(
   work: (key: Key) => Promise<Result>,

@@ -1,4 +1,4 @@
-// Polls for changes. It reports each new content once, when two polls in a row have found it.
+// Polls the content of files for changes. New content is reported once, after two polls in a row have found it.
 
 interface Options {
   /**
@@ -12,9 +12,9 @@ interface Options {
 }
 
 /**
- * Polls the file, because file events are unreliable. An editor renames the file, Kubernetes replaces a symlink two
- * folders above it, and a network file system sends no events. A half-written file may look complete, so a change is
- * reported only if two polls find the same content.
+ * Polls the content of a file, because file events are unreliable. For example, an editor renames the file, Kubernetes
+ * replaces a symlink in the path of the file, and a network file system sends no events. A half-written file may look
+ * complete, so a change is reported only if two polls in a row find the same content.
  */
 export function watchContent({ read, inUse, intervalMs, onChange }: Options): () => void {
   let previous: string | undefined

@@ -10,8 +10,8 @@ export function withConfigOption(command: Command): Command {
 }
 
 /**
- * Adds `-c` to a command that takes no arguments. An argument is probably meant as the file, so the error suggests
- * `-c`.
+ * Adds `-c` to a command that takes no arguments. An operator who passes an argument probably means the file, so the
+ * error suggests `-c`.
  */
 export function withConfigurationAlone(command: Command): Command {
   return withConfigOption(command)

@@ -28,8 +28,8 @@ export function initCommand(io: Io): Command {
 function writeNew(file: string, name: string): void {
   try {
     const text = sampleIn(realpathSync(dirname(file)))
-    // With `wx`, one step checks that the file does not exist and creates it. So if two processes run at once, one of
-    // them fails.
+    // With `wx`, the call creates the file, and fails if the file exists. So if two processes run at once, one of them
+    // fails instead of overwriting the file.
     const handle = openSync(file, 'wx')
     try {
       writeFileSync(handle, text)
@@ -47,12 +47,15 @@ function writeNew(file: string, name: string): void {
   }
 }
 
-/** Returns the sample. Its `$schema` line for editors is changed to the path of the schema from this folder. */
+/**
+ * Returns the sample for a file in `folder`. Its `$schema` line, which editors read, contains the path or URL of the
+ * schema.
+ */
 function sampleIn(folder: string): string {
   const schema = fileURLToPath(SCHEMA)
   const path = relative(folder, schema)
-  // If the schema is below the folder, a relative path works in every clone. Otherwise, for example after a global
-  // install, only a URL on this machine works.
+  // If the schema is below the folder (in `node_modules`), a relative path works in every clone of the project.
+  // Otherwise, for example after a global install, the line contains a `file:` URL, which works only on this machine.
   const isBelow = !path.startsWith('..') && !isAbsolute(path) && !/\s/.test(path)
   const named = isBelow ? `./${path.replaceAll('\\', '/')}` : pathToFileURL(schema).href
   return readFileSync(SAMPLE, 'utf8').replace('$schema=./gateway.schema.json', () => `$schema=${named}`)

@@ -1,4 +1,5 @@
-// Explains why a listener cannot listen. The message names the key of the address, and the variables that the key uses.
+// Explains why a listener cannot listen. The message names the configuration key that contains the address, and the
+// environment variables that this key uses.
 import type { Variables } from '../config/load.ts'
 import type { Config } from '../config/sections/schema.ts'
 
@@ -37,8 +38,9 @@ const reasons: Readonly<Record<string, (address: string) => string>> = {
 }
 
 /**
- * Finds the key of the listener by the port. If both listeners have the same port, the host decides. The host is not
- * used otherwise, because the message contains the host's address instead of its name.
+ * Finds the configuration key of the listener by its port. The host is compared only if both listeners have the same
+ * port. The host is unreliable, because the message contains an IP address where the configuration may contain a host
+ * name.
  */
 function ownerOf(
   { server, admin }: Config,

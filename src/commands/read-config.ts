@@ -1,5 +1,5 @@
-// Reads the file of the `-c` option, and exits if it is invalid. Commands import this module late, because help needs
-// no file.
+// Reads the file of the `-c` option, and exits if the file is invalid. A command imports this module only when it runs,
+// because its help text does not need the file.
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { CommanderError } from 'commander'
@@ -30,8 +30,9 @@ export function openConfigFile(io: Io, file: string): ConfigFile {
 }
 
 /**
- * Returns the configuration if there are no problems. Otherwise prints the problems and throws.
- * @param besides the problems found elsewhere, one line each, to print together with the problems of the file
+ * Returns the configuration if there are no problems in the file or in `besides`. Otherwise prints all problems and
+ * throws.
+ * @param besides problems that were found outside of the file, one line each
  * @throws CommanderError with exit code 2
  */
 export function orExit<T extends object>(
@@ -41,7 +42,7 @@ export function orExit<T extends object>(
 ): T {
   if (!('problems' in read) && besides.length === 0) return read
   const lines = [...('problems' in read ? linesOf(read) : []), ...besides]
-  // `check` prints to standard output, and its reader may close the pipe early (`| head`).
+  // `check` prints to standard output. If the reader of a pipe closes it early (`| head`), the process must not crash.
   output.on('error', () => {})
   output.write(lines.map(line => `${line}\n`).join(''))
   throw new CommanderError(2, 'peage.configuration', 'the configuration has problems')

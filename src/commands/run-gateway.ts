@@ -34,7 +34,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
     kill()
     process.exit(1)
   })
-  // The log contains the problems of a reload as JSON. A terminal also shows them as text.
+  // The log contains the problems of a refused reload as JSON. On a terminal, they are also printed as text.
   const onRefused = (lines: readonly string[]) => {
     if (io.stderr.isTTY) io.stderr.write(lines.map(line => `${line}\n`).join(''))
   }
@@ -49,7 +49,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   if (isReloadRequested) reload()
   const { address, adminAddress } = server
   const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`
-  // These lines are logged at every log level, because operators and supervisors wait for them.
+  // The lines of `always` are logged at every log level, because operators and supervisors wait for them.
   const always = logger.child({}, { level: 'info' })
   always.info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
   logger.info({ signal: await Promise.race([untilSignal, untilNpxEnded]) }, 'draining')
@@ -57,13 +57,13 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   always.info({}, 'stopped')
 }
 
-/** Under npm, one Ctrl-C arrives twice, from the terminal and from npm. Two signals within this time count as one. */
+/** Under npm, one Ctrl-C sends two SIGINT, from the terminal and from npm. Within this time, two count as one. */
 const sameInterruptMs = 250
 
 /**
- * Handles SIGTERM and SIGINT until the process ends. Without a handler, a second signal would end the process without a
- * drain. The second signal may arrive before the drain of the first signal starts.
- * @param endNow called at each signal after the first
+ * Handles SIGTERM and SIGINT until the process ends. The handlers stay after the first signal. Otherwise, the second
+ * SIGINT of one Ctrl-C under npm would end the process before the drain.
+ * @param endNow called at each later signal, except at a SIGINT within `sameInterruptMs` after the first signal
  * @returns the name of the first signal
  */
 function onEndSignals(endNow: () => void): Promise<string> {

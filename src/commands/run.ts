@@ -38,8 +38,8 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /**
- * Adds the command that the first word names, and no other. If the first word names no command, all commands are added,
- * because the help text lists them.
+ * Creates the program with only the command that the first argument names. If the first argument is not a command, the
+ * program has all commands, because the help text lists them.
  */
 export async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
@@ -109,7 +109,7 @@ function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
-/** Applies pending migrations. Several replicas may run it at the same time. */
+/** Applies pending migrations. Several replicas may run this command at the same time. */
 function migrateCommand(io: Io): Command {
   return withConfigurationAlone(new Command('migrate'))
     .description('Apply pending migrations and exit')

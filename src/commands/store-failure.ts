@@ -3,7 +3,8 @@ import type { Config } from '../config/sections/schema.ts'
 import { StorageError } from '../storage/database.ts'
 
 /**
- * @returns an error with a message for the operator, without user and password; any other error is returned unchanged
+ * Converts a StorageError to an error with a message for the operator. The message contains no user and no password.
+ * Any other error is returned unchanged.
  */
 export function inPlainWords(error: unknown, storage: Config['storage'], file: string): unknown {
   if (!(error instanceof StorageError)) return error
@@ -43,7 +44,10 @@ function adviceFor(failure: string, file: string): string {
   return `Check that the server is running, and that ${key} is correct`
 }
 
-/** Returns `host:port/name`, as the driver parses the address, without user and password. */
+/**
+ * Returns `host:port/name`, without user and password. If the query string contains a host or port, the driver uses
+ * that value, so the function returns it.
+ */
 function placeOf(address: string): string {
   const { hostname, port, pathname, searchParams } = new URL(address)
   const host = searchParams.get('host') ?? (hostname || 'localhost')

@@ -20,7 +20,7 @@ export class PreventedWhileLocked extends Error {
 
 /**
  * Opens the database, runs `work` and closes the database.
- * @param whenLocked called if another process uses the data folder; does the work or throws PreventedWhileLocked
+ * @param whenLocked called instead of `work` if another process uses the data folder; may throw PreventedWhileLocked
  * @throws Error with a message for the operator if the store fails
  */
 export async function withDatabase<T>(
@@ -31,7 +31,7 @@ export async function withDatabase<T>(
   whenLocked: () => Promise<T>,
 ): Promise<T> {
   const data_dir = resolve(io.cwd, storage.data_dir)
-  // If there is no database yet, opening it would create the folder and a database without tables.
+  // Without this check, `openStorage` would create a missing folder with a database that has no tables.
   if (!hasDatabase(io, { storage })) {
     throw new Error(`there is no database in ${data_dir} yet. Run peage migrate -c ${file} first.`)
   }
@@ -54,7 +54,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** Returns whether the command can open a database. Only an embedded database may not exist yet. */
+/** Returns whether the database exists. Only an embedded database can be missing, if it was not created yet. */
 export function hasDatabase(io: Io, { storage }: Pick<Config, 'storage'>): boolean {
   return storage.postgres !== '' || existsSync(join(resolve(io.cwd, storage.data_dir), 'postgres'))
 }
@@ -64,7 +64,7 @@ const dependencies = {
   logger: { info: () => {}, warn: () => {} },
   failureLog: () => {},
   clock: systemClock,
-  // A command may run far from the database, or on a busy machine. No request waits for it.
+  // The limit is long, because a command may run far from the database or on a busy machine. No request waits for it.
   connectTimeoutMs: 5_000,
 }
 

@@ -13,24 +13,25 @@ import { createResourcePool } from './snapshot-resources.ts'
 /** A configuration that is ready to be activated. Call either `commit` or `rollback`, and only once. */
 export interface PreparedChange {
   /**
-   * Activates the configuration. Resolves when all new requests use the configuration, or after the time limit.
+   * Activates the configuration. Resolves when every process uses the configuration for new requests, or when a time
+   * limit has passed.
    */
   commit(): Promise<Activation>
   rollback(): Promise<void>
 }
 
 export interface Activation {
-  /** The pids of the processes that did not activate the configuration in time. They are replaced. */
+  /** The pids of the workers that did not activate the configuration in time. These workers are replaced. */
   readonly late: readonly number[]
   /** Resolves when the configuration is active in every process. */
   readonly everywhere: Promise<unknown>
 }
 
 export interface Gateway {
-  /** The client listener, not yet listening. */
+  /** The client listener. It does not accept connections until the caller starts it. */
   readonly app: FastifyInstance
   /**
-   * Opens a configuration. Requests use it only after `commit`.
+   * Opens everything that a configuration needs. Requests use the configuration only after `commit`.
    * @throws the errors of `createGateway`; after an error, nothing stays open
    */
   prepare(config: Config): Promise<PreparedChange>
@@ -39,13 +40,13 @@ export interface Gateway {
   changesVisible(): Promise<void>
   /** Ends WebSockets and event streams, because they do not end by themselves. */
   endStreams(): void
-  /** Writes the data that is only in memory to the database: last uses of API keys, and revocations. */
+  /** Stores the data that is still only in memory: the last uses of API keys, and revocations. */
   flush(): Promise<void>
   /** Closes everything that the gateway opened. The caller closes the storage. */
   close(): Promise<void>
 }
 
-/** Resolves when changes are visible in every process. @param here a function that waits only for this process */
+/** Resolves when database changes are visible in every process. @param here does the same for this process only */
 export type ChangesVisibleEverywhere = (here: () => Promise<void>) => Promise<void>
 
 /** @throws KeyError if the signing keys cannot be read; CertificateError if the files of `server.tls` are unusable */
@@ -65,7 +66,8 @@ export async function createGateway(
     })
   let current: Snapshot
   try {
-    // The warm-up comes first, because on a busy machine a connection may open too late. Only the warm-up retries it.
+    // The warm-up runs first. On a busy machine, opening a connection may take too long, and only the warm-up tries
+    // again.
     await serving.storage.warmUp()
     current = await open(serving.startConfig)
   } catch (error) {

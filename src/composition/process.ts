@@ -27,9 +27,9 @@ import { openFolder } from './open-folder.ts'
 import { createChangeRecorder } from './record-changes.ts'
 import { createStores, type Stores } from './stores.ts'
 
-/** The services of every process: a single process, a primary with workers, or a worker. */
+/** The services that every process has, as a single process, as a primary with workers, or as a worker. */
 export interface GatewayProcess {
-  /** The configuration at the start, with the addresses and stores that a reload cannot change. */
+  /** The configuration at the start of the process. A reload cannot change its listen addresses and stores. */
   readonly startConfig: Config
   readonly config: CurrentConfig
   /** The plans of the active configuration. */
@@ -44,7 +44,7 @@ export interface GatewayProcess {
   readonly mailQueue: MailQueue
   readonly clock: Clock
   readonly logger: Logger
-  /** Logs store failures of this process, with a limit per message. */
+  /** Logs store failures of this process. Repeated failures of one kind are logged at most once a minute. */
   readonly failureLog: FailureLog
   readonly metrics: Metrics
   /** Undefined if tracing is disabled. */
@@ -177,13 +177,13 @@ interface CurrentConfig {
   /** Call this when a reload is committed. */
   activate(next: Config): void
   /**
-   * Returns a function whose value is derived from the active configuration. After a reload, the value is derived
-   * again.
+   * Returns a function that returns what `make` creates from the active configuration. After a reload, the function
+   * calls `make` again.
    */
   derive<T>(make: (config: Config) => T): () => T
 }
 
-/** @param onActivate called with each configuration that becomes active later */
+/** @param onActivate called with each configuration that a reload activates */
 function createCurrentConfig(atStart: Config, onActivate: (next: Config) => void): CurrentConfig {
   let current = atStart
   return {

@@ -14,7 +14,7 @@ export function createChangeRecorder(
   mails: Pick<MailQueue, 'add'>,
 ): RecordUserChanges {
   const recordEvents = createEventRecorder(() => config().events, clock)
-  // Nothing wakes the mail worker here. It finds the notices at its next poll.
+  // This function does not wake the mail worker. The worker finds the notices at its next poll.
   const recordNotices = createNoticeRecorder(() => config().mail, mails)
   return async (tx, changes) => {
     await recordEvents(tx, changes)

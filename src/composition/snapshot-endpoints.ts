@@ -1,4 +1,4 @@
-// Sets up the endpoints of a user's account: sessions, password, export, deletion, and everything that needs a mail.
+// Sets up the endpoints of a user's account: sessions, password, password reset, email, export, and deletion.
 import { type AccountCodes, createAccountCodes } from '../accounts/codes/account-codes.ts'
 import { createOwnAccount } from '../accounts/own-account.ts'
 import type { Passwords } from '../accounts/password.ts'
@@ -26,7 +26,7 @@ interface Dependencies {
   createRateLimiter: CreateRateLimiter
   requireLiveCredential: RequireLiveCredential
   signedIn: SignedInEndpoint
-  /** Resolves when changes are visible in every process. */
+  /** Resolves when database changes are visible in every process. */
   changesVisible(): Promise<void>
 }
 

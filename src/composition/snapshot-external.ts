@@ -56,7 +56,7 @@ export function createExternalSignIn(
     limiter: limiters.external,
     attemptGuess,
     clock,
-    // Any client can send invalid ID tokens, so the number of lines is limited.
+    // Any client can cause this failure with an invalid ID token, so the number of log lines is limited.
     onProviderFailure(provider, { reason, message: problem }) {
       const failures = throttle(`${provider} ${reason}`)
       if (failures !== undefined)
@@ -66,7 +66,7 @@ export function createExternalSignIn(
   })
 }
 
-/** A provider keeps its discovery document and keys over a reload that does not change it. */
+/** If a reload does not change the settings of a provider, its discovery document and keys stay in memory. */
 function openProvider(
   config: ProviderConfig,
   { clock, metrics }: ServingProcess,

@@ -1,4 +1,4 @@
-// Opens the dependencies of one configuration's guards: signing keys, caches, rate limiters, and their stores.
+// Opens everything that the guards of one configuration need: signing keys, caches, rate limiters, and stores.
 import type { Config } from '../config/sections/schema.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
 import { createSessionCache, type SessionCache } from '../identity/cache/session-cache.ts'
@@ -49,14 +49,14 @@ export async function createGuardDependencies(
     accessTokenTtlMs: auth.access_token_ttl,
     refreshTokenTtlMs: auth.refresh_token_ttl,
   })
-  // A limit that a reload does not change keeps its counts.
+  // If a reload does not change a limit, its counts are kept.
   const createRateLimiter: CreateRateLimiter = (name, limit) =>
     getOrCreate(kinds.rateLimiters, `${name} ${JSON.stringify(limit)}`, () => ({
       value: serving.storage.createRateLimiter(name, limit),
     }))
   const limiters = createRateLimiters(auth.rate_limits, createRateLimiter)
-  // The cache contains verified tokens. They become invalid if the issuer, the audience or the keys change, so a cache
-  // is reused only if all of these are the same.
+  // The token cache contains verified tokens. A change of the issuer, the audience or the keys makes these tokens
+  // invalid. So the cache is reused only if none of the three changes.
   const verified = JSON.stringify([auth.issuer, auth.audience, keysName])
   const { remember } = auth
   const identity = {
@@ -116,8 +116,8 @@ export async function createGuardDependencies(
 }
 
 /**
- * @param maxSessions the maximum number of tokens; it also limits the sessions, because each session has at least one
- *   token
+ * @param maxSessions the value of `auth.remember.tokens`; more sessions are not needed, because each remembered token
+ *   belongs to one session
  */
 function openSessionCache(
   maxSessions: number,
@@ -141,8 +141,8 @@ function openSessionCache(
 }
 
 /**
- * Opens the keys in the files. Without files, opens the keys in the database, which all replicas share.
- * @returns the keys, with a name that identifies them
+ * Opens the signing keys in the files. Without files, opens the keys in the database, which all replicas share.
+ * @returns the keys, with a name that identifies this set of keys
  */
 async function openKeys(
   files: readonly string[],

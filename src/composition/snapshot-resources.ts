@@ -1,4 +1,4 @@
-// Counts references to resources that snapshots share. A resource is closed when the last snapshot releases it.
+// Counts the snapshots that use a shared resource. The resource is closed when its last snapshot releases it.
 import type { Passwords } from '../accounts/password.ts'
 import type { TlsCertificate } from '../http/tls-certificate.ts'
 import type { SessionCache } from '../identity/cache/session-cache.ts'
@@ -24,7 +24,7 @@ export interface Resource<T> {
   close?(): void | Promise<void>
 }
 
-/** Maps names to resources of one kind. The next snapshot can reuse them, except quiesced resources. */
+/** Maps names to resources of one kind that the next snapshot can reuse. Quiesced resources are removed. */
 class Reusable<T> extends Map<string, Entry<T>> {}
 
 function createKinds() {
@@ -49,7 +49,7 @@ export interface ResourceScope {
   readonly kinds: ReturnType<typeof createKinds>
   /**
    * Returns the resource with this name, or creates it. `name` contains every setting that the resource depends on, so
-   * a resource with other settings has another name.
+   * a resource with different settings has a different name.
    */
   getOrCreate<T>(kind: Reusable<T>, name: string, make: () => Resource<T>): T
   /** Call this when the snapshot is no longer active. */
@@ -70,7 +70,7 @@ interface Entry<T = unknown> {
   references: number
   /** Number of scopes that use the resource and are not quiesced. */
   activeReferences: number
-  /** After this call, later scopes do not reuse the resource. */
+  /** Prevents later scopes from reusing the resource. */
   withdraw(): void
 }
 

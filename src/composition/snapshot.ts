@@ -1,4 +1,4 @@
-// Builds everything that depends on one configuration. A request uses the same snapshot from its parsing to its end.
+// Builds a snapshot: everything that depends on one configuration. A request keeps the same snapshot to its end.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { createAccounts } from '../accounts/accounts.ts'
@@ -39,8 +39,8 @@ export interface Snapshot extends RequestSnapshot {
   readonly tlsCertificate: TlsCertificate | undefined
   targetStatus(): TargetStatus[]
   /**
-   * Call this when the snapshot becomes current. Its settings then apply to the resources that it shares with other
-   * snapshots.
+   * Call this when the snapshot becomes current. This applies the settings of the snapshot to the resources that it
+   * shares with other snapshots.
    */
   activate(): void
   /** Call this when the snapshot is replaced or discarded. Its own resources are closed after its last request. */
@@ -50,8 +50,8 @@ export interface Snapshot extends RequestSnapshot {
 interface Dependencies {
   serving: ServingProcess
   /**
-   * The resources that this snapshot shares with other snapshots. The scope is released after the snapshot has retired,
-   * or if the snapshot cannot be built.
+   * Provides the resources that this snapshot can share with other snapshots. The scope is released after the last
+   * request of the retired snapshot, or if the snapshot cannot be built.
    */
   resources: ResourceScope
   /** Resolves when database changes are visible in every process. */
@@ -59,7 +59,7 @@ interface Dependencies {
 }
 
 /**
- * @throws KeyError for unreadable signing keys; CertificateError, CertificateAuthorityError for an unusable TLS file
+ * @throws KeyError for unreadable signing keys; CertificateError or CertificateAuthorityError for an unusable TLS file
  */
 export async function createSnapshot(config: Config, dependencies: Dependencies): Promise<Snapshot> {
   try {

@@ -1,4 +1,4 @@
-// Creates every store that clients, operators and background work share, once per process.
+// Creates the stores that clients, operators and background work share. Each process creates them once.
 import { createAccountExportStore } from '../accounts/account-export-store.ts'
 import { createCodeIssueStore } from '../accounts/codes/code-issue-store.ts'
 import { createCodeRedemptionStore } from '../accounts/codes/code-redemption-store.ts'

@@ -1,12 +1,12 @@
-// Decides which guards a route activates. A guard that is not active allows every request.
+// Decides which guards a route activates. Except for `scope`, an inactive guard allows every request.
 import type { Plans } from './plans.ts'
 import type { RouteConfig } from './sections/schema.ts'
 
 export type GuardName = keyof typeof isGuardActive
 
 /**
- * Decides for each guard whether a route activates it. The guards run in the order of the keys. The guard `scope` also
- * runs on other routes with authentication, because it refuses API keys with scopes there.
+ * Decides for each guard whether a route activates it. The guards run in the order of the keys. If a route with
+ * authentication does not activate `scope`, this guard still runs and refuses API keys that have scopes.
  */
 export const isGuardActive = {
   authenticate: ({ auth }) => auth !== 'none',
@@ -22,7 +22,7 @@ export const isGuardActive = {
   free_daily: ({ free_daily }) => free_daily,
 } as const satisfies Record<string, (route: GuardedConfig, plans: Plans) => boolean>
 
-/** A route as configured or as compiled. Both have an upstream if the gateway forwards requests of the route. */
+/** A configured route or a compiled route. Each kind has an upstream if the gateway forwards the requests. */
 type GuardedConfig = Omit<RouteConfig, 'upstream'> & { readonly upstream?: unknown }
 
 export const guardNames = Object.keys(isGuardActive) as GuardName[]

@@ -14,15 +14,15 @@ export interface ConfigFile {
   load(): LoadedConfig | Problems
   /**
    * Reads the same files without blocking the event loop.
-   * @throws Error if the read itself fails, but never because of the file's content
+   * @throws Error if the machine could not read the files; errors in the files are part of the result
    */
   reload(): Promise<ReloadResult>
   /** Returns the listing of the configuration that was loaded at startup. */
   listing(): Listing | undefined
   digest(): string | undefined
   /**
-   * Calls `onChange` when the file differs from its last read. A pipe (`-c <(…)`) is never reported, because it can be
-   * read only once.
+   * Calls `onChange` when the content of the file differs from the content that was read last. Does not watch a pipe
+   * (`-c <(…)`), because a pipe can be read only once.
    */
   watch(onChange: () => void): () => void
 }
@@ -54,8 +54,8 @@ export function createConfigFile(
     listing: () => listing,
     async reload() {
       const read = await loadInWorker(running)
-      // If the read did not finish, the digest is undefined. It then differs from every later digest, so the file
-      // counts as changed even if its previous content is saved again.
+      // If the read did not finish, the digest is undefined and differs from every later digest. So the next save
+      // counts as a change, even if it restores the content from before the unfinished read.
       last = read.digest
       return read
     },
@@ -73,8 +73,8 @@ export function createConfigFile(
 }
 
 /**
- * Whether the path is something other than a regular file, for example a pipe, which can be read only once. A missing
- * file counts as regular, because it may come back.
+ * Whether the path is a pipe or something else that is not a regular file. A missing file counts as a regular file,
+ * because it may be created again.
  */
 function isPipe(path: string): boolean {
   try {

@@ -15,19 +15,19 @@ export interface LocatedDiagnostic extends Position {
   readonly message: string
 }
 
-/** A problem in the form that operators may see, without secrets. */
+/** A problem without secrets, so that operators may see it. */
 export interface ListedProblem extends Position {
   readonly path: string
   readonly text: string
 }
 
-/** The first diagnostics of a file, in file order. */
+/** The diagnostics of a file in file order, at most `mostProblems` of them. */
 export interface Problems {
   readonly problems: readonly LocatedDiagnostic[]
-  /** The number of diagnostics that were left out. */
+  /** The number of diagnostics that exceed the maximum and are left out. */
   readonly more: number
   readonly warnings?: Problems
-  /** The same problems without secrets, for operators. Set only when the file is loaded to serve requests. */
+  /** `problems` without secrets, for operators. Set only when the file is loaded to serve requests. */
   readonly listed?: readonly ListedProblem[]
 }
 
@@ -58,14 +58,14 @@ export function logWarnings(
   if (more > 0) logger.warn({}, `${more} more warnings; run peage check to list them`)
 }
 
-/** Formats a diagnostic as `FILE:LINE:COL  path.to.key  message`. Scripts may parse it, so it must not change. */
+/** Formats a diagnostic as `FILE:LINE:COL  path.to.key  message`. Scripts may parse this format, so never change it. */
 export function formatDiagnostic({ file, line, column, path, message }: LocatedDiagnostic): string {
   return `${file}:${line}:${column}  ${path || '(file)'}  ${message}`
 }
 
 /**
- * Sorts diagnostics in file order. Several aliases may lead to the same place, so equal messages at one place count
- * only once.
+ * Sorts diagnostics in file order. Several YAML aliases can lead to the same place. So the same message is reported
+ * only once per place.
  */
 export function locateDiagnostics(file: string, text: string, diagnostics: readonly Diagnostic[]): Problems {
   const positionOf = positionsIn(text)
@@ -88,12 +88,12 @@ export function locateDiagnostics(file: string, text: string, diagnostics: reado
   return { problems, more }
 }
 
-/** Replaces line breaks. A message may repeat a name from the file, and the name may contain line breaks. */
+/** Replaces line breaks. A message can contain line breaks if it quotes a name from the file. */
 function inOneLine(message: string): string {
   return message.replace(/\p{Cc}+/gu, ' ')
 }
 
-/** Appends `key` to a path, for example `routes`, `[0]`, `.upstream` or `["an odd name"]`. */
+/** Appends `key` to a path. The appended text is, for example, `routes`, `[0]`, `.upstream` or `["an odd name"]`. */
 export function joinPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`
   if (!/^[A-Za-z_$][\w$-]*$/.test(key)) return `${path}[${JSON.stringify(key)}]`
@@ -107,8 +107,8 @@ export interface Position {
 }
 
 /**
- * @returns a function from an offset to its position; an offset past the text maps to the end of the last
- *   line
+ * @returns a function that converts an offset to a position; an offset after the last text becomes the end of this
+ *   text
  */
 export function positionsIn(text: string): (offset: number) => Position {
   const starts = [0]
@@ -122,7 +122,7 @@ export function positionsIn(text: string): (offset: number) => Position {
   }
 }
 
-/** Counts the first items for which `holds` is true, by binary search. For all later items, `holds` must be false. */
+/** Counts the leading items for which `holds` is true, by binary search. `holds` must be false for all other items. */
 export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean): number {
   let least = 0
   let most = items.length

@@ -1,8 +1,8 @@
 // Finds the known word that an operator probably meant.
 
 /**
- * Returns the known word that needs the fewest edits. Undefined if every known word needs too many. Letter case and
- * punctuation do not count.
+ * Returns the known word that differs from `word` by the fewest edits. Undefined if every known word differs by too
+ * many edits. Letter case and punctuation are ignored.
  */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const wanted = fold(word)
@@ -29,7 +29,7 @@ const fold = (word: string) =>
     .toLowerCase()
     .replace(/[^a-z0-9]/g, '')
 
-/** Counts insertions, deletions, replacements, and swaps of neighbors (optimal string alignment distance). */
+/** Counts the edits that turn `a` into `b`. A swap of neighbors is one edit (optimal string alignment distance). */
 function edits(a: string, b: string): number {
   let before: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -18,7 +18,7 @@ export function unreadable(error: unknown): string {
 
 /**
  * Creates a function that returns the current digest and never rejects. The digest is `undefined` if the file is a
- * pipe, or if the machine could not read the file.
+ * pipe, or if the cause of a failed read is not the file itself (`machineFailure`).
  */
 export function createDigestPoll(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined
@@ -40,8 +40,8 @@ export function createDigestPoll(path: string): () => Promise<string | undefined
 
   return async () => {
     try {
-      // Opening the file makes a network file system query its server. O_NONBLOCK is needed because the path may have
-      // become a pipe.
+      // Opening the file makes a network file system query its server for changes. With O_NONBLOCK, `open` does not
+      // block if the path has become a pipe.
       const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
       try {
         return await currentDigest(file)
@@ -55,13 +55,13 @@ export function createDigestPoll(path: string): () => Promise<string | undefined
 }
 
 /**
- * This many polls after a change always read the file. They do not rely on its timestamps, which may be too coarse to
- * show the next change.
+ * The number of polls after a change that always read the file. These polls do not rely on timestamps, which may be too
+ * coarse to show the next change.
  */
 const pollsAlwaysRead = 25
 /**
- * After those polls, one poll in this many reads the file even if it seems unchanged. Some file systems do not report
- * changes.
+ * The interval, in polls, at which a file that seems unchanged is read after those polls. These reads are needed,
+ * because some file systems do not report changes.
  */
 const pollsPerRead = 50
 

@@ -1,11 +1,14 @@
-// Builds the JSON Schema for editors and other programs. It uses standard keywords only and allows `${…}` for every
-// scalar.
+// Builds the JSON Schema for editors and other programs. The schema contains only standard keywords, and allows `${…}`
+// for every scalar.
 import { type FormatName, formats } from './formats/formats.ts'
 import { schema } from './sections/schema.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-/** JSON Schema 2020-12 of gateway.yaml before interpolation and defaults, as `peage schema` prints it. */
+/**
+ * Returns the JSON Schema 2020-12 that `peage schema` prints. It describes gateway.yaml as written, before `${…}` is
+ * replaced and before defaults are filled in.
+ */
 export function jsonSchema(): object {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -49,20 +52,23 @@ function asWritten(part: Json): Json {
 }
 
 /**
- * Also allows `null`. If the default of a key is an empty text, a list or a mapping, the file may contain the key
- * without a value.
+ * Adds `null` to the types of a value, so that the file may contain its key without a value. Used for keys whose
+ * default is an empty text, a list or a mapping.
  */
 function orNull({ type, anyOf, ...rest }: { [key: string]: Json }): { [key: string]: Json } {
   if (Array.isArray(anyOf)) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return { ...rest, type: [type as string, 'null'] }
 }
 
-/** The keys of `properties` are names, not keywords. A property may be called `default` or `title`. */
+/**
+ * Converts each property. The keys here are names of properties, not keywords, even if the name is `default` or
+ * `title`.
+ */
 function eachOf(properties: Json | undefined): Json {
   return Object.fromEntries(Object.entries(properties ?? {}).map(([key, value]) => [key, asWritten(value)]))
 }
 
-/** Whether a key has a default. The key may then be missing in the file, because the default is filled in later. */
+/** Whether a key has a default. If so, the key may be missing in the file, because the gateway fills in the default. */
 function hasDefault(properties: Json | undefined, key: string): boolean {
   const property = (properties as { [key: string]: Json } | undefined)?.[key]
   return typeof property === 'object' && property !== null && 'default' in property

@@ -36,8 +36,8 @@ export function parseListing(listing: Listing): ListedValue[] {
 
 /**
  * Hides secret values. Also hides unknown keys, because an unknown key may contain a misplaced secret.
- * @param yaml the parsed file; undefined if the file could not be read or parsed. The messages are then not changed,
- * because messages about these problems never quote the file.
+ * @param yaml the parsed file; undefined if the file could not be read or parsed. In that case, the messages stay
+ * unchanged, because they never quote the file.
  */
 export function maskProblems({ problems }: Problems, yaml?: YamlSource): ListedProblem[] {
   const hidden = yaml === undefined ? [] : hiddenTexts(yaml)
@@ -53,7 +53,7 @@ interface Place {
   readonly keys: readonly (string | number)[]
 }
 
-/** Calls `found` with each value that contains no other value. */
+/** Calls `found` for each scalar, and for each empty list or mapping. */
 function visit(value: unknown, found: (value: unknown, place: Place) => void, place = root): void {
   const inner: [string | number, unknown][] = Array.isArray(value)
     ? [...value.entries()]
@@ -89,7 +89,7 @@ const secretKeys = new Set<unknown>([
 ])
 
 function isSecret(yaml: YamlSource, value: unknown, pointer: string, keys: Place['keys']): boolean {
-  // An empty value is shown. It means that nothing is set, and operators must see that.
+  // An empty value is shown, so that operators see that nothing is set.
   if (value === '' || (typeof value === 'object' && isEmpty(value))) return false
   if (pointer === '/auth/remember/tokens' && typeof value === 'number') return false
   if (keys.some((key, depth) => secretKeys.has(key) && !isDeclaredName(keys, depth))) return true
@@ -102,7 +102,10 @@ function isEmpty(value: object | null): boolean {
   return value === null || Object.keys(value).length === 0
 }
 
-/** Whether the author of the file chose the key, as the name of an upstream, an operator, a quota or a provider. */
+/**
+ * Whether the key is the name of an upstream, an operator, a quota or a provider. The author of the file chose this
+ * name.
+ */
 function isDeclaredName(keys: Place['keys'], depth: number): boolean {
   const isNamed =
     (depth === 1 && keys[0] === 'upstreams') || (depth === 2 && keys[0] === 'admin' && keys[1] === 'tokens')
@@ -126,8 +129,8 @@ function isSecretField(name: string): boolean {
 }
 
 /**
- * Returns the texts to mask, longest first, because one may contain another. Texts under 4 characters are not masked,
- * because they occur in many messages.
+ * Returns the texts to mask. The longest text is first, because it may contain a shorter one. Texts of fewer than 4
+ * characters are not masked, because they occur in many messages.
  */
 function hiddenTexts(yaml: YamlSource): string[] {
   const texts = new Set<string>()
@@ -135,13 +138,17 @@ function hiddenTexts(yaml: YamlSource): string[] {
     const unknownKeys = keys.filter((_, depth) => !isKnownKey(keys, depth))
     for (const key of unknownKeys) texts.add(String(key))
     // `true`, `null` and `{}` are not secrets, and they occur in many messages.
-    const mayTell = (typeof value === 'string' || typeof value === 'number') && !isRole(value, keys)
-    if (mayTell && (unknownKeys.length > 0 || isSecret(yaml, value, pointer, keys))) texts.add(String(value))
+    const mayBeSecret = (typeof value === 'string' || typeof value === 'number') && !isRole(value, keys)
+    if (mayBeSecret && (unknownKeys.length > 0 || isSecret(yaml, value, pointer, keys)))
+      texts.add(String(value))
   })
   return [...texts].filter(text => text.length >= 4).sort((a, b) => b.length - a.length)
 }
 
-/** A role is written next to a token but is not secret. Masking it would remove words such as "read" from messages. */
+/**
+ * Whether the value is the role of an admin token. A role is not secret. Masking it would remove words such as "read"
+ * from messages.
+ */
 function isRole(value: unknown, keys: Place['keys']): boolean {
   return keys.at(-1) === 'may' && operatorRoles.some(role => role === value)
 }

@@ -18,17 +18,23 @@ interface Digest {
   readonly digest: string | undefined
 }
 
-/** @throws Error if the machine could not read the files (`machineFailure`) */
+/**
+ * @throws Error if the files could not be read for a reason outside the files, for example too many open files (see
+ * `machineFailure`)
+ */
 export type LoadInWorker = (source: FileSource) => Promise<ReloadResult>
 
-/** On a reload, a pipe must end within this time. At startup it may take longer. */
+/** On a reload, a pipe must end within this time. At startup, there is no time limit. */
 const maxWaitMs = 5_000
 
-/** A file that needs more memory is refused. Without this limit, it could crash the gateway. */
+/**
+ * The memory limit of the thread. A configuration that needs more memory is refused, because it could crash the
+ * gateway.
+ */
 const resourceLimits = { maxOldGenerationSizeMb: 768 }
 
 interface Options {
-  /** The time limit of a read. After it, the configuration is refused. */
+  /** The time limit for reading the configuration. If the read takes longer, the configuration is refused. */
   limitMs?: number
   /** The compiled `load-worker.ts`. */
   program?: string | URL

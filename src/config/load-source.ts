@@ -1,4 +1,4 @@
-// Loads the configuration together with its line numbers for the log and the digest of its file.
+// Loads the configuration, and computes the digest of its file.
 import { resolve } from 'node:path'
 import type { Problems } from './diagnostics.ts'
 import { digestOf, unreadable } from './file-digest.ts'
@@ -9,7 +9,7 @@ import { type ReadFile, readLimited, readLimitedBytes, reportingFailures } from 
 export interface FileSource {
   /** The file name as given on the command line. */
   readonly file: string
-  /** The folder where relative file names start. */
+  /** Relative file names are resolved against this folder. */
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cores?: number
@@ -22,7 +22,10 @@ interface LoadedSource {
   readonly read: LoadedConfig | Problems
   /** The digest of the file's bytes, or the reason why the file is unreadable. */
   readonly digest: string
-  /** The error if the machine could not read a file. `read` then does not describe the configuration. */
+  /**
+   * The system error if a file could not be read for a reason outside the file, for example too many open files. In
+   * that case, `read` is not valid.
+   */
   readonly failure?: unknown
 }
 

@@ -5,12 +5,12 @@ import { type FileSource, loadSource } from './load-source.ts'
 
 parentPort?.postMessage(load(workerData))
 
-/** @throws the system error if a file could not be read */
+/** @throws the system error if a file could not be read for a reason outside the file (see `machineFailure`) */
 function load(source: FileSource): ReloadResult {
   const { read, digest, failure } = loadSource(source)
   if (failure !== undefined) throw failure
   if ('problems' in read) return { ...read, digest }
   const { config, lines, warnings, listing } = read
-  // The gateway does not use the test cases.
+  // The test cases are left out, because the gateway does not use them.
   return { config: { ...config, tests: [] }, lines, warnings, listing, digest }
 }

@@ -16,7 +16,10 @@ import { readSource, type SourceFile } from './yaml/read-source.ts'
 import { positionsOf, type YamlSource } from './yaml/yaml-source.ts'
 
 interface ConfigSource extends SourceFile {
-  /** The number of workers for `auto`. It also limits the default of `auth.hashing.concurrency`. */
+  /**
+   * The number of CPU cores. With `server.workers: auto`, the gateway starts this number of workers. The default of
+   * `auth.hashing.concurrency` also depends on this number.
+   */
   readonly cores?: number
   /**
    * The number of worker processes that already run. It stays the same until a restart, even if the file has a new
@@ -24,8 +27,8 @@ interface ConfigSource extends SourceFile {
    */
   readonly workers?: number
   /**
-   * Whether to check also the files that a gateway reads at startup. A command that only uses the stores does not need
-   * these files.
+   * Whether to check the files that a gateway reads at startup, for example certificates. A command that only uses the
+   * stores does not need these files.
    */
   readonly toServe?: boolean
 }
@@ -36,15 +39,15 @@ export interface LoadedConfig {
   readonly cases: readonly LocatedCase[]
   /** Line numbers of the sections and their keys, by JSON Pointer. */
   readonly lines: Readonly<Record<string, number>>
-  /** The environment variables that the keys of the sections use, by JSON Pointer, for messages. */
+  /** The environment variables in the value of each key of a section, by JSON Pointer. Used for messages. */
   readonly variables: Variables
-  /** The values for operators. Set only when the file is loaded to serve requests. */
+  /** The values that operators may see. Set only if `toServe` is true. */
   readonly listing?: Listing
 }
 
 export type Variables = Readonly<Record<string, readonly string[]>>
 
-/** Never throws because of the file's content. Problems are in file order. */
+/** If the file is invalid, returns the problems in file order, and does not throw. */
 export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   const { file, cores = availableParallelism(), readFile = readLimited } = source
   const read = readSource(source, Object.keys(schema.properties), 'run peage init to write a sample')
@@ -87,8 +90,8 @@ const filesToServeWith = [
 ]
 
 /**
- * Returns line numbers for log messages about settings that need a restart. Routes, upstreams and test cases never need
- * one.
+ * Returns line numbers for log messages about settings that need a restart. Routes, upstreams and test cases are left
+ * out, because they never need a restart.
  */
 function linesOf(
   { routes: _, upstreams: __, tests: ___, ...sections }: Config,
@@ -126,7 +129,7 @@ function applyComputedDefaults(
   }
 }
 
-/** Leaves out the providers without a client id. An unset environment variable switches a provider off in this way. */
+/** Leaves out the providers without a client ID. So an empty environment variable can switch a provider off. */
 function usableProviders(providers: DecodedConfig['auth']['providers']): ProviderConfig[] {
   return Object.entries(providers)
     .filter(([, { client_id }]) => client_id !== '')
@@ -139,8 +142,8 @@ function usableProviders(providers: DecodedConfig['auth']['providers']): Provide
 }
 
 /**
- * Removes the `mail` section if its `smtp` is empty. If `smtp` is set, there is a sender, because the rules have
- * already checked it.
+ * Removes the `mail` section if its `smtp` is empty. If `smtp` is set, `from` is set too, because `checkMail` has
+ * checked this.
  */
 function usableMail(mail: DecodedConfig['mail']): Pick<Config, 'mail'> {
   const { smtp, from } = mail ?? {}
@@ -154,8 +157,8 @@ function hostOf(address: string): string {
 }
 
 /**
- * Allows one hash per core of the process, but leaves at least two libuv threads free. Signature checks and DNS lookups
- * use the same threads. Without free threads, every request would wait for logins.
+ * Returns how many password hashes may run at the same time in a process with this number of cores. At least two libuv
+ * threads stay free for signature checks and DNS lookups. Otherwise, every request would wait for logins.
  */
 function hashConcurrency(cores: number): number {
   return Math.max(1, Math.min(Math.floor(cores), LIBUV_THREADS - 2))

@@ -15,7 +15,10 @@ export interface Plans {
   readonly withWebhook: readonly string[]
   /** @returns undefined if no plan of this name is configured */
   find(name: string): PlanConfig | undefined
-  /** Returns what a plan may use. @returns undefined if the plan is not configured, or does not state the quota */
+  /**
+   * Returns how much of the quota a plan may use.
+   * @returns undefined if the plan is not configured, or has no allowance for the quota
+   */
   allowance(plan: string, quota: string): Allowance | undefined
 }
 
@@ -44,8 +47,8 @@ interface PlanKeys {
 }
 
 /**
- * Returns the plans that a route lets through, in the order of the configuration. A route with a quota lets no plan
- * through whose allowance is 0.
+ * Returns the plans that a route lets through, in the order of the configuration. A route with a quota lets a plan
+ * through only if the plan's allowance for this quota is above 0.
  * @returns undefined if the route lets every plan through, even a plan that is not configured
  */
 export function allowedPlans(

@@ -1,17 +1,17 @@
-// Reads the files of a configuration completely. A size limit and a time limit for pipes protect the process.
+// Reads the configuration, and the files that it names. A size limit, and for pipes a time limit, protect the process.
 import { closeSync, constants, openSync, readSync, statSync } from 'node:fs'
 
 /** Size limit of the configuration, of a file of test cases, and of each certificate file. */
 export const maxFileBytes = 4 * 1024 * 1024
-/** Size limit of a file that `${file:PATH}` or `auth.keys` references. */
+/** Size limit of a file that `${file:PATH}` or `auth.keys` references, and of a mail template. */
 export const maxValueBytes = 64 * 1024
 
-/** @throws FileRefused if the file may not be read; otherwise the error that prevented the read */
+/** @throws FileRefused if the gateway refuses to read the file; otherwise the system error that prevented the read */
 export type ReadFile = (path: string, maxBytes: number) => string
 
 /**
- * Error codes whose cause is not the file itself. The process or the machine has no free resources, or the disk or the
- * server fails.
+ * The codes of system errors whose cause is not the file itself. The process or the machine has no free resources, or
+ * the disk or the file server has failed.
  */
 const machineCodes = new Set([
   'EAGAIN',
@@ -39,7 +39,10 @@ function codeOf({ code, message }: NodeJS.ErrnoException): string | undefined {
   return code === 'ERR_WORKER_INIT_FAILED' ? message.slice(message.lastIndexOf(' ') + 1) : code
 }
 
-/** Reports machine failures separately, so that they are not mistaken for errors in the files. */
+/**
+ * Wraps `readFile`. Passes each machine failure to `onFailure`, so that the caller does not mistake it for an error in
+ * a file.
+ */
 export function reportingFailures(readFile: ReadFile, onFailure: (error: unknown) => void): ReadFile {
   return (path, maxBytes) => {
     try {
@@ -51,12 +54,15 @@ export function reportingFailures(readFile: ReadFile, onFailure: (error: unknown
   }
 }
 
-/** The error for an existing file that may not be read. Callers show its message in parentheses after the file name. */
+/**
+ * The error for a file that exists but that the gateway refuses to read. Callers show the message in parentheses after
+ * the file name.
+ */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused'
 }
 
-/** Reads like `readLimitedBytes`, as text. Invalid UTF-8 becomes U+FFFD. */
+/** Reads like `readLimitedBytes`, but returns text. Invalid UTF-8 becomes U+FFFD. */
 export function readLimited(path: string, maxBytes: number, maxWaitMs?: number): string {
   return readLimitedBytes(path, maxBytes, maxWaitMs).toString('utf8')
 }
@@ -99,7 +105,10 @@ function readToEnd(file: number, maxBytes: number, read: Read): Buffer {
 
 const chunkBytes = 64 * 1024
 
-/** Reads a non-blocking pipe. The pipe may not have a writer yet, or its writer may not have written yet. */
+/**
+ * Returns a function that reads a non-blocking pipe. Until the time `late`, the function waits for a writer and for its
+ * data.
+ */
 function readingUntil(late: number): Read {
   const asleep = new Int32Array(new SharedArrayBuffer(4))
   let hasBegun = false
@@ -138,9 +147,9 @@ export function tryRead(
 }
 
 /**
- * Refuses files that are not UTF-8. All invalid bytes decode to U+FFFD, so a random binary secret would silently lose
- * most of its strength.
- * @throws the error of the read, or an error with the code `NOT_UTF8`
+ * Wraps `readFile`, and refuses files that are not UTF-8. All invalid bytes decode to U+FFFD, so a random binary secret
+ * would silently lose most of its strength.
+ * @throws the error of `readFile`, or an error with the code `NOT_UTF8`
  */
 export function inUtf8(readFile: ReadFile): ReadFile {
   return (path, maxBytes) => {

@@ -41,7 +41,9 @@ function changed<T extends object>(section: string, now: T, next: T, keys: reado
 }
 
 interface ConfigDiff {
-  /** The changed sections, without the routes and upstreams. Their changes are counted below. */
+  /**
+   * The names of the changed sections, except routes and upstreams. The next fields count changed routes and upstreams.
+   */
   readonly sections?: readonly string[]
   readonly routes?: Counts
   readonly upstreams?: Counts
@@ -53,7 +55,10 @@ interface Counts {
   readonly changed: number
 }
 
-/** Returns names and counts for the log, but never values. Unchanged parts are left out. */
+/**
+ * Returns the names of changed sections, and the numbers of changed routes and upstreams, for the log. Never returns
+ * values. Unchanged parts are left out.
+ */
 export function diffConfigs(before: Config, after: Config): ConfigDiff {
   const { routes: oldRoutes, upstreams: oldUpstreams, tests: _, ...oldRest } = before
   const { routes, upstreams, tests: __, ...rest } = after

@@ -1,4 +1,4 @@
-// Reads the test cases of `peage test`, from gateway.yaml or from a separate file, each with its position.
+// Reads the test cases of `peage test`, from gateway.yaml or from a separate file. Adds to each case its position.
 import type { Decoded } from '../schema/type.ts'
 import {
   appendToPointer,
@@ -22,7 +22,7 @@ export interface LocatedCase extends TestCase, Position {
   readonly file: string
 }
 
-/** @param plans the configured plans, which the callers of the test cases may have */
+/** @param plans the configured plans; a test case whose caller has another plan is an error */
 export function loadCases(
   source: SourceFile,
   plans: readonly PlanConfig[],

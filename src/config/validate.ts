@@ -11,7 +11,9 @@ export interface Validation {
   isValid(pointer: string): boolean
 }
 
-/** Changes the source's value: fills in defaults, and converts interpolated texts to numbers and booleans. */
+/**
+ * Validates `yaml.value`. Also changes it: fills in defaults, and converts interpolated texts to numbers and booleans.
+ */
 export function validate(schema: Schema, yaml: YamlSource): Validation {
   const errorsNow = () => withMisnamed(checkShape(schema, yaml.value))
   const errors = errorsNow()
@@ -19,10 +21,7 @@ export function validate(schema: Schema, yaml: YamlSource): Validation {
   return toValidation(yaml, bestBranches(coercible.length > 0 ? errorsNow() : errors))
 }
 
-/**
- * A value under an invalid name, for example an upstream, is validated too. This function adds the errors of that
- * value.
- */
+/** Adds the errors inside entries with an invalid name, for example inside an upstream whose name contains a space. */
 function withMisnamed(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(error => {
     const { keyword, key, value, schema, pointer } = error
@@ -35,7 +34,7 @@ function withMisnamed(errors: readonly ShapeError[]): ShapeError[] {
   })
 }
 
-/** Yields the errors of all branches of a union, because an interpolated text may be meant for any branch. */
+/** Yields all errors, including the errors of every branch of a union. After `coerce`, any of the branches may fit. */
 function* withBranches(errors: readonly ShapeError[]): Generator<ShapeError> {
   for (const error of errors) {
     for (const branch of error.branches ?? []) yield* withBranches(branch)
@@ -44,7 +43,7 @@ function* withBranches(errors: readonly ShapeError[]): Generator<ShapeError> {
 }
 
 function toValidation(yaml: YamlSource, errors: readonly ShapeError[]): Validation {
-  // If the suggested key is in the file too, the unknown key is not a misspelling of it.
+  // If the file also contains the suggested key, the unknown key is not a misspelling of the suggested key.
   const isMeant = (pointer: string | undefined) => pointer !== undefined && !yaml.locations.has(pointer)
   const suggested = new Set(errors.map(suggestedKey).filter(isMeant) as string[])
   const invalid = new Set<string>()

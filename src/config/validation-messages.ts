@@ -1,4 +1,4 @@
-// Turns shape errors into one message each, at the place where the author can fix the error.
+// Turns each shape error into one message. Its position is the place where the author can fix the error.
 import type { Schema } from '../schema/type.ts'
 import { appendToPointer, type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'
@@ -7,7 +7,7 @@ import { nameNouns } from './sections/builders.ts'
 import { checkShape, type ShapeError } from './sections/shape.ts'
 import type { SourceLocation, YamlSource } from './yaml/yaml-source.ts'
 
-/** Returns the JSON Pointer of the unknown or missing key, or of the value. */
+/** Returns the JSON Pointer of the unknown or missing key. For all other errors, this is the pointer of the value. */
 export function pointerOf({ key, pointer }: ShapeError): string {
   return key === undefined ? pointer : appendToPointer(pointer, key)
 }
@@ -18,8 +18,8 @@ export function suggestedKey(error: ShapeError): string | undefined {
 }
 
 /**
- * For each union, keeps only the errors of the branch that the author probably meant. If no branch fits, keeps the
- * error of the union itself.
+ * Replaces the error of each union with the errors of the branch that the author probably meant. If the value has the
+ * wrong type for every branch, the error of the union stays.
  */
 export function bestBranches(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(union => {
@@ -64,8 +64,8 @@ function sentence(error: ShapeError): string {
 }
 
 /**
- * Finds a text schema that accepts the number or boolean if it is written in quotes. For example, a token may consist
- * of digits.
+ * Finds a text schema that accepts the number or boolean if it is written in quotes. For example, a token that consists
+ * of digits needs quotes.
  */
 function schemaOfText({ schema, value }: ShapeError): Schema | undefined {
   if (typeof value !== 'number' && typeof value !== 'boolean') return undefined
@@ -98,9 +98,7 @@ function nearestKey(error: ShapeError): string | undefined {
   return isPartOfListen(error) ? 'listen' : nearest(key, Object.keys(schema.properties ?? {}))
 }
 
-/**
- * Whether the unknown key is a part of `listen`, for example `port`. Other programs have a separate key for each part.
- */
+/** Returns whether the unknown key is a part of `listen`, for example `port`. Many other programs have this key. */
 function isPartOfListen({ key = '', schema: { properties = {} } }: ShapeError): boolean {
   return Object.hasOwn(properties, 'listen') && /^(port|host|hostname|address|addr|bind|ip)$/i.test(key)
 }
@@ -123,7 +121,7 @@ function nounOf(schema: Schema | undefined): string {
   return nouns[schema?.type ?? ''] ?? 'text'
 }
 
-/** A value filled in by default is not in the file, so the location of its nearest ancestor is used. */
+/** Returns the location of a value. A default value is not in the file, so its nearest ancestor is located instead. */
 function locationOf(yaml: YamlSource, pointer: string): SourceLocation {
   const location = yaml.locations.get(pointer)
   if (location !== undefined) return location

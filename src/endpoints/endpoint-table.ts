@@ -1,4 +1,4 @@
-// Finds the endpoints that the gateway serves itself, before any route.
+// Finds the gateway's own endpoint for a path. The gateway searches its own endpoints before it searches the routes.
 import { isGatewayPath } from '../config/formats/path-pattern.ts'
 import type { Operation } from '../openapi/operation.ts'
 import type { LocalEndpoint } from './local-endpoint.ts'
@@ -19,7 +19,7 @@ export interface LocalPath {
 /**
  * Returns the local path that matches. Returns `unknown` if the path is reserved but has no endpoint, and undefined for
  * all other paths.
- * @param segments the segments, percent-decoded once and lower-cased, as for route matching
+ * @param segments the segments of the path, percent-decoded once and lower-cased, as for route matching
  */
 export type FindLocalPath = (segments: readonly string[]) => LocalPath | 'unknown' | undefined
 
@@ -33,7 +33,7 @@ export function createEndpointTable(
   /** The third segment of each path: `auth`, `user` and `subscription`; undefined for `/.well-known/jwks.json`. */
   const thirds = new Set([...byPath.keys()].map(path => path.split('/')[3]))
   return segments => {
-    // Most requests need no lookup, because their path differs from all paths of the gateway in these segments.
+    // Most requests need no lookup, because the first or third segment shows that the path is no gateway path.
     if (segments[0] !== 'api' && segments[0] !== '.well-known') return undefined
     if (!thirds.has(segments[2])) return undefined
     const found =
@@ -65,7 +65,7 @@ function pathsOf(
       else known.endpoints.set(served, endpoint)
     }
   }
-  // A path without endpoints does not exist. Otherwise, other methods would get 405 with an empty header `Allow`.
+  // If all endpoints of a path are off, the path is left out, because a 405 would have an empty header `Allow`.
   return [...paths].flatMap(([path, known]) =>
     known.endpoints.size === 0 ? [] : [[path, { path, isReplaceable, ...known }]],
   )

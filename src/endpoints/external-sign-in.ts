@@ -1,5 +1,6 @@
-// Serves the sign-in with other identity providers. In a browser, the provider sends the user back with a code. The
-// page gets a code of the gateway instead. The account is decided when the page exchanges this code.
+// Serves the sign-in with other identity providers. In the browser flow, the provider redirects the browser to the
+// gateway with a code. The gateway redirects the browser to the page with a new code. When the page exchanges the new
+// code for tokens, the gateway finds or creates the account.
 import { randomBytes } from 'node:crypto'
 import type {
   ExternalAccounts,
@@ -32,7 +33,7 @@ interface Dependencies {
   providers: readonly Provider[]
   /** `auth.return_urls`. If it is empty, the browser flow is off and its endpoints are never called. */
   returnUrls: readonly string[]
-  /** `server.public_url`. Set if there are return URLs. */
+  /** `server.public_url`. Always set if `returnUrls` is not empty. */
   publicUrl: string | undefined
   attempts: Attempts
   accounts: ExternalAccounts
@@ -41,9 +42,9 @@ interface Dependencies {
   limiter: RateLimiter
   attemptGuess: AttemptGuess
   clock: Clock
-  /** Called when a provider fails, or when its response or an ID token is not acceptable. */
+  /** Called when a provider fails, or when the gateway does not accept its response or an ID token. */
   onProviderFailure(provider: string, failure: ProviderFailure): void
-  /** Called when the store fails, and the browser nevertheless returns to its page. */
+  /** Called when the store fails, but the browser can still return to its page. The page then gets an error code. */
   onStoreFailure(message: string, error: unknown): void
 }
 
@@ -64,7 +65,7 @@ export function createExternalEndpoints(dependencies: Dependencies): PublicEndpo
     if (!taken.allowed) throw rateLimited(limitNames.external, taken)
   }
 
-  /** Runs a request to the provider, and logs its failure, except if the user has cancelled. */
+  /** Runs a request to the provider. Calls `onProviderFailure` if it fails, unless the user cancelled the sign-in. */
   async function ask<T>(provider: Provider, request: () => Promise<T>): Promise<T> {
     try {
       return await request()
@@ -75,7 +76,7 @@ export function createExternalEndpoints(dependencies: Dependencies): PublicEndpo
     }
   }
 
-  /** @returns `unreadable` if the store fails, so that the key of the cookies is not available */
+  /** @returns `unreadable` if the store fails, because the key that decrypts the cookie is then missing */
   async function findAttempt(
     cookie: string | undefined,
     state: string,
@@ -91,7 +92,7 @@ export function createExternalEndpoints(dependencies: Dependencies): PublicEndpo
 
   /**
    * Exchanges the code of the provider for a code of the gateway.
-   * @returns the parameters for the page
+   * @returns the query parameters that the page gets
    */
   async function redeem(
     provider: Provider,
@@ -230,7 +231,7 @@ function readStart(query: string, returnUrls: readonly string[]) {
   }
 }
 
-/** @param deletion the `Set-Cookie` that ends the attempt */
+/** @param deletion the `Set-Cookie` value that deletes the cookie of the attempt */
 function toPage(
   returnUrl = '',
   parameters: Readonly<Record<string, string>>,

@@ -13,8 +13,8 @@ interface FailedLoginLimit {
 export interface FailedLoginLimiter {
   /**
    * Runs an attempt and counts it against every limit if it ends in `credentials_invalid` or `code_invalid`.
-   * @throws Refusal 429 `rate_limited`; 503 `service_unavailable` if running attempts block this one for too
-   *   long; errors of the attempt
+   * @throws Refusal 429 `rate_limited`; 503 `service_unavailable` if the attempt has to wait too long for other running
+   *   attempts; errors of the attempt
    */
   attempt<T>(limits: readonly FailedLoginLimit[], attempt: () => Promise<T>): Promise<T>
 }
@@ -76,12 +76,12 @@ async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): P
   for (;;) {
     const hadAttempts = attempts.count(key) > 0
     const result = await limit.limiter.consume(limit.key)
-    // The attempt is registered immediately. If the limiter then refuses another attempt, that attempt finds a running
-    // attempt to wait for.
+    // The attempt is registered immediately. Otherwise, a later attempt that the limiter refuses could not see this
+    // attempt and wait for its slot.
     if (result.allowed) return attempts.begin(key)
     if (attempts.count(key) > 0) await attempts.nextFreeSlot(key)
-    // If attempts were running at first, the loop tries again. The last of these attempts may have ended and refunded
-    // its slot after the limiter refused the new attempt.
+    // No attempt is running now. If attempts were running before `consume`, the last of them may have refunded its slot
+    // after the limiter refused this attempt. So the loop tries again.
     else if (!hadAttempts) throw rateLimited(limit.names, result)
   }
 }

@@ -6,11 +6,11 @@ import type { Plan, User } from '../users/user.ts'
 
 export type LocalEndpoint = PublicEndpoint | GuardedEndpoint | DocumentEndpoint
 
-/** An endpoint for all clients. It reads a credential only if the body requires one. */
+/** An endpoint for all clients. It checks the credential of a request only if it calls `authenticate`. */
 export interface PublicEndpoint {
   readonly kind: 'public'
   readonly operation: Operation
-  /** @param authenticate a function that runs the guards for a signed-in user, and throws their refusal */
+  /** @param authenticate a function that requires an access token; it runs the guards, and throws if they refuse */
   answer(
     request: EndpointRequest,
     authenticate: () => Promise<AuthenticatedRequest>,
@@ -24,20 +24,20 @@ export function publicEndpoint(operation: Operation, answer: PublicEndpoint['ans
 /** An endpoint that runs after the guards for authentication, scope and plan. */
 export interface GuardedEndpoint {
   readonly kind: 'guarded'
-  /** The operation that the endpoint serves. If its method is GET, the endpoint usually also serves HEAD. */
+  /** The operation that the endpoint serves. An endpoint for GET also serves HEAD, unless `refusesHead` is set. */
   readonly operation: Operation
   /** The callers whom the guards allow. */
   readonly accepts: AcceptedCallers
   handle(request: AuthenticatedRequest): Promise<EndpointResponse>
 }
 
-/** The API keys that an endpoint of the gateway accepts. `api_token` is the key of `/api/v1/user/api-token`. */
+/** The API keys that an endpoint accepts. `api_token`: only the key that `POST /api/v1/user/api-token` created. */
 export type AcceptedKeys = 'none' | 'api_token' | 'all'
 
 /** The callers whom a local endpoint accepts. */
 export interface AcceptedCallers {
   readonly keys: AcceptedKeys
-  /** Undefined for every plan. */
+  /** The accepted plans. Undefined if every plan is accepted. */
   readonly plans?: readonly Plan[] | undefined
 }
 
@@ -62,7 +62,7 @@ export interface EndpointRequest {
   /** The text in place of `:id` in the path, in lower case. Empty if the path has no `:id`. */
   readonly parameter: string
   readonly userAgent: string | undefined
-  /** The query as received, including the `?`. Empty without one. */
+  /** The query as received, including the `?`. Empty if there is no query. */
   readonly query: string
   /** The header `Cookie`. */
   readonly cookie: string | undefined
@@ -71,11 +71,11 @@ export interface EndpointRequest {
 }
 
 export interface AuthenticatedRequest extends EndpointRequest {
-  /** The current record. Its `daily_usage` may be outdated, because the record may come from the cache. */
+  /** The user's record. It may come from the cache, so its `daily_usage` may be outdated. */
   readonly user: User
-  /** The session of the access token. Undefined for an API key, and for a token of version 0.1. */
+  /** The session of the access token. Undefined for an API key, and for a token that version 0.1 issued. */
   readonly sessionId: AuthenticatedUser['sessionId']
-  /** Undefined for an access token. */
+  /** The API key of the request. Undefined if the request has an access token. */
   readonly apiKey: AuthenticatedUser['apiKey']
 }
 
@@ -85,13 +85,13 @@ export interface EndpointResponse {
   readonly headers?: Readonly<Record<string, string | string[]>>
   /** The JSON body. Without it, the response has no content. */
   readonly body?: object
-  /** The error with which a browser returns to a page, for the access log and the metrics. */
+  /** The error code in the address to which the browser is redirected. The access log and the metrics contain it. */
   readonly error?: string | undefined
   /** The user who registered, logged in or logged out, for the access log. Absent if unknown. */
   readonly userId?: number | undefined
 }
 
-/** Refusals that an endpoint for all API keys may send, because of its guards or the request body. */
+/** The refusals that the guards or the body can cause at an endpoint that accepts all API keys. */
 export const anyKeyRefusals: Refusals = {
   400: ['credentials_ambiguous'],
   401: ['token_invalid', 'key_check_failed', 'user_not_found'],
@@ -100,5 +100,5 @@ export const anyKeyRefusals: Refusals = {
   503: ['service_unavailable'],
 }
 
-/** Refusals that every other guarded endpoint may send. */
+/** The refusals that the guards or the body can cause at every other guarded endpoint. */
 export const guardRefusals = mergeRefusals(anyKeyRefusals, { 403: ['bearer_required'] })

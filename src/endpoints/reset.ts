@@ -56,14 +56,14 @@ export const resetOperations = {
 } as const satisfies Record<string, Operation>
 
 interface Dependencies {
-  /** Undefined if the gateway cannot send mails. It then refuses every code as invalid. */
+  /** Undefined if the gateway cannot send mails. Every code is then refused as invalid. */
   passwordReset: PasswordReset | undefined
   redeemSubmitted: RedeemSubmitted
 }
 
 export function createResetEndpoints({ passwordReset, redeemSubmitted }: Dependencies): PublicEndpoint[] {
   return [
-    // The log line contains no user, because it would show a reader of the log that the account exists.
+    // The response has no `userId` for the access log. Otherwise, the log would show that the account exists.
     publicEndpoint(resetOperations.forgot, async ({ body, client }) => {
       if (passwordReset === undefined) throw new Refusal('mail_not_configured')
       return {

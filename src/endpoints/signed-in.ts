@@ -1,5 +1,5 @@
-// Requires a signed-in user for an endpoint. That is a user with the access token of an active session. An API key is
-// not enough.
+// Creates endpoints that require a signed-in user. A signed-in user has the access token of an active session. An API
+// key is not enough.
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
 import type { ApiKeyStore } from '../identity/api-keys/api-key-store.ts'
@@ -19,7 +19,7 @@ interface Dependencies {
 /**
  * Checks that the session of the access token has not ended, or that the API key is not revoked. This check is needed
  * because an access token stays valid until it expires, even after its session has ended.
- * @param tx a transaction that has locked the user, so that the session cannot end during the transaction
+ * @param tx a transaction that has locked the row of the user, so that the session cannot end during the transaction
  * @throws StorageError; Refusal `token_invalid`
  */
 export type RequireLiveCredential = (request: AuthenticatedRequest, tx?: Queryable) => Promise<void>

@@ -1,4 +1,4 @@
-// Reads the code or token of a request's body, and limits guesses.
+// Reads the code or the token from the body of a request, and limits how many codes a client can try.
 import type { CodeOwner } from '../accounts/codes/code-redemption-store.ts'
 import type { SubmittedCode } from '../accounts/codes/redeem-code.ts'
 import { isStorableEmail } from '../accounts/email.ts'
@@ -15,14 +15,15 @@ export function tokenOf(body: JsonObject): string {
   return body.string('token').trim()
 }
 
-/** The owner that the request names, and the normalized email under which wrong codes are counted. */
+/** The account that must own the code, and the normalized email for which wrong codes are counted. */
 interface CodeClaim {
   readonly owner: CodeOwner
   readonly email: string
 }
 
 /**
- * Wrong codes count as failed logins. Wrong tokens do not count, because 256 bits cannot be guessed.
+ * Calls `redeem` with the token or code of the body. A wrong code counts as a failed login. A wrong token does not
+ * count, because a token of 256 bits cannot be guessed.
  * @throws Refusal `rate_limited`; errors of `redeem`
  */
 export type RedeemSubmitted = <T>(
@@ -36,7 +37,7 @@ export function createRedeemSubmitted(attemptGuess: AttemptGuess): RedeemSubmitt
     const token = tokenOf(body)
     if (token !== '') return redeem({ token })
     const tryCode = async () => {
-      // No account can have this text as its email, so the code is invalid. The database is not asked, because it would
+      // No account can have this text as its email, so the code is invalid. A query is not sent, because Postgres would
       // reject some of these texts with an error.
       if (!isStorableEmail(email)) throw new Refusal('code_invalid')
       return redeem({ code: body.string('code').trim(), owner })

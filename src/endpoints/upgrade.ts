@@ -1,5 +1,5 @@
-// The endpoints that show the next plan and its payment page. Refusals link to these endpoints if the user's plan or
-// daily uses are not enough.
+// The endpoints that show the next plan and its payment page. A refusal links to them if the user needs a higher plan,
+// or has no uses left.
 import { PLAN_PATTERN } from '../config/sections/builders.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
@@ -82,8 +82,8 @@ export function createUpgradeEndpoints(upgradeUrl: string, plans: readonly Plan[
 
 /**
  * Returns the plan that the client requested. An absent value, `null` and an empty text mean the next higher plan. Any
- * other value must be a higher plan, so that no user pays for a wrong plan. Every configured plan is higher than a plan
- * that is not configured.
+ * other value must be a plan above the current one, so that no user pays for a wrong plan. If the current plan is not
+ * configured, every configured plan is above it.
  */
 function wantedPlan(plans: readonly Plan[], named: unknown, current: Plan): Plan {
   const wanted = named === undefined || named === null || named === '' ? planAbove(plans, current) : named

@@ -92,12 +92,12 @@ interface Dependencies {
   randomBytes: RandomBytes
   clock: Clock
   /**
-   * Checks the credential again before a key or a webhook is stored, because the key or webhook stays valid after the
-   * credential has ended. An access token outlives its session, and an API token may be revoked before the body of its
-   * request arrives.
+   * Checks the credential again before a key or a webhook is stored. Otherwise, an invalid credential could create a
+   * key or webhook that stays valid. An access token outlives its session. An API token may be revoked while the
+   * gateway waits for the body.
    */
   requireLiveCredential: RequireLiveCredential
-  /** Resolves when this process has seen the change of a token. From then on, the previous token is invalid. */
+  /** Resolves when all processes of this gateway have seen the change. From then on, they refuse the previous token. */
   changesVisible(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-// Handles one request like a running gateway, but without the network. Uses the same gate, order and refusals.
+// Handles one request like a running gateway, but without the network. Uses the same gate and the same refusals.
 import type { IncomingMessage } from 'node:http'
 import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -20,7 +20,7 @@ interface Options {
   request: IncomingMessage
   head: RequestHead
   routing: RoutingDecision
-  /** The same request with additional test headers, which show what the gateway removes. */
+  /** The same request with additional test headers. They show which headers the gateway removes. */
   probe: IncomingMessage
   /** The headers of the simulated upstream response. */
   upstreamHeaders: HeaderList
@@ -29,11 +29,11 @@ interface Options {
   onDispatch(listener: (dispatched: Dispatched) => void): void
 }
 
-/** Neither `refusal` nor `dispatched` is set if a local endpoint would serve the request. */
+/** If `refusal` and `dispatched` are missing, a local endpoint would respond, or a question of a proxy is allowed. */
 interface DryRun {
   readonly refusal?: Refusal
   readonly dispatched?: { readonly request: Dispatched; readonly probe: Dispatched }
-  /** The response head for the client, as far as the gateway determines it. */
+  /** The response head for the client, without headers of a real upstream. Undefined if a local endpoint responds. */
   readonly head?: ResponseHead
 }
 

@@ -43,9 +43,9 @@ export interface ExplainRequest {
   /** The request target, as in a request line. */
   readonly path: string
   readonly host: string
-  /** The plan of the caller, who has a valid credential. An `anonymous` caller has none. */
+  /** The plan of a caller with a valid credential, or `anonymous` for a caller without credential. */
   readonly as: Plan | 'anonymous'
-  /** The uses already counted today. */
+  /** The daily uses of the caller that are already counted today. */
   readonly usedToday: number
   /** The uses of the route's quota that are already counted in the current period. */
   readonly used: number
@@ -58,7 +58,7 @@ export interface ExplainRequest {
 
 export interface GuardOutcome {
   readonly guard: GuardName
-  /** `skip` means that the guard has nothing to decide here, or that an earlier guard refused. */
+  /** `skip` means that the guard has nothing to decide for this request, or that an earlier guard refused it. */
   readonly outcome: 'pass' | 'refuse' | 'skip'
   readonly status?: number
   /** The error code of the refusal. */
@@ -72,9 +72,9 @@ export interface Explanation {
   readonly own: string | null
   /** The guards in the order in which they run. Empty if the request reaches no guard. */
   readonly guards: readonly GuardOutcome[]
-  /** `null` if the request goes to an upstream or to a local endpoint, or if it is allowed for a proxy that asks. */
+  /** `null` if the request is allowed. */
   readonly refusal: RefusedWith | null
-  /** The status code of the gateway's own response; `null` if the request goes to an upstream or a local endpoint. */
+  /** The status of a refusal, or 200 for an allowed question of a proxy; `null` if an upstream or endpoint responds. */
   readonly status: number | null
   readonly upstream: ForwardedTo | null
   readonly headers: { readonly request: HeaderDiff; readonly response: HeaderDiff }
@@ -84,18 +84,18 @@ export interface RefusedWith {
   readonly status: number
   /** The value of `X-Peage-Error`. */
   readonly code: string
-  /** The body's `error`. */
+  /** The value of `error` in the body. */
   readonly sentence: string
 }
 
 export interface ForwardedTo {
   readonly name: string
   /**
-   * The URL of the request at the target with the most weight. If several targets have this weight, the first of them
-   * is used.
+   * The URL of the request at one target. With `split_by: user`, this is the target of the user. Otherwise, it is the
+   * target with the greatest weight, or the first of several with this weight.
    */
   readonly url: string
-  /** One URL for each target that receives requests. */
+  /** The URLs of the request at all targets that may receive it. */
   readonly urls: readonly string[]
 }
 
@@ -183,7 +183,10 @@ export async function createExplain(config: Config, clock: Clock): Promise<Expla
   }
 }
 
-/** Decides like a running gateway. Only a proxy may request a route without upstream, by a question about the request. */
+/**
+ * Decides like a running gateway. A route without upstream serves only questions of proxies, so a request for this
+ * route is decided like a question.
+ */
 function decide(gate: Gate, request: IncomingMessage, head: RequestHead): RoutingDecision {
   const asQuestion = gate.decide(request, head, true)
   const route = 'route' in asQuestion ? asQuestion.route : undefined
@@ -199,10 +202,7 @@ function requestHeadersOf({ host, as, key }: ExplainRequest): HeaderList {
   ]
 }
 
-/**
- * Derives the outcome of each guard from its counters. A refused request was refused by the last guard that made a
- * decision.
- */
+/** Derives the outcome of each guard from its counters. They contain only the decisions on this request. */
 function outcomesOf(
   decisions: GuardDecisions,
   refusal: Refusal | undefined,
@@ -237,8 +237,8 @@ function refusedWith(refusal: Refusal, language: Language): RefusedWith {
 function forwardedTo(config: Config, name: string, { origin, path }: Dispatched): ForwardedTo {
   const { targets = [], split_by } = config.upstreams[name] ?? {}
   const inTurn = [...weightsByUrl({ targets })].filter(([, weight]) => weight > 0).map(([url]) => url)
-  // With `split_by: user`, only the user's own target receives the request. Otherwise all targets with a weight receive
-  // requests in turn.
+  // With `split_by: user`, only the target of this user can receive the request. Otherwise, the targets whose weight is
+  // not 0 receive requests in turn.
   const origins = split_by === 'user' ? [origin] : inTurn
   return { name, url: origin + path, urls: origins.map(one => one + path) }
 }
@@ -246,7 +246,7 @@ function forwardedTo(config: Config, name: string, { origin, path }: Dispatched)
 /** The request of a test case, without the expectations. It may also name a specific user. */
 type Question = Omit<TestCase, 'expect'> & Pick<ExplainRequest, 'user'>
 
-/** Without `host`, the host is derived from the path. */
+/** Converts the request of a test case. Without `host`, the host is derived from the path. */
 export function toExplainRequest({
   request: { method, path },
   host = authorityHost(path),
@@ -269,7 +269,7 @@ export function toExplainRequest({
   }
 }
 
-/** A client that sends an absolute-form target repeats the target's authority in `Host` (RFC 9112 §3.2.2). */
+/** Returns the `Host` of a client. For an absolute-form target, it is the authority of the target (RFC 9112 §3.2.2). */
 function authorityHost(path: string): string {
   return path.startsWith('/') ? 'localhost' : (/^[a-z]+:\/\/([^/?#]*)/i.exec(path)?.[1] ?? '')
 }

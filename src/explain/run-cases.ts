@@ -56,7 +56,7 @@ function missesOf({ expect }: LocatedCase, { refusal, status, route, upstream }:
   compare('error', expect.error, refusal?.code ?? null)
   compare('route', expect.route, route)
   const isUrl = expect.upstream?.includes('://')
-  // A URL of any target is correct, because the balancer may pick any target.
+  // If the case expects a URL, the URL may belong to any target, because the load balancer may pick any target.
   const fits = isUrl ? upstream?.urls.includes(expect.upstream ?? '') : upstream?.name === expect.upstream
   if (!fits) compare('upstream', expect.upstream, (isUrl ? upstream?.url : upstream?.name) ?? null)
   return misses

@@ -2,7 +2,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 
-/** Pairs of a header name and its value. Each name occurs only once. */
+/** Pairs of a header name and its value. In a request, each name occurs only once. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
 interface StubRequestOptions {
@@ -35,8 +35,8 @@ export function createStubRequest({
     rawHeaders: fields.flat(),
     headers: Object.fromEntries(fields.map(([name, value]) => [name.toLowerCase(), value])),
     complete: true,
-    // Node's parser sets `upgrade` if the request has an `Upgrade` header. This stub has no parser, so `upgrade` is
-    // always true.
+    // Node's parser sets `upgrade` for requests with an `Upgrade` header, but this stub has no parser. `upgrade` can
+    // always be true here, because the gateway also checks the headers.
     upgrade: true,
   })
 }
@@ -53,14 +53,14 @@ export function createStubResponse(
 ): ServerResponse {
   const response = new ServerResponse(request)
   const writeHead = (status: number, ...rest: unknown[]) => {
-    // The headers are the last argument. The reason is optional.
+    // `writeHead` takes an optional reason before the headers, so the headers are the last argument.
     onHead({ status, fields: toHeaderList(rest.at(-1) as readonly string[]) })
     return response
   }
   return Object.assign(response, { writeHead, end: () => response })
 }
 
-/** @param rawHeaders the alternating names and values */
+/** @param rawHeaders alternating names and values */
 export function toHeaderList(rawHeaders: readonly string[]): HeaderList {
   return rawHeaders.flatMap((name, index) =>
     index % 2 === 0 ? [[name, rawHeaders[index + 1] as string] as const] : [],

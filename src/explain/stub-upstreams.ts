@@ -64,7 +64,8 @@ function createStubUpstream(
     }
     return { weight, endpoint, target: { origin, hash: hashText(origin), endpoints: () => [endpoint] } }
   })
-  // Each request gets a new load balancer, because a new load balancer always starts with the same target.
+  // Each request gets a new load balancer, because a new one always starts with the same target. So earlier requests
+  // have no effect.
   const pickEndpoint: PickEndpoint = (...pick) => createLoadBalancer(targets)(...pick)
   return {
     connectionLimit: connectionLimitOf(name, config),

@@ -52,7 +52,7 @@ export interface ExplainedUser {
   readonly usage: readonly Pick<QuotaUsage, 'name' | 'used'>[]
 }
 
-/** The caller's record. Set it before a request is explained. */
+/** The caller of the explained request. The program sets it before each request. */
 export interface Caller {
   /** The plan of the user. It may be missing in the configuration. */
   plan: Plan
@@ -62,7 +62,7 @@ export interface Caller {
   verified: boolean
   /** The API key of the request. Undefined if the user has an access token. */
   key: ExplainedKey | undefined
-  /** The specific user who makes the request. Undefined if the plan's stub user makes it. */
+  /** The specific user who sends the request. Undefined if a stub user with this plan sends the request. */
   user: ExplainedUser | undefined
 }
 
@@ -95,7 +95,7 @@ export function stubDependencies(
       onApiKeyError: () => {},
       clock,
     },
-    // Each request gets a new limiter, so that every request is the first one in the window of its limiter.
+    // Each request is counted by a new limiter, so it is always the first request in the window.
     createRateLimiter: (name, limit) => {
       const fresh = () => createRateLimiter(name, limit, { clock })
       return { consume: key => fresh().consume(key), refund: async () => {} }
@@ -118,7 +118,7 @@ export function stubDependencies(
   }
 }
 
-/** Returns the id of the specific user if there is one, otherwise of the plan's stub user. */
+/** Returns the id of the specific user. Without a specific user, returns the id of the plan's stub user. */
 function idOf({ user, plan }: Caller, plans: readonly Plan[]): number {
   if (user !== undefined) return user.id
   const index = plans.indexOf(plan)
@@ -145,7 +145,7 @@ function recordOf(id: number, { plan, usedToday, verified, user }: Caller): User
   }
 }
 
-/** Returns the caller with an API key. Returns undefined for callers without one. */
+/** Returns the caller with the API key. Returns undefined if the caller has no API key or is inactive. */
 function ownerOf(userId: number, caller: Caller): KeyOwner | undefined {
   const user = recordOf(userId, caller)
   if (user === undefined || caller.key === undefined) return undefined
@@ -189,7 +189,7 @@ function unreachable(): never {
   throw new Error('an explained request reached an endpoint')
 }
 
-/** The dependencies of the endpoints. No endpoint is called, so every call of a dependency throws. */
+/** Creates dependencies for the endpoints. No endpoint is called, so a call of a dependency is a bug and throws. */
 function createEndpointStubs(plans: Plans): never {
   return new Proxy(
     { plans, signedIn: createSignedInEndpoint(unreachable) },
@@ -197,7 +197,10 @@ function createEndpointStubs(plans: Plans): never {
   ) as never
 }
 
-/** Decides a use like Postgres, for a caller with this number of uses in the current period. */
+/**
+ * Decides, in the same way as Postgres, whether a use is counted.
+ * @param used the uses of the caller that are already counted in the current period
+ */
 function stubCount({ period, limit, cost }: QuotaUse, used: number, clock: Clock): QuotaCount {
   const now = clock.now()
   const counted = used + cost <= limit

@@ -1,4 +1,4 @@
-// Builds the gate of one configuration, which parses requests and finds their route and its compiled guards.
+// Builds the gate of a configuration. The gate parses a request, and finds the route of the request with its guards.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
@@ -67,9 +67,8 @@ interface Options {
 }
 
 /**
- * The number of routes that a reload compiles in one turn, which takes about 20 ms. After each turn, waiting requests
- * are served. When all routes are compiled, the tables are built in a single turn, which takes about 60 ms for 10,000
- * routes.
+ * The number of routes that a reload compiles without a pause, which takes about 20 ms. In each pause, waiting requests
+ * are served. Afterwards, the tables are built without a pause, which takes about 60 ms for 10,000 routes.
  */
 const routesPerTurn = 1_000
 
@@ -138,7 +137,7 @@ export async function createGate({
   }
 }
 
-/** Creates the parser for requests of clients. It refuses requests at the path of the questions. */
+/** Creates the parser for requests of clients. It refuses requests for the path at which proxies send questions. */
 function createParse(proxies: TrustedProxies, questions: Questions | undefined): Gate['parse'] {
   if (questions === undefined) return request => parseRequestHead(request, proxies)
   const unknown = new Refusal('route_unknown')
@@ -150,7 +149,7 @@ function createParse(proxies: TrustedProxies, questions: Questions | undefined):
     )
 }
 
-/** Returns a function that also reserves a path, and the paths below it, for the gateway. */
+/** Extends `find`: the returned function also reserves `path`, and all paths below `path`, for the gateway. */
 function reserve(path: string, find: FindLocalPath): FindLocalPath {
   const reserved = parsePathPattern(path).segments
   const isReserved = (segments: readonly string[]) =>

@@ -1,4 +1,5 @@
-// Finds the client's address behind proxies. It is the rightmost address that does not belong to a trusted proxy.
+// Finds the address of a client behind proxies. It is the rightmost address in `X-Forwarded-For` that does not belong
+// to a trusted proxy.
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Logger } from 'pino'
@@ -15,7 +16,7 @@ export interface TrustedProxies {
    * @param forwardedFor the `X-Forwarded-For` values as received, in order
    */
   clientOf(peer: string, forwardedFor: string): string
-  /** Like `clientOf`, but returns `undefined` if a trusted peer sent an invalid address. The client is then unknown. */
+  /** Like `clientOf`, but returns `undefined` if a trusted proxy sent an invalid address, so the client is unknown. */
   knownClientOf(peer: string, forwardedFor: string): string | undefined
 }
 
@@ -27,7 +28,7 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
     for (const hop of forwardedFor.split(',').reverse()) {
       if (!trusts(client)) break
       const address = readAddress(hop.trim())
-      // A trusted proxy does not write an invalid address, so the last valid hop is the client.
+      // An invalid or missing address ends the chain. The last valid address then counts as the client.
       if (address === undefined) return { client, isKnown: forwardedFor.trim() === '' }
       client = address.toString()
     }
@@ -44,7 +45,8 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
 }
 
 /**
- * Creates a function that returns whether an address is in one of the networks. Invalid text is in no network.
+ * Creates a function that returns whether an address is in one of the networks. It returns false for an invalid
+ * address.
  * @param cidrs the CIDRs or single addresses
  */
 export function createNetworks(cidrs: readonly string[]): (address: string) => boolean {
@@ -59,7 +61,7 @@ export function createNetworks(cidrs: readonly string[]): (address: string) => b
   }
 }
 
-/** Returns the address for logs and for forwarding. IPv4-mapped IPv6 becomes IPv4. */
+/** Returns the address for logs and for forwarding. An IPv4-mapped IPv6 address is changed to its IPv4 address. */
 export function normalizeAddress(text: string): string {
   return text.startsWith('::ffff:') ? (readAddress(text)?.toString() ?? text) : text
 }
@@ -88,7 +90,7 @@ function networkOf(client: string): string {
   return `${parts.map(part => part.toString(16)).join(':')}::/64`
 }
 
-/** Returns whether the address is not publicly routed. */
+/** Returns whether the address is private, which means that the public Internet does not route it. */
 export function isPrivate(text: string): boolean {
   const range = readAddress(text)?.range()
   return range !== undefined && range !== 'unicast'
@@ -100,8 +102,8 @@ function readAddress(text: string): Address | undefined {
   // Some load balancers append a port to the address.
   const bare =
     /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text
-  // ipaddr.js would read the end of `::ffff:010.0.0.1` as octal numbers. Other programs reject it or read decimal
-  // numbers. ipaddr.js would also read `::10.0.0.1`, which is an IPv6 address (RFC 4291 §2.5.5.1), as 10.0.0.1.
+  // ipaddr.js would read `010` in `::ffff:010.0.0.1` as an octal number. Other programs reject it or read a decimal
+  // number. ipaddr.js would also read `::10.0.0.1`, which is an IPv6 address (RFC 4291 §2.5.5.1), as 10.0.0.1.
   if (ipv4Compatible.test(bare)) return undefined
   return isIP(bare) !== 0 && ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
 }
@@ -112,7 +114,9 @@ function readRange(cidr: string): Range {
   return [address, address.kind() === 'ipv4' ? 32 : 128]
 }
 
-/** Counts every request from a load balancer that is missing from `trusted_proxies`, and logs the first. */
+/**
+ * Counts requests from load balancers that are missing from `trusted_proxies`. Logs a warning for the first request.
+ */
 export function createForwarderNotice(
   counters: Pick<Counters, 'untrustedForwarders'>,
   logger: Logger,

@@ -1,6 +1,6 @@
-// Defers response writes until the current event-loop poll has read every ready socket. A write may have to wake a
-// sleeping receiver. If several writes follow each other immediately, they wake the receiver only once, which saves up
-// to a third of the cost of a short response.
+// Defers response writes until the current event-loop poll has read every ready socket. A write may have to wake the
+// receiving process. Several writes without a pause wake the process only once, which saves up to a third of the cost
+// of a short response.
 import { AsyncResource } from 'node:async_hooks'
 import type { ServerResponse } from 'node:http'
 
@@ -23,8 +23,8 @@ export function defer(write: DeferredWrite): void {
 }
 
 /**
- * Sends all deferred writes now. If you end a connection because of the bytes that follow a request, call this first.
- * Otherwise the response to the request is lost.
+ * Sends all deferred writes now. Call this before you end a connection because of the bytes after a request. Otherwise
+ * the response to that request is lost.
  */
 export function flushDeferred(): void {
   const writes = queue

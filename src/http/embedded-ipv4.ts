@@ -7,13 +7,13 @@ export function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
   const found: ipaddr.IPv4[] = []
   const range = address.range()
   if (range === 'ipv4Mapped') found.push(ipv4(parts, 6))
-  // In the local-use prefix 64:ff9b:1::/48, each network chooses the place of the IPv4 address (RFC 8215). It is never
-  // public.
+  // The local-use prefix 64:ff9b:1::/48 is left out, because each network chooses the position of the IPv4 address in
+  // it. No address with this prefix is public (RFC 8215).
   if (range === 'rfc6052' && parts[2] === 0) found.push(ipv4(parts, 6))
   if (range === '6to4') found.push(ipv4(parts, 1))
   // Teredo contains the address of its server, and the client's address with inverted bits (RFC 4380 §4).
   if (range === 'teredo') found.push(ipv4(parts, 2), ipv4(parts, 6, 0xffff))
-  // ISATAP is an interface identifier under any prefix (RFC 5214 §6.1). Two of its bits may vary.
+  // ISATAP is an interface identifier under any prefix (RFC 5214 §6.1). Two of its bits can have any value.
   if (((parts[4] ?? 0) & 0xfcff) === 0 && parts[5] === 0x5efe) found.push(ipv4(parts, 6))
   return found
 }

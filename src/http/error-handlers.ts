@@ -19,11 +19,11 @@ import { isInBody, pendingResponse, whenAnswered } from './pipelining.ts'
  */
 export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly string[]
 
-/** The form of the refusals of a listener. */
+/** Describes how a listener writes its refusals. */
 export interface RefusalForm {
   /** Returns the language of the active configuration. */
   language(): Language
-  /** Alternating header names and values for responses to invalid requests. */
+  /** Additional headers of responses to invalid requests, as alternating names and values. */
   readonly fields?: readonly string[]
 }
 
@@ -34,10 +34,10 @@ export function installErrorHandlers(app: FastifyInstance, onRefusal: OnRefusal,
   app.setNotFoundHandler((_request, reply) =>
     sendFastifyRefusal(reply, new Refusal('route_unknown'), onRefusal, form),
   )
-  // After the client has half-closed a connection, Node ends the connection. So the deferred responses are sent first.
+  // When a client half-closes its connection, Node ends the connection. The deferred responses are sent before that.
   app.server.on(app.server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
-    // After a request with `Upgrade`, the parser receives the connection a second time. The listener then already
-    // exists.
+    // After a request with `Upgrade`, this event is emitted a second time for the same socket. The listener then
+    // already exists.
     if (!socket.listeners('end').includes(flushDeferred)) socket.prependListener('end', flushDeferred)
   })
   app.server.on('connect', (_request, socket: Socket, head) => {
@@ -46,7 +46,7 @@ export function installErrorHandlers(app: FastifyInstance, onRefusal: OnRefusal,
   })
 }
 
-/** Sends the refusal for a URL that Fastify's router cannot parse. Fastify calls this as `frameworkErrors`. */
+/** Sends a refusal. Fastify also calls this, as `frameworkErrors`, if its router cannot parse the URL. */
 export function sendFastifyRefusal(
   reply: FastifyReply,
   thrown: unknown,
@@ -59,7 +59,7 @@ export function sendFastifyRefusal(
 
 /**
  * Sends a refusal on a response that has not started.
- * @param statusOf returns the status code to send; undefined for the status of the refusal
+ * @param statusOf a function that returns the status code to send; by default, the status of the refusal is sent
  */
 export function sendRefusal(
   response: ServerResponse,
@@ -73,8 +73,8 @@ export function sendRefusal(
   const refusal = toRefusal(thrown)
   const { fields, body } = refusal.response(language)
   const allFields = fieldsWithLimits(fields, onRefusal(request, refusal))
-  // After a refusal, a client that waits for `100 Continue` may send its body or not, so the connection is not
-  // reusable.
+  // After a refusal, a client that waited for `100 Continue` may or may not send its body. So the connection cannot be
+  // used for another request, and is closed.
   if (request.headers.expect !== undefined && !fields.includes('connection'))
     allFields.push('connection', 'close')
   lingeringClose(request, response, isLastResponse(response) || allFields.includes('connection'))
@@ -85,7 +85,7 @@ export function sendRefusal(
 /** Handles an error of a connection or of its HTTP parser. Fastify calls this as `clientErrorHandler`. */
 export function onClientError(error: Error & { code?: string }, socket: Duplex, form: RefusalForm): void {
   if (isEnding(socket)) return
-  // Other errors concern the connection, for example a failed TLS handshake. No client would read a response.
+  // After other errors, for example a failed TLS handshake, the client cannot read a response.
   if (!/^(HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable) {
     socket.destroy()
     return
@@ -97,14 +97,14 @@ export function onClientError(error: Error & { code?: string }, socket: Duplex, 
 }
 
 /**
- * Sends a refusal after the responses to earlier requests. If it were sent before them, the client would take it for
+ * Sends a refusal after the responses to earlier requests. If the refusal were sent first, the client would read it as
  * one of these responses.
  */
 function endAfterPendingResponses(socket: Duplex, refusal: Refusal, form: RefusalForm): void {
   const pending = pendingResponse(socket)
   if (!socket.writable) return
   if (pending?.req.complete) pending.once('close', () => endAfterPendingResponses(socket, refusal, form))
-  // The invalid request already has its response. The client would read a second response as belonging to another
+  // The invalid request already has its response. The client would read a second response as the response to another
   // request.
   else if (pending?.writableEnded) pending.once('close', () => endGracefully(socket as Socket))
   else if (pending === undefined && isInBody(socket)) endGracefully(socket as Socket)
@@ -114,7 +114,8 @@ function endAfterPendingResponses(socket: Duplex, refusal: Refusal, form: Refusa
 }
 
 /**
- * Refuses a request whose connection Node has handed over. First, the responses to earlier requests are sent.
+ * Refuses a request whose connection Node has handed over (`upgrade` or `connect`). The responses to earlier requests
+ * are sent first.
  * @param head the bytes that followed the request
  */
 export function refuseHandedOver(server: Server, socket: Socket, head: Buffer, form: RefusalForm): void {
@@ -126,7 +127,7 @@ function endWithRefusal(socket: Duplex, refusal: Refusal, form: RefusalForm): vo
   endGracefully(socket as Socket)
 }
 
-/** Sends requests with `Expect` to the guards, which decide before any `100 Continue` is sent (RFC 9110 §10.1.1). */
+/** Handles requests with `Expect` as usual, so the guards decide before `100 Continue` is sent (RFC 9110 §10.1.1). */
 export function installExpectHandlers(server: Server): void {
   serveEvent(server, 'checkContinue')
   installExpectationHandler(server)
@@ -151,7 +152,8 @@ export function toRefusal(thrown: unknown): Refusal {
 }
 
 /**
- * Returns the response as bytes. It is for a socket that has no request, because the HTTP parser rejected the input.
+ * Returns the whole response as bytes. They are written directly to the socket, because the HTTP parser rejected the
+ * request or handed over the connection.
  */
 function serializeRefusal(refusal: Refusal, form: RefusalForm): Buffer {
   const { status } = refusal

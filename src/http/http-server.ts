@@ -24,10 +24,10 @@ export function createHttpServer(
 ): Server {
   const options: ServerOptions = {
     maxHeaderSize: maxHeaderBytes,
-    // The gate refuses a missing Host, with the gateway's own response.
+    // The gate refuses requests without `Host`, with the gateway's own response instead of Node's.
     requireHostHeader: false,
-    // The whole request has no time limit, because bodies have an idle limit instead. With Node's default limit of five
-    // minutes, a longer `headers` timeout would also be an error.
+    // A request has no total time limit, because its body has an idle limit. Node's default limit of five minutes would
+    // also make a longer `headers` timeout an error.
     requestTimeout: 0,
     headersTimeout: timeouts.headers,
     // The interval at which Node checks the timeouts of requests. Node's default is 30 seconds.
@@ -43,8 +43,7 @@ export function createHttpServer(
             ...tls,
             // A client that supports only HTTP/2 fails in the handshake.
             ALPNProtocols: ['http/1.1'],
-            // The TLS handshake comes before the headers. Without a limit of its own, a client could stall in the
-            // handshake.
+            // The handshake comes before the headers. Without this limit, a client could keep it open without end.
             handshakeTimeout: timeouts.headers,
           },
           listener,
@@ -61,8 +60,8 @@ export function createHttpServer(
 }
 
 /**
- * Changes the timeouts, from the next request of each connection on. `body_idle` changes only for new connections. The
- * timeout of the TLS handshake does not change.
+ * Changes the timeouts. The new values apply from the next request of each connection. A new `body_idle` applies only
+ * to new connections. The timeout of the TLS handshake does not change.
  */
 export function setTimeouts({ server }: FastifyInstance, timeouts: HttpServerOptions['timeouts']): void {
   server.headersTimeout = timeouts.headers
@@ -70,7 +69,7 @@ export function setTimeouts({ server }: FastifyInstance, timeouts: HttpServerOpt
   server.timeout = timeouts.body_idle
 }
 
-/** Uses the new certificate for new connections. Open connections stay. */
+/** Uses the new certificate for new connections. Open connections are not closed. */
 export function setCertificate(app: FastifyInstance, context: SecureContextOptions): void {
   if (app.server instanceof TlsServer) app.server.setSecureContext(context)
 }

@@ -22,7 +22,7 @@ const maxBytes = 65_536
 
 /**
  * @returns undefined if the body is not a JSON object, or is missing although it is not optional
- * @throws Refusal 413 `body_too_large`, before the read if the declared length exceeds the limit
+ * @throws Refusal 413 `body_too_large`; if the declared length exceeds the limit, nothing is read
  */
 export async function readJsonObject(
   request: IncomingMessage,
@@ -41,7 +41,7 @@ export async function readJsonObject(
   return members && new JsonObject(members)
 }
 
-/** Reads own properties only, so `__proto__` and `constructor` in a body are ordinary member names. */
+/** A JSON object. Only its own properties are read, so `__proto__` and `constructor` are ordinary member names. */
 export class JsonObject {
   readonly #members: object
 

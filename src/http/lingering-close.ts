@@ -5,16 +5,14 @@ import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { dropFurtherWrites, onLastResponse } from './node-internals.ts'
 
-/**
- * The limits of time and size for the part of a request body that arrives after the response. This part is discarded.
- */
+/** The limits for reading the rest of a request body after the response. The rest is discarded. */
 const maxLingerMs = 5_000
 const maxLingerBytes = 16 * 1024 * 1024
 
 /**
  * Reads and discards the rest of the request body, up to a limit. Closing a socket with unread bytes resets it, and the
- * reset may overtake the response. Up to the limit, the client has enough time to read the response. Call this before
- * the response is sent. If called later, Node reads the rest without a limit, or not at all after `Connection: close`.
+ * reset could overtake the response. While the rest is read, the client has time to read the response. Call this before
+ * the response is sent. Otherwise Node reads the rest without a limit, or not at all after `Connection: close`.
  * @param isLastResponse whether the connection ends after the response; bytes after the request are then dropped
  */
 export function lingeringClose(
@@ -26,13 +24,13 @@ export function lingeringClose(
   const { socket } = request
   let receivedBytes = 0
   let deadline: NodeJS.Timeout | undefined
-  let isSaid = false
-  // The time begins when the response has been sent, so that a slow reader gets the whole response.
+  let isLastSent = false
+  // The time limit starts when the response has been sent, so that a slow client receives the whole response.
   response.once('finish', () => {
     if (!request.complete) deadline = setTimeout(() => socket.destroy(), maxLingerMs)
   })
   onLastResponse(socket, () => {
-    isSaid = true
+    isLastSent = true
     halfClose(socket, () => {
       if (request.complete) socket.destroy()
     })
@@ -43,8 +41,8 @@ export function lingeringClose(
   })
   request.on('end', () => {
     clearTimeout(deadline)
-    // Until the last response has been sent, the connection stays open for this response or for other requests.
-    if (!isSaid) return
+    // Until its last response has been sent, the connection stays open for this response or for other requests.
+    if (!isLastSent) return
     if (socket.writableFinished) socket.destroy()
     else socket.end(() => socket.destroy())
   })
@@ -54,8 +52,8 @@ export function lingeringClose(
 }
 
 /**
- * If the response is sent immediately, `complete` is also false for a request without a body, so this checks the
- * headers.
+ * Reads the headers instead of `complete`. If the response is sent immediately, `complete` is false even for a request
+ * without a body.
  */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
@@ -65,8 +63,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 const tlsQuietMs = 50
 
 /**
- * Ends the gateway's side while the client may still be sending. Over TLS, this first waits until the client pauses. If
- * bytes of the client are unread, OpenSSL fails the connection, and the response is lost.
+ * Ends the gateway's side of the connection while the client may still be sending. Over TLS, this first waits until the
+ * client pauses. If bytes of the client are unread, OpenSSL fails the connection, and the response is lost.
  */
 function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
   markEnding(socket)
@@ -89,8 +87,8 @@ function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
 }
 
 /**
- * Ends a connection after its last response. Then reads until the client has sent nothing for a moment, up to a limit.
- * Without these reads, a reset could overtake the response.
+ * Ends a connection after its last response. Then reads and discards bytes until the client sends nothing for 500 ms,
+ * or until a limit is reached. Without these reads, a reset could overtake the response.
  */
 export function endGracefully(socket: Socket): void {
   halfClose(socket)

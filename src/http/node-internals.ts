@@ -6,8 +6,8 @@ import type { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Creates a response on the connection of a request that Node handed over with an `upgrade` event. It is the last
- * response of the connection. The constructor, `assignSocket` and `shouldKeepAlive` are not documented.
+ * Creates the response to a request that Node handed over with an `upgrade` event. The response is the last one of its
+ * connection. Node does not document the constructor, `assignSocket` and `shouldKeepAlive`.
  *
  * Remove this when Node 24.9 is the oldest supported version, because its `shouldUpgradeCallback` decides before the
  * event. https://github.com/nodejs/node/pull/59824
@@ -20,7 +20,8 @@ export function attachResponse(request: IncomingMessage): ServerResponse {
 }
 
 /**
- * Returns whether Node ends the connection after this response, as far as the request determines it.
+ * Returns whether the request makes Node close the connection after this response. Other reasons to close are not
+ * considered.
  *
  * Remove this when Node documents `shouldKeepAlive`. https://github.com/nodejs/node/issues/20807
  */
@@ -32,17 +33,17 @@ export function isLastResponse(response: ServerResponse): boolean {
  * Calls back when the response to a pipelined request owns the connection. Until then, the `socket` of the response is
  * null.
  *
- * Remove this when Node documents an event for it. https://github.com/jshttp/on-finished/issues/10
+ * Remove this when Node documents an event for this moment. https://github.com/jshttp/on-finished/issues/10
  */
 export function onceOwnsConnection(response: ServerResponse, begin: () => void): void {
   response.once('socket', begin)
 }
 
 /**
- * Reads a request without a body early, which saves Node most of its work for the request. Without this read, Node
- * reads the request after the response, with `resume`, `end` and `close`. If the request is read before Node has parsed
- * the end of the request, Node emits neither `end` nor `close`. Node's parser then keeps the request until the next
- * request. So call `releaseBodyless` when the response has closed.
+ * Reads a request without a body before Node has parsed the end of the request. Node then emits neither `end` nor
+ * `close`, which saves most of its work for the request. Otherwise Node would read the request after the response, with
+ * `resume`, `end` and `close`. After the early read, Node's parser keeps the request until the next request. So call
+ * `releaseBodyless` when the response has closed.
  *
  * Remove this when every supported Node has the server option `optimizeEmptyRequests`.
  * https://github.com/nodejs/node/pull/59778
@@ -63,8 +64,8 @@ export function releaseBodyless(request: IncomingMessage): void {
 }
 
 /**
- * Replaces what Node does after the last response of a connection. Node calls `destroySoon`, which ends both directions
- * at once. If bytes of the client are unread, this resets the connection, and the reset may overtake the response.
+ * Calls `end` after the last response of a connection. By default, Node calls `destroySoon`, which ends both directions
+ * at once. If bytes of the client are unread, the connection is then reset, and the reset can overtake the response.
  *
  * Remove this when Node closes these connections in two steps. https://github.com/nodejs/node/issues/9085
  */
@@ -84,9 +85,9 @@ export function dropFurtherWrites(socket: Socket): void {
 }
 
 /**
- * Keeps connections open until the last byte of their response is sent. Node treats a connection as idle when its
- * response has ended, and drops the bytes that a slow reader has not read. Node's own `close` also calls
- * `closeIdleConnections`, which calls `destroy` of each connection.
+ * Keeps connections open until the last byte of their response is sent. By default, `closeIdleConnections` destroys
+ * each connection whose response has ended, even if a slow client has not read all of its bytes. Node's `close` also
+ * calls `closeIdleConnections`.
  *
  * Remove this when Node does not treat these connections as idle. https://github.com/nodejs/node/pull/43890
  */
@@ -104,15 +105,15 @@ export function keepSocketsWithUnsentData(server: Server, sockets: ReadonlySet<S
 type Done = (error?: Error | null) => void
 
 /**
- * The error codes that mean that the peer has closed or reset the connection. Bytes that the peer sent earlier must
- * still be read.
+ * The error codes of a connection that the peer has closed or reset. Bytes that the peer sent earlier must still be
+ * read.
  */
 const peerGone: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET'])
 
 /**
- * Delays the report of a failed write until reading has ended. A service may refuse an upload with a response, and
- * close during the upload. The next write then fails, and Node destroys the socket before it reads the response. Call
- * this before anything is written.
+ * Delays the report of a failed write until reading has ended. A service that refuses an upload sends a response and
+ * closes the connection before the upload ends. The next write then fails, and Node destroys the socket before it reads
+ * the response. Call this before anything is written.
  *
  * Remove this when Node reads the response first. https://github.com/nodejs/node/issues/54366
  */
@@ -148,16 +149,16 @@ interface Handle {
 /** Workers that can accept connections now. */
 const listening = new Set<Worker>()
 
-/** How long to wait after a worker has died. In this time, all messages that it sent are read. */
+/** How long to wait after a worker has died, so that all messages that it sent are read first. */
 const drainDelayMs = 100
 
 /**
- * If a worker dies, gives its connections in transit to another worker. Without this, Node forgets these connections,
- * and their clients wait forever. Nothing was read from the connections, so another worker can accept them. Node does
- * the same with connections that a worker refuses. If Node changes the internal messages of cluster, no connection is
- * rescued, but everything else still works.
+ * If a worker dies, gives the connections that it has not yet accepted to another worker. Without this, Node forgets
+ * them, and their clients wait forever. Nothing was read from these connections, so another worker can accept them.
+ * Node does the same with connections that a worker refuses. If Node changes the internal messages of cluster, no
+ * connection is rescued, but everything else still works.
  *
- * Remove this when Node does it itself. https://github.com/nodejs/node-v0.x-archive/pull/7928
+ * Remove this when Node itself rescues these connections. https://github.com/nodejs/node-v0.x-archive/pull/7928
  */
 export function rescueConnections(worker: Worker): void {
   const inTransit = new Map<unknown, Handle>()
@@ -171,8 +172,8 @@ export function rescueConnections(worker: Worker): void {
   process.on('internalMessage', (message: ClusterMessage) => inTransit.delete(message.ack))
   worker.once('listening', () => listening.add(worker))
   worker.once('exit', () => {
-    // Node emits `disconnect` only after the worker has taken its connections, and a dead worker never takes them.
-    // Until this event, the other workers do not receive these connections.
+    // Node emits `disconnect` only after the worker has accepted its connections, and a dead worker never accepts them.
+    // So the event is emitted here, after a delay. Its listener below gives the connections to the other workers.
     const late = setTimeout(tell, drainDelayMs, 'disconnect')
     worker.once('disconnect', () => clearTimeout(late))
   })
@@ -197,7 +198,7 @@ let running = 0
  * stays off after `work`. If it were on again, V8 would optimize the whole module. The flag has no effect on other
  * modules.
  *
- * Remove this when V8 needs less for large functions, or when PGlite contains smaller functions.
+ * Remove this when V8 needs less time and memory for large functions, or when PGlite contains smaller functions.
  * https://github.com/colbymchenry/codegraph/issues/298
  */
 export async function withoutOptimizingWasm<T>(work: () => Promise<T>): Promise<T> {
@@ -216,11 +217,11 @@ export async function withoutOptimizingWasm<T>(work: () => Promise<T>): Promise<
 export let tickRecord: object | undefined
 
 /**
- * Keeps `process.nextTick` fast by keeping the record of one tick in memory. V8 forgets the shape of objects that no
- * longer exist. If a garbage collection finds no waiting tick, Node's compiled code stops using the shape of ticks
- * permanently. Each request then costs 5 to 25 µs more. Call this once, before the process accepts requests.
+ * Keeps `process.nextTick` fast by keeping the record of one tick in memory. V8 forgets the shape (the hidden class) of
+ * ticks if a garbage collection finds none. Node's compiled code then permanently works without this shape, and each
+ * request costs 5 to 25 µs more. Call this once, before the process accepts requests.
  *
- * Remove this when the lowest cost in measurements of several processes is the same with and without this function.
+ * Remove this when measurements of several processes show the same lowest cost with and without this function.
  * https://github.com/nodejs/node/pull/13446
  */
 export function keepShapeOfTicks(): void {

@@ -20,9 +20,9 @@ type Connection = Duplex & { [pending]?: ServerResponse[]; [unread]?: IncomingMe
 const maxWaitingRequests = 100
 
 /**
- * Calls `start` only when the response owns the connection, because a response that waits for its turn emits no
- * `close`. Also limits the number of waiting requests. Node stops reading a connection if too many responses wait, but
- * not if too many requests wait.
+ * Calls `start` when all earlier responses of the connection have been sent. A response that is still waiting emits no
+ * `close` event. Also limits the number of waiting requests, because Node does not limit it. Node stops reading a
+ * connection only if too many responses wait.
  */
 export function whenWritable(request: IncomingMessage, response: ServerResponse, start: () => void): void {
   const connection: Connection = request.socket
@@ -33,8 +33,8 @@ export function whenWritable(request: IncomingMessage, response: ServerResponse,
     connection.destroy()
   } else {
     onceOwnsConnection(response, () => {
-      // If the body of a request failed to parse, other code refuses the request and ends the connection. The request
-      // is not started here, so that it does not count against a limit.
+      // If the body failed to parse, `onClientError` refuses the request and ends the connection. The request is not
+      // started, so that no limit counts it.
       if (request.complete || !isEnding(connection)) start()
     })
   }
@@ -91,8 +91,8 @@ export function isUnanswered(connection: Connection): boolean {
 }
 
 /**
- * Calls back when the pending responses have been sent, with the bytes that arrived until then. Does not call back if
- * the connection ends with these responses. Call this from listeners of `upgrade` and `connect`.
+ * Calls `onAnswered` when the pending responses have been sent, with all bytes that have arrived by then. Does not call
+ * it if the connection ends after these responses. Call this from listeners of `upgrade` and `connect`.
  * @param head the bytes that followed the request
  */
 export function whenAnswered(
@@ -115,9 +115,9 @@ export function whenAnswered(
 const maxEarlyBytes = 65_536
 
 /**
- * Replaces Node's listeners, which Node removes from the connection before `upgrade` and `connect`. Without the new
- * listeners, a pending response gets no `drain`. The gateway would also not notice that the client has disconnected, or
- * does not read.
+ * Adds listeners to the connection, because Node removes its own before `upgrade` and `connect`. Without the new
+ * listeners, a pending response would get no `drain` event. The gateway would also not notice that the client has
+ * disconnected or has stopped reading.
  * @param head the bytes already received
  * @param onFull called when more than 64 KiB have been received
  * @returns a function that stops buffering and returns the received bytes

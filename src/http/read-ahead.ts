@@ -1,4 +1,5 @@
-// Reads a small request body before an upstream connection is taken for it. A slow client must not block a connection.
+// Reads a small request body before the request takes an upstream connection, so that a slow client does not block the
+// connection.
 import type { IncomingMessage } from 'node:http'
 import { RequestBody } from './request-body.ts'
 
@@ -28,7 +29,7 @@ export function mayBeSmall(contentLength: number | undefined): boolean {
 }
 
 /**
- * Reads the body to its end. A chunked body is read for at most one second, and reading stops soon after 64 KiB.
+ * Reads the body to its end, or until more than 64 KiB have arrived. A chunked body is read for at most one second.
  * @throws Refusal, or ClientDisconnected
  */
 export function readAhead(request: IncomingMessage, options: ReadAheadOptions): Promise<ReadAhead> {

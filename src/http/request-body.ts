@@ -8,13 +8,13 @@ interface BodyLimits {
   maxBytes: number | undefined
   /** While the body is being read, the client must send something within this time. */
   idleTimeoutMs: number
-  /** Time limit of the whole body. If it is omitted, an upload may take hours while bytes keep arriving. */
+  /** The time limit for the whole body. Without it, an upload can take any time, as long as bytes keep arriving. */
   totalTimeoutMs?: number
-  /** The part of the body that was already read. It comes first. */
+  /** The part of the body that was already read. The stream begins with this part. */
   begun?: readonly Buffer[] | undefined
 }
 
-/** The minimum number of bytes per period. A client that sends less would keep a connection busy for almost nothing. */
+/** The minimum number of bytes per period. A client that sends fewer bytes must not keep a connection busy. */
 const slowestBytes = 1_024
 const periodMs = 30_000
 
@@ -31,7 +31,7 @@ export class RequestBody extends Readable {
   #receivedBytes = 0
   /** `#receivedBytes` at the beginning of the period. */
   #bytesBefore = 0
-  /** Whether the client had to wait for the reader in this period. */
+  /** Whether the client had to wait for the reader of this stream in this period. */
   #hasClientWaited = false
   #wasRead = false
 
@@ -72,7 +72,8 @@ export class RequestBody extends Readable {
   }
 
   /**
-   * Stops the timers and listeners, but does not destroy the request. The code that sends the response still needs it.
+   * Stops the timers and listeners. Does not destroy the request, because the code that sends the response still needs
+   * the request.
    */
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     clearTimeout(this.#idleTimer)

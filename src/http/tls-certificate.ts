@@ -99,9 +99,7 @@ function describeError({ half, message }: { half: string; message: string }): st
   return `server.tls.${half}: ${message}`
 }
 
-/**
- * Returns a text that differs if the state differs. The text contains the private key, so use it for comparison only.
- */
+/** Returns a different text for each different state. The text contains the private key, so use it only to compare. */
 function comparisonKey(state: CertificatePair | Unusable): string {
   return 'error' in state ? state.error : `${state.cert}\0${state.key}`
 }

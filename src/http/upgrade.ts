@@ -1,5 +1,5 @@
-// Handles requests with `Upgrade`. A request that may upgrade is dispatched with its connection. Every other request
-// with `Upgrade` is parsed again as a plain request.
+// Handles requests with `Upgrade`. A request that is allowed to upgrade is dispatched with its connection. All others
+// are parsed again as plain requests.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
@@ -9,12 +9,12 @@ import { attachResponse } from './node-internals.ts'
 import { bufferWhilePending, isUnanswered, whenAnswered } from './pipelining.ts'
 
 /**
- * Installs an `upgrade` listener. With this listener, Node hands over every request with `Upgrade` and its connection,
- * including HTTP/2's `h2c`. A request that may not upgrade is a plain request (RFC 9110 §7.8), so the parser receives
- * it again without the header. If an earlier request has no response yet, the request is refused and its connection
- * ends.
- * @param mayUpgrade a function that returns whether to emit the request as a `request` event, with a response that
- *   `detachSocket` accepts
+ * Installs an `upgrade` listener. Node then hands over every request with `Upgrade` together with its connection, even
+ * for HTTP/2's `h2c`. If `mayUpgrade` returns false, the parser receives the request again without this header, as a
+ * plain request (RFC 9110 §7.8). If an earlier request of the connection has no response yet, the new request is
+ * refused and the connection ends.
+ * @param mayUpgrade returns whether the request is allowed to upgrade; if so, it is emitted as a `request` event, with
+ *   a response that `detachSocket` accepts
  */
 export function routeUpgrades(
   server: Server,
@@ -24,7 +24,8 @@ export function routeUpgrades(
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', destroySocket)
     if (isUnanswered(socket)) refuseHandedOver(server, socket, head, form)
-    // Waits until the previous response has closed. The client may already have received all of it.
+    // The client may already have received the whole previous response, so its new request is valid. That response may
+    // not have closed yet, so the new request waits until it closes.
     else
       whenAnswered(server, socket, head, received => {
         if (mayUpgrade(request)) dispatchUpgrade(server, request, socket, received)
@@ -34,9 +35,9 @@ export function routeUpgrades(
 }
 
 /**
- * Ends HTTP on the connection of the response. From now on, the bytes of the connection belong to the caller. The
- * response stays attached, and closes when the connection closes. Works only for requests that came through
- * `routeUpgrades`.
+ * Ends HTTP on the connection of the response, and returns the connection. The caller then reads and writes all of its
+ * bytes. The response stays attached, and closes when the connection closes. Works only for requests that
+ * `routeUpgrades` has emitted.
  */
 export function detachSocket(response: ServerResponse): Socket {
   const { socket } = response
@@ -61,8 +62,8 @@ function destroySocket(this: Socket): void {
 function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const response = attachResponse(request)
   socket.setTimeout(server.timeout)
-  // A client sends nothing before it receives the 101 (RFC 6455 §4.1). If bytes arrive earlier, the caller of
-  // `detachSocket` receives them.
+  // A client should send nothing before it receives the 101 (RFC 6455 §4.1). If bytes still arrive earlier, they are
+  // kept for the caller of `detachSocket`.
   const stopBuffering = bufferWhilePending(server, socket, head, () => {
     if (response.headersSent) socket.pause()
     else socket.destroy()

@@ -1,14 +1,16 @@
 // Tracks the boundaries of WebSocket frames (RFC 6455 §5.2). Parses the headers, and only counts the bytes of payloads.
 import { randomBytes } from 'node:crypto'
 
-/** Follows the bytes of one direction. Stores only numbers, because every open WebSocket has two trackers. */
+/**
+ * Tracks the bytes of one direction. Stores only numbers to save memory, because every open WebSocket has two trackers.
+ */
 export class FrameTracker {
   /** How many bytes of the current header have arrived. */
   #headerLength = 0
-  /** The length of the current header in bytes, as far as it is known. */
+  /** The length of the current header in bytes. It is 2 until the second byte shows the real length. */
   #headerBytes = 2
   #extendedBytes = 0
-  /** The number is a double, which can count more bytes than any connection will send. */
+  /** A JavaScript number can count more bytes than any connection will send. */
   #payloadLength = 0
   #payloadBytesLeft = 0
   #isClose = false
@@ -19,7 +21,7 @@ export class FrameTracker {
     return this.#headerLength === 0 && this.#payloadBytesLeft === 0
   }
 
-  /** Returns whether a Close frame has passed. Nothing may follow it (RFC 6455 §5.5.1). */
+  /** Returns whether a Close frame was sent. No other frame is allowed after it (RFC 6455 §5.5.1). */
   hasClosed(): boolean {
     return this.#hasClosed
   }
@@ -27,6 +29,7 @@ export class FrameTracker {
   /**
    * Processes the next bytes, in order.
    * @param untilBoundary whether to stop at the end of the current frame
+   * @returns the number of processed bytes
    */
   follow(chunk: Buffer, untilBoundary: boolean): number {
     let offset = 0
@@ -44,7 +47,7 @@ export class FrameTracker {
     return offset
   }
 
-  /** Reads one byte of a header. The payload begins after the last byte. */
+  /** Reads one byte of a header. The payload begins after the last byte of the header. */
   #readHeaderByte(byte: number): void {
     const at = this.#headerLength++
     if (at === 0) {

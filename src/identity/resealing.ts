@@ -7,7 +7,7 @@ export interface Resealed {
   readonly resealed: number
   /** The number of rows that were already sealed with `auth.key_secret`. */
   readonly already: number
-  /** The keys of the rows that cannot be opened with either secret. These rows stay unchanged. */
+  /** The primary keys of the rows that neither secret can decrypt. These rows stay unchanged. */
   readonly unreadable: readonly string[]
 }
 

@@ -18,7 +18,7 @@ interface SealedRow {
 
 export interface SealedColumn {
   context(key: string): string
-  /** Returns the next rows in key order. Rows without a secret are skipped. */
+  /** Returns up to `limit` rows after `key`, in the order of the keys. Rows without a secret are skipped. */
   after(key: string | undefined, limit: number): Promise<SealedRow[]>
   /** Returns the current text of a row. Undefined if the row has no secret or was deleted. */
   read(key: string): Promise<string | undefined>

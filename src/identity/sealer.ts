@@ -1,5 +1,5 @@
-// Encrypts stored secrets with AES-256-GCM and a key derived from `auth.key_secret`. `auth.key_secret_old` only
-// decrypts.
+// Encrypts stored secrets with AES-256-GCM and a key derived from `auth.key_secret`. `auth.key_secret_old` is used only
+// to decrypt.
 import {
   createCipheriv,
   createDecipheriv,
@@ -11,9 +11,9 @@ import {
 import type { Config } from '../config/sections/schema.ts'
 
 export interface Sealer {
-  /** @param context the owner of the secret; the sealed text can be opened only with the same context */
+  /** @param context the owner of the secret; the sealed text can be decrypted only with the same context */
   seal(plain: string, context: string): string
-  /** Returns undefined if the text was altered, or sealed with another secret or for another context. */
+  /** Decrypts. Returns undefined if the text was altered, or was sealed with another secret or another context. */
   open(sealed: string, context: string): string | undefined
   /** Returns whether the text is sealed with the current secret, not with the old secret. */
   isCurrent(sealed: string, context: string): boolean
@@ -24,7 +24,7 @@ export interface Sealer {
   keysFor(purpose: string): readonly Buffer[]
 }
 
-/** Undefined if `auth.key_secret` is not set. */
+/** Returns undefined if `auth.key_secret` is not set. */
 export async function openSealer({
   key_secret: secret,
   key_secret_old: old,
@@ -38,7 +38,7 @@ export function isSealed(stored: string): boolean {
 
 /**
  * Derives a key from each secret once, which takes about 50 ms.
- * @param old the previous secret, which only opens texts; empty if there is none
+ * @param old the previous secret, used only to decrypt; empty if there is none
  */
 export async function createSealer(secret: string, old = ''): Promise<Sealer> {
   const key = await deriveKey(secret)
@@ -78,7 +78,7 @@ const ivBytes = 12
 const tagBytes = 16
 
 /**
- * Derives a key for one purpose (RFC 5869). An attacker with this key can derive no other key and cannot open sealed
+ * Derives a key for one purpose (RFC 5869). An attacker who has this key cannot derive another key or decrypt sealed
  * secrets.
  */
 function separate(key: Buffer, purpose: string): Buffer {

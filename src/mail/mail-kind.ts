@@ -3,7 +3,7 @@
 /** The kinds of mails with a code. Each kind is named after the purpose of its code. */
 const codeKinds = ['reset', 'verify', 'email'] as const
 
-/** The kinds of mails that only inform. `mail.notices: false` disables them. */
+/** The kinds of notices, which only inform the user. `mail.notices: false` disables notices. */
 const noticeKinds = [
   'password_changed',
   'email_changed',
@@ -11,7 +11,7 @@ const noticeKinds = [
   'api_key_created',
   'identity_linked',
   'identity_removed',
-  /** Sent to the current address, because a change to another address was requested. */
+  /** Sent to the current address of a user when a change to another address is requested. */
   'email_change_requested',
   /** Sent to the owner of an email address when another user requests this address. */
   'email_taken',

@@ -1,4 +1,5 @@
-// Stores mails in the transaction of the change, so that a request never waits for an SMTP server.
+// Stores each mail in the same transaction as the change that causes the mail. A worker sends the mail later, so no
+// request waits for an SMTP server.
 import type { Clock } from '../clock.ts'
 import { isMailbox } from '../config/formats/mailbox.ts'
 import type { Queryable } from '../storage/database.ts'
@@ -17,12 +18,15 @@ export type NewMail =
 
 export interface MailQueue {
   /**
-   * Stores one mail, even if no mail server is configured. If the address is not one mailbox of RFC 5321, nothing is
-   * stored. Call `wake` after the transaction is committed.
+   * Stores one mail, even if no mail server is configured. Stores nothing if the address is not exactly one mailbox
+   * (RFC 5321). Call `wake` after the transaction is committed.
    * @throws StorageError
    */
   add(tx: Queryable, mail: NewMail): Promise<void>
-  /** Call this after the commit. This process sends the mails now, or another process within one second. */
+  /**
+   * Call this after the commit. If this process has a mail worker, the worker sends the mails now. Otherwise, the
+   * worker of another process sends them within one second.
+   */
   wake(): void
   /** Makes `wake` call `listener`. @returns a function that removes the listener */
   onWake(listener: () => void): () => void

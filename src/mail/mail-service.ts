@@ -1,4 +1,5 @@
-// Creates the parts that send mails, once per host: settings, worker, log and pruner. A reload replaces the settings.
+// Creates the parts that send mails: settings, worker, log and pruner. Only one process per host runs them. A reload of
+// the configuration replaces the settings.
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { isSameValue } from '../config/same-value.ts'
@@ -31,7 +32,7 @@ interface Dependencies {
   failureLog: FailureLog
 }
 
-/** How long the log of mails is kept. */
+/** A mail is deleted from the log this long after it was created. */
 const retentionMs = 30 * 24 * 60 * 60_000
 
 /** @param settings returns the current settings; while it returns undefined, no mail is sent and due mails wait */
@@ -89,8 +90,8 @@ export function createMailService(
 }
 
 /**
- * Reads the templates. A file may have become unreadable since the configuration was checked. The built-in texts are
- * then used, because codes must still be sent.
+ * Reads the templates. If a file has become unreadable since the configuration was checked, all mails use the built-in
+ * texts. Mails with codes must still be sent.
  */
 function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templates {
   if (folder === undefined) return noTemplates

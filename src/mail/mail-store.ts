@@ -1,4 +1,4 @@
-// Stores the mails: pending mails, which are leased for sending, and the log of finished mails.
+// Stores pending mails, which a worker leases to send them, and the log of finished mails.
 import { type AttemptStore, createAttemptStore, type Lease, type LogFilter } from '../outbox/attempt-store.ts'
 import { countRows, type Database, type Queryable } from '../storage/database.ts'
 import type { MailKind } from './mail-kind.ts'
@@ -96,7 +96,7 @@ export function createMailStore(database: Database): MailStore {
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
-    // The mails are ordered by ID, because older mails have lower IDs. An index on `created_at` would cost one more
+    // Older mails have lower IDs, so the oldest mails are found by ID. An index on `created_at` would cost one more
     // write per mail.
     prune: (before, limit) =>
       countRows(

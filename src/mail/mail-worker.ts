@@ -20,7 +20,7 @@ export interface SendSettings extends ComposeSettings {
 
 /**
  * Reads the code of a mail.
- * @returns undefined if the code with this ID is void or expired
+ * @returns undefined if the code with this ID is no longer valid
  * @throws StorageError
  */
 export type ReadMailedCode = (
@@ -32,12 +32,12 @@ interface Dependencies {
   mails: Pick<MailStore, 'lease' | 'recordAttempt' | 'release'>
   readCode: ReadMailedCode
   /**
-   * Returns the current settings. An attempt keeps the settings with which it began. While this returns undefined,
-   * mails wait.
+   * Returns the current settings. While this function returns undefined, mails wait. An attempt keeps the settings with
+   * which it began.
    */
   sendSettings(): SendSettings | undefined
   clock: Clock
-  /** Returns a number from 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   random(): number
   outcomes: Pick<MailOutcomes, 'count'>
   onStoreError(error: unknown): void
@@ -45,27 +45,27 @@ interface Dependencies {
 }
 
 /**
- * The maximum number of leased mails. It is higher than the number of connections, so that no connection waits for the
- * next poll.
+ * The maximum number of mails that this worker leases at the same time. It is higher than the number of SMTP
+ * connections. So when a connection becomes free, a leased mail already waits for it.
  */
 const maxLeased = 64
 
 /**
- * The time limit of an attempt. The lease of the mail ends a little later. If the process crashes during an attempt,
- * the mail is retried within 90 s: after the end of the lease and one poll.
+ * The time limit of an attempt. The lease of a mail lasts longer. If the process crashes during an attempt, a worker
+ * retries the mail within 90 s: after the lease has expired, at the next poll.
  */
 export const attemptMs = 60_000
 const leaseMs = 75_000
 
 /**
- * The delays between attempts: the first delay follows the first attempt, and so on. `expires_at` ends the retries
- * after one day at the latest.
+ * The delays between attempts: the first delay follows the first attempt, and so on. The `expires_at` of the mail ends
+ * the retries after one day at the latest.
  */
 const retryDelaysMs = ['30s', '2m', '10m', '1h', ...Array<string>(6).fill('4h')].map(parseDuration)
 
 /**
- * Delays between attempts to store an outcome. The sum of these delays is shorter than the rest of the lease, unless
- * the attempt was slow.
+ * The delays between attempts to store an outcome. Their sum is about 14 s. After a fast attempt to send a mail, the
+ * lease lasts much longer than this. After a slow attempt, the lease may expire before the last retry.
  */
 const recordRetriesMs = [100, 1_000, 3_000, 10_000]
 
@@ -89,7 +89,7 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     await record(mail, outcome, now, stopping)
   }
 
-  /** Retries for some seconds, because a mail that was sent without a stored outcome would be sent again. */
+  /** Stores an outcome. Retries for some seconds, because a mail whose outcome is not stored is sent again. */
   async function record(
     mail: LeasedMail,
     outcome: AttemptOutcome<'sent'>,
@@ -109,7 +109,7 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     await mails.recordAttempt(mail, outcome, now)
   }
 
-  /** @returns `unsent` if nothing was attempted; the mail then stays due */
+  /** @returns `unsent` if nothing was attempted, or if `stopping` aborted the attempt; the mail then stays due */
   async function send(
     mail: LeasedMail,
     settings: SendSettings,
@@ -121,8 +121,8 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     if (isVoid || mail.expires_at.getTime() <= now) {
       return { responseStatus: null, error: 'the mail has expired, or its code is invalid', result: 'failed' }
     }
-    // The signal may have aborted during the read. A listener added after that would not run, so the signal is checked
-    // here.
+    // The signal may have aborted while the code was read. A listener that is added after the abort does not run, so
+    // the signal is checked here.
     if (stopping.aborted) return 'unsent'
     const { from, sender } = settings
     const { kind, address } = mail
@@ -189,7 +189,7 @@ async function withDeadline<T>(stopping: AbortSignal, work: (signal: AbortSignal
   }
 }
 
-/** Removes the code from an error, because a server may quote the text that it rejects. */
+/** Removes the code and the token from the text of an error, because a server may quote the text that it rejects. */
 function withoutCode(error: string, code: CodeAndToken | undefined): string {
   if (code === undefined) return error
   return error.replaceAll(code.token, '…').replaceAll(code.code, '…')

@@ -6,8 +6,8 @@ import type { NoticeKind } from './mail-kind.ts'
 import type { MailQueue } from './mail-queue.ts'
 
 /**
- * Stores notices in the transaction of the change. They do not count against limits, because a limit could suppress
- * them.
+ * Stores the notices about a change in the same transaction as the change. Notices do not count against
+ * `mail.rate_limits`, because a limit could suppress a notice.
  * @param settings returns the current settings; undefined if no mails are sent
  */
 export function createNoticeRecorder(
@@ -18,7 +18,7 @@ export function createNoticeRecorder(
     if (settings()?.notices !== true) return
     for (const change of changes) {
       const notice = noticeOf(change)
-      // An inactive user receives no notices, because the account counts as unknown.
+      // An inactive user receives no notices, because the gateway treats an inactive account as if it did not exist.
       if (notice === undefined || change.user.is_active === 0) continue
       await mails.add(tx, { ...notice, userId: change.user.id })
     }
@@ -29,7 +29,8 @@ function noticeOf(change: UserChange): { kind: NoticeKind; address: string } | u
   switch (change.type) {
     case 'user.password_changed':
       return { kind: 'password_changed', address: change.user.email }
-    // Sent to the previous address, because an attacker who took over the account reads the new one.
+    // Sent to the previous address. If an attacker changed the address, the owner can only read mails to the previous
+    // address.
     case 'user.email_changed':
       return { kind: 'email_changed', address: change.previousEmail }
     case 'user.api_key_created':

@@ -1,5 +1,5 @@
-// Limits repeated log lines. For each kind, the first line is logged immediately, then at most one per minute with a
-// count.
+// Limits repeated log lines. For each kind of failure, the first line is logged immediately. After that, at most one
+// line per minute is logged, with the number of failures.
 import type { Clock } from '../clock.ts'
 
 const intervalMs = 60_000
@@ -16,7 +16,7 @@ export function createLogThrottle(clock: Clock): (kind: string) => number | unde
     const line = lines.get(kind)
     const nowMs = clock.now()
     // If the clock was set back, the next line of this kind is logged at once. Otherwise, no line would be logged until
-    // the clock has caught up.
+    // the clock reaches the time of the previous line again.
     if (line !== undefined && nowMs >= line.atMs && nowMs - line.atMs < intervalMs) {
       line.unwritten += 1
       return undefined

@@ -9,7 +9,7 @@ export interface Output {
 
 const destinations = new WeakMap<Logger, Output>()
 
-/** @param base fields of every line, except lines of requests */
+/** @param base fields that every line contains, except the lines of the access log */
 export async function createLogger(
   { level }: Config['server']['log'],
   output: Output,
@@ -32,9 +32,9 @@ export async function createLogger(
 }
 
 /**
- * Creates a writer of lines of level `info` to the logger's output.
- * @returns a function that writes one line. It receives the members of a JSON object as text, without the braces, and
- *   adds the level and the time.
+ * Creates a function that writes lines with the level `info` to the output of `logger`.
+ * @returns the function, which writes one line; it receives the members of a JSON object as text, without the braces,
+ *   and adds the level and the time
  */
 export function lineWriter(logger: Logger): (members: string) => void {
   const destination = destinations.get(logger)
@@ -48,8 +48,8 @@ let secondMs = 0
 let secondText = ''
 
 /**
- * Returns the current time as RFC 3339 in UTC. The text is cached, because most lines share the second of the previous
- * line.
+ * Returns the current time as RFC 3339 in UTC. The text up to the seconds is cached, because most lines are written in
+ * the same second as the previous line.
  */
 function now(): string {
   const nowMs = Date.now()

@@ -1,4 +1,5 @@
-// Logs when something goes down or comes up again. Writes at most one line in 10 s, and always logs the last state.
+// Logs when a target or store goes down or comes up again, with at most one line in 10 s. If the state changes more
+// often, the latest state is logged after this time.
 
 const intervalMs = 10_000
 

@@ -1,5 +1,5 @@
-// Writes the log of a process to standard output, in batches. It writes only whole lines if other processes share the
-// output.
+// Writes the log of a process to standard output, in batches. If other processes share the output, each write contains
+// only whole lines.
 import type { Writable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Config } from '../config/sections/schema.ts'
@@ -8,7 +8,7 @@ import { createLogger } from './logger.ts'
 interface LogOptions {
   /** Whether other processes write to the same output. */
   isShared: boolean
-  /** The process ID of the worker. It is logged with every line, except lines of requests. */
+  /** The process ID of the worker. Every line contains it, except the lines of the access log. */
   worker?: number
 }
 
@@ -43,23 +43,26 @@ interface LogBuffer {
 }
 
 /**
- * How long a line may wait. If the process is killed, the waiting lines are lost. The wait is not shorter, because
- * writes delay requests. With a wait of 20 ms, 1 % of the requests of a process with few requests were delayed, and the
- * p99 was a seventh longer.
+ * The maximum time that a line waits in the buffer. If the process is killed, the waiting lines are lost. The time is
+ * not shorter, because each write delays requests. In a measurement with 20 ms and few requests, 1 % of the requests
+ * were delayed, and the p99 was a seventh longer.
  */
 const maxWaitMs = 100
 
 const maxBufferBytes = 64 * 1024
 
-/** The limit for lines that wait for a stalled reader. The gateway must not fill its memory with lines. */
+/**
+ * The limit for lines that wait for a slow reader. If more lines wait, new lines are dropped, so that they do not fill
+ * the memory.
+ */
 const maxWaitingBytes = 32 * 1024 * 1024
 
 /**
- * Writes lines in batches, because a write per line would cost each request a tenth of its time. The buffer contains
- * bytes, not strings. A concatenated string keeps all its pieces in memory, and every garbage collection would copy
- * these pieces. The copying was 3 % of the cost of a request.
- * @param onLost called after lines were dropped, when the reader has read half of the waiting bytes. It receives the
- *   number of dropped lines.
+ * Writes lines in batches, because one write per line would take a tenth of the time of each request. The buffer
+ * contains bytes, not strings. A concatenated string keeps all its pieces in memory, and every garbage collection would
+ * copy these pieces. The copying was 3 % of the cost of a request.
+ * @param onLost called with the number of dropped lines, when the reader has reduced the waiting bytes to half of the
+ *   limit
  */
 function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): LogBuffer {
   const buffer = Buffer.allocUnsafe(maxBufferBytes)
@@ -75,7 +78,7 @@ function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): L
     if (lostLines === 0) return
     const lines = lostLines
     lostLines = 0
-    // `onLost` may write a line itself. It is called later, because the line that is being written must come first.
+    // `onLost` may write a line. So it is called later, after the current line has been written.
     queueMicrotask(() => onLost(lines))
   }
   const flush = () => {
@@ -106,17 +109,17 @@ function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): L
 const pipeBufBytes = 4096
 
 /**
- * Creates a writer for an output that several processes share. It does not split lines.
- * @returns a writer. It accepts lines with their line breaks, and writes a line separately if it is longer than
- *   `pipeBufBytes`.
+ * Creates a writer for an output that several processes share. Each write contains whole lines of up to `pipeBufBytes`
+ * in total. A longer line is written separately.
+ * @returns the writer, which accepts lines with their line breaks
  */
 function createWholeLineWriter(output: Writable): ByteOutput {
   let queue: Buffer[] = []
   let queuedBytes = 0
   let isFull = false
 
-  // Gives the stream one piece at a time. If the stream still buffers a piece, the next piece waits, because the stream
-  // would combine the two.
+  // Gives the stream one piece at a time. While the stream still buffers a piece, the next piece waits. Otherwise, the
+  // stream would combine both pieces into one write.
   function send(): void {
     const pieces = queue
     queue = []

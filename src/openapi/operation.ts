@@ -7,7 +7,7 @@ export type Operation = OperationOfUsers | OperationOfOperators
 
 interface BaseOperation {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** `:id` is a parameter. */
+  /** The path. A segment that begins with `:`, for example `:id`, is a parameter. */
   readonly path: string
   /** The unique `operationId`, in camel case. */
   readonly id: string
@@ -19,7 +19,7 @@ interface BaseOperation {
   readonly refusesHead?: true
   /** The label of the operation in `peage_auth_total`, if it is not the path. */
   readonly metricLabel?: string
-  /** On the client listener the whole body is optional. A body that is not a JSON object counts as `{}`. */
+  /** The JSON body. On the client listener, the body is optional: a body that is not a JSON object counts as `{}`. */
   readonly body?: ObjectSchema
   /** The responses by status code. */
   readonly responses: Readonly<Record<number, DescribedResponse>>
@@ -31,8 +31,8 @@ interface OperationOfUsers extends BaseOperation {
   /** The allowed callers: anybody, or only users with an access token or an API key. */
   readonly caller: 'anybody' | 'user'
   /**
-   * Whether a successful request ends sessions. If so, the response is sent only when the access tokens of these
-   * sessions are refused.
+   * Whether a successful request ends sessions. With `auth.logout_ends_access`, the gateway then responds only after
+   * all workers refuse the access tokens of these sessions.
    */
   readonly endsSessions?: true
   readonly isBodyOptional?: undefined
@@ -41,9 +41,9 @@ interface OperationOfUsers extends BaseOperation {
 }
 
 export interface OperationOfOperators extends BaseOperation {
-  /** Only operators with a token are allowed. */
+  /** Only operators are allowed. */
   readonly caller: 'operator'
-  /** Whether the request may have no body, or an empty body. It then counts as `{}`. */
+  /** Whether the body may be missing or empty. A missing or empty body counts as `{}`. */
   readonly isBodyOptional?: true
   readonly endsSessions?: undefined
   /** The roles that may call the operation, in addition to `all`. */
@@ -55,12 +55,16 @@ export interface OperationOfOperators extends BaseOperation {
 export interface DescribedResponse {
   readonly description: string
   /**
-   * The schema of the JSON body; undefined without JSON body. Members that the schema does not describe are never sent.
+   * The schema of the JSON body; undefined if there is no JSON body. Members that the schema does not describe are
+   * never sent.
    */
   readonly body?: Schema
   /** The media type of a body that is not JSON. */
   readonly mediaType?: string
-  /** The headers that only this response has, with names in lower case. */
+  /**
+   * The headers of this response, in addition to the headers of all responses. The keys are header names in lower case,
+   * and the values are descriptions.
+   */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -69,7 +73,7 @@ export type Refusals = Readonly<Record<number, readonly RefusalCode[]>>
 /** The refusals that any request may get, regardless of its operation. */
 export const commonRefusals: readonly RefusalCode[] = ['request_invalid', 'headers_too_large', 'internal']
 
-/** Combines the codes of each status, without duplicates. */
+/** Merges several sets of refusals. The codes with the same status are combined, without duplicates. */
 export function mergeRefusals(...parts: readonly Refusals[]): Refusals {
   const all: Record<number, RefusalCode[]> = {}
   for (const part of parts) {
@@ -86,7 +90,7 @@ export function successStatus({ responses }: Pick<Operation, 'responses'>): numb
   return status
 }
 
-/** Returns the response schemas in the form of Fastify's `schema.response`. */
+/** Returns the response schemas by status code, as Fastify expects them in `schema.response`. */
 export function responseSchemas({ responses }: Pick<Operation, 'responses'>): Record<string, Schema> {
   return Object.fromEntries(
     Object.entries(responses).flatMap(([status, { body }]) => (body === undefined ? [] : [[status, body]])),

@@ -1,5 +1,5 @@
-// Serializes response bodies by their schema. Members that the schema does not describe are left out. Fastify's own
-// serializers are not used, because they compile a program for each schema before the first request.
+// Serializes response bodies according to their schemas. Members that the schema does not describe are left out.
+// Fastify's own serializers are not used, because they compile a program for each schema before the first request.
 import type { FastifyServerOptions } from 'fastify'
 import type { Bilingual, Language } from '../refusals/catalog.ts'
 import type { Schema } from '../schema/type.ts'

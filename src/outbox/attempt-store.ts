@@ -1,14 +1,17 @@
-// Stores the results of attempts to send the rows of an outbox: done, failed permanently, or to be retried.
+// Stores the result of each attempt to send a row of an outbox: sent, failed permanently, or to be retried.
 import type { Queryable } from '../storage/database.ts'
 
 /** A row that this process may attempt until its lease expires. */
 export interface Lease {
   id: number
-  /** The number of this attempt, from 1. The lease is identified by this number and the ID. */
+  /** The number of this attempt, starting at 1. This number and the ID together identify the lease. */
   attempts: number
 }
 
-/** How an attempt ended. `Done` is the status of a row that was sent. `retryAt` is set if another attempt follows. */
+/**
+ * How an attempt ended. `Done` is the status for a row that was sent, for example `delivered`. `retryAt` is set if
+ * another attempt follows.
+ */
 export interface AttemptOutcome<Done extends string> {
   responseStatus: number | null
   /** One line for operators, without secrets. */

@@ -12,11 +12,11 @@ export interface OutboxWorker {
 
 interface OutboxWork<Leased> {
   /**
-   * Each function leases due rows of one class, up to the number for which the worker has room. It uses one statement
-   * with `for update skip locked`, which counts the attempt and sets the expiry of the lease (see the columns in
-   * `attempt-store.ts`). The functions are called one after another, and each returned row is attempted immediately. A
-   * lease must last longer than the deadline of the attempt, because another replica takes the row when the lease has
-   * expired.
+   * Functions that lease due rows, one function for each class of rows. A function leases at most as many rows as the
+   * worker has room for. It uses one statement with `for update skip locked`. This statement counts the attempt and
+   * sets the expiry of the lease (see the columns in `attempt-store.ts`). The worker calls the functions one after
+   * another, and attempts each returned row immediately. A lease must last longer than the time limit of an attempt.
+   * Otherwise, another replica could lease the row during the attempt.
    * @param running the number of attempts of this worker that have not ended
    */
   readonly lease: readonly ((running: number) => Promise<readonly Leased[]>)[]
@@ -26,21 +26,21 @@ interface OutboxWork<Leased> {
    */
   hasRoom(running: number): boolean
   /**
-   * Makes one attempt and stores its outcome. If `stopping` aborts the attempt, this function calls `release` of the
-   * attempt store instead. The attempt needs its own deadline, because the worker has none. Rejects with StorageError
-   * if the outcome cannot be stored.
+   * Makes one attempt and stores its outcome. If `stopping` aborts the attempt, no outcome is stored, and this function
+   * calls `release` of the attempt store. The function must limit the time of the attempt, because the worker does not.
+   * Rejects with StorageError if the outcome cannot be stored.
    */
   attempt(leased: Leased, stopping: AbortSignal): Promise<void>
   /**
-   * Called once when the store begins to fail. Rows that are leased at this time are leased again after their leases
-   * expire.
+   * Called at the first error of the store, and then not again until a poll succeeds. Rows whose outcome cannot be
+   * stored are leased again after their leases expire.
    */
   onError(error: unknown): void
 }
 
 /**
- * The interval between regular polls, and the minimum time between any two polls. A worker that is woken also waits for
- * the minimum time, so several attempts that end together cause only one poll.
+ * `pollIntervalMs` is the interval between regular polls. `minPollGapMs` is the minimum time between any two polls,
+ * even if the worker is woken. So several attempts that end together cause only one poll.
  */
 const pollIntervalMs = 1_000
 const minPollGapMs = 50

@@ -4,24 +4,24 @@ import { EncryptJWT, jwtDecrypt } from 'jose'
 import type { Clock } from '../clock.ts'
 import { attemptTtlSeconds, type Cookie, cookieName, readCookies, writeCookie } from './attempt-cookies.ts'
 
-/** The parameters of `start`, and the provider at that time. */
+/** The parameters of the request that starts a sign-in, and the identity provider as configured at that time. */
 export interface StartedSignIn {
   /** The name in `auth.providers`. */
   readonly provider: string
   readonly issuer: string
   readonly clientId: string
   readonly returnUrl: string
-  /** The `state` of the page. The page gets it back. */
+  /** The `state` that the page sent. The page gets it back after the sign-in. */
   readonly pageState: string
-  /** The S256 challenge of the page (RFC 7636). */
+  /** The S256 code challenge that the page sent (RFC 7636). */
   readonly codeChallenge: string
 }
 
-/** A sign-in with its secrets, each of 43 base64url characters. */
+/** A sign-in with its secrets. Each secret has 43 base64url characters. */
 export interface Attempt extends StartedSignIn {
   readonly state: string
   readonly nonce: string
-  /** The code verifier between the gateway and the provider. */
+  /** The code verifier that the gateway sends to the provider (RFC 7636). The page has its own code verifier. */
   readonly codeVerifier: string
 }
 
@@ -37,8 +37,9 @@ export interface Attempts {
     cookieHeader: string | undefined,
   ): Promise<{ readonly attempt: Attempt; readonly setCookies: readonly string[] } | undefined>
   /**
-   * Returns the sign-in that this browser has started with the `state`. Undefined if there is none, or if it expired.
-   * @param state the parameter of a callback
+   * Returns the sign-in that this browser has started with this `state`; undefined if there is none, or if it has
+   * expired.
+   * @param state the parameter `state` of the callback
    */
   find(cookieHeader: string | undefined, state: string): Promise<Attempt | undefined>
   /** Returns the `Set-Cookie` value that deletes the cookie. */
@@ -46,20 +47,21 @@ export interface Attempts {
 }
 
 interface Options {
-  /** Returns keys of 32 bytes. The first key encrypts. */
+  /** Returns keys of 32 bytes. The first key encrypts, and every key decrypts. */
   keys(): Promise<readonly Buffer[]>
   readonly clock: Clock
   /** Whether browsers reach the gateway over HTTPS. */
   readonly isSecure: boolean
 }
 
-/** The sign-ins that one browser may have started, including the new one. */
+/** The maximum number of sign-ins that one browser may have started, including the new sign-in. */
 const maxAttempts = 4
 /** The maximum size of a cookie with its attributes. Browsers ignore larger cookies. */
 const maxCookieBytes = 4_096
 /**
- * The maximum size of all cookies. With four of the largest cookies, every request of the browser would exceed the limit
- * for headers (16 KiB). Any page can start a sign-in with a long `state`.
+ * The maximum total size of the sign-in cookies of one browser. Any page can start sign-ins with a long `state`. Four
+ * cookies of the maximum size would exceed the limit for request headers (16 KiB). The gateway would then refuse every
+ * request of the browser.
  */
 const maxTotalBytes = 8_192
 
@@ -84,7 +86,10 @@ export function createAttempts({ keys, clock, isSecure }: Options): Attempts {
     return undefined
   }
 
-  /** Returns the names of the oldest cookies, for which there is no space beside a new cookie of `newBytes`. */
+  /**
+   * Returns the names of the cookies to delete: the oldest cookies that do not fit in addition to a new cookie of
+   * `newBytes`.
+   */
   async function surplus(cookies: readonly Cookie[], newBytes: number): Promise<string[]> {
     const dated = await Promise.all(
       cookies.map(async ({ name, value }) => ({
@@ -93,7 +98,8 @@ export function createAttempts({ keys, clock, isSecure }: Options): Attempts {
         startedAt: (await open(value))?.iat ?? 0,
       })),
     )
-    // Browsers send older cookies first (RFC 6265 §5.4). This order counts within the same second.
+    // The start times are whole seconds. Within the same second, the order in the request header decides, because
+    // browsers send older cookies first (RFC 6265 §5.4).
     const newestFirst = dated.reverse().sort((a, b) => b.startedAt - a.startedAt)
     let total = newBytes
     return newestFirst.flatMap(({ name, bytes }, index) => {
@@ -113,7 +119,7 @@ export function createAttempts({ keys, clock, isSecure }: Options): Attempts {
     },
     async find(cookieHeader, state) {
       const name = cookieName(state, isSecure)
-      // Another server on the same host may have set a cookie with the same name.
+      // Tries each cookie with this name, because another server on the same host may have set one too.
       for (const cookie of readCookies(cookieHeader, isSecure)) {
         const attempt = cookie.name === name ? await open(cookie.value) : undefined
         if (attempt?.state === state) return attempt

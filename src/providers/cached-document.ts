@@ -4,13 +4,14 @@ import type { Clock } from '../clock.ts'
 
 export interface CachedDocument<T> {
   /**
-   * Returns the document. Fetches it if it is not fresh. If this fails, returns the old document while it is usable.
+   * Returns the cached document if it is fresh. Otherwise fetches the document. If the fetch fails, returns the cached
+   * document while it is usable.
    * @throws the error of `fetch`
    */
   get(): Promise<T>
   /**
    * Fetches the document. Concurrent calls share one fetch.
-   * @throws the error of `fetch`
+   * @throws the error of `fetch`; for 5 s after an error, throws the same error without a new fetch
    */
   fetch(): Promise<T>
   /** @throws the error of the last fetch, if it failed less than 5 s ago */
@@ -20,7 +21,7 @@ export interface CachedDocument<T> {
 interface Options<T> {
   fetch(): Promise<T>
   readonly clock: Clock
-  /** How long the document is used without a fetch. */
+  /** How long the document is used without a new fetch. */
   readonly freshMs: number
   /** How long the document is used if fetches fail, counted from the last successful fetch. */
   readonly usableMs: number
@@ -69,7 +70,10 @@ export function createCachedDocument<T>({ fetch, clock, freshMs, usableMs }: Opt
   }
 }
 
-/** Whether less than `limitMs` have passed since `atMs`. A time in the future is too old: the clock was set back. */
+/**
+ * Returns whether less than `limitMs` have passed since `atMs`. If `atMs` is in the future, the clock was set back. The
+ * result is then false.
+ */
 export function isWithin(clock: Clock, atMs: number, limitMs: number): boolean {
   const ageMs = clock.now() - atMs
   return ageMs >= 0 && ageMs < limitMs

@@ -2,7 +2,7 @@
 import { isAllowedUrl, type JsonObject } from './limited-fetch.ts'
 import { quote } from './provider-failure.ts'
 
-/** The part of the document that the gateway uses. */
+/** The part of the discovery document that the gateway uses. */
 export interface Discovery {
   readonly authorizationEndpoint: string
   readonly tokenEndpoint: string
@@ -15,7 +15,9 @@ export interface Discovery {
   readonly sendsIssuer: boolean
 }
 
-/** With an algorithm that has a shared secret (`HS256`) or none, every client of the provider could sign. */
+/**
+ * Other algorithms are refused. `HS256` uses a shared secret and `none` uses no key, so clients could create ID tokens.
+ */
 const asymmetric = new Set([
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
@@ -26,9 +28,9 @@ export function discoveryUrl(issuer: string): string {
 }
 
 /**
- * Reads the document.
+ * Reads the discovery document.
  * @param issuer the configured issuer
- * @returns all problems, if the gateway cannot use the document
+ * @returns the content; if the gateway cannot use the document, the list of all problems
  */
 export function readDiscovery(document: JsonObject, issuer: string): Discovery | readonly string[] {
   const problems: string[] = []

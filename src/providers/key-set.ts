@@ -6,23 +6,26 @@ import type { Discovery } from './discovery.ts'
 import type { JsonObject } from './limited-fetch.ts'
 
 export interface KeySet {
-  /** Finds the key of a token's header. */
+  /** Finds the key that the header of a token names. */
   readonly find: JWTVerifyGetKey
   readonly kids: ReadonlySet<string>
-  /** The algorithms of discovery. They are cached with the keys, so that the keys work while discovery fails. */
+  /**
+   * The algorithms that the discovery document lists. They are cached with the keys, so that the keys can be used while
+   * discovery fails.
+   */
   readonly algorithms: readonly string[]
 }
 
 export interface Keys {
   /**
-   * Returns the keys. Fetches them again if the name of the key is unknown, at most once in 30 s.
+   * Returns the keys. If no key has the ID `kid`, fetches the keys again, at most once in 30 s.
    * @throws ProviderFailure `provider_unavailable`
    */
   for(kid: string | undefined): Promise<KeySet>
 }
 
 const minuteMs = 60_000
-/** The minimum time between two fetches for unknown names. Any client can send tokens with an unknown name. */
+/** The minimum time between two fetches for an unknown `kid`. Any client can send tokens with an invented `kid`. */
 const unknownMs = minuteMs / 2
 
 export function createKeys(fetchKeys: () => Promise<KeySet>, clock: Clock): Keys {
@@ -32,12 +35,12 @@ export function createKeys(fetchKeys: () => Promise<KeySet>, clock: Clock): Keys
     freshMs: 10 * minuteMs,
     usableMs: 60 * minuteMs,
   })
-  /** The last fetch for an unknown name. */
+  /** The last fetch for an unknown `kid`. */
   let last: { readonly atMs: number; readonly keys: Promise<KeySet> } | undefined
 
   function fetchForUnknown(): Promise<KeySet> {
     if (last !== undefined && isWithin(clock, last.atMs, unknownMs)) return last.keys
-    // Without this check, a call in the pause after a failure would count as a fetch.
+    // Throws if the last fetch has just failed. Otherwise, `last` would record a fetch that is not sent.
     document.throwIfFailing()
     last = { atMs: clock.now(), keys: document.fetch() }
     return last.keys
@@ -51,7 +54,7 @@ export function createKeys(fetchKeys: () => Promise<KeySet>, clock: Clock): Keys
   }
 }
 
-/** Reads a JWK Set (RFC 7517). @returns the problems, if it is malformed */
+/** Reads a JWK Set (RFC 7517). @returns the keys; if the JWK Set is malformed, the list of problems */
 export function readKeys(json: JsonObject, { algorithms }: Discovery): KeySet | readonly string[] {
   const { keys } = json
   if (!Array.isArray(keys) || keys.length === 0) return ['it contains no keys']

@@ -36,14 +36,14 @@ interface RequestInit {
 export interface LimitedFetch {
   /**
    * Fetches a JSON document.
-   * @param read returns the content, or the list of problems because of which the gateway cannot use the document
+   * @param read returns the content; if the gateway cannot use the document, returns the list of problems
    * @throws ProviderFailure `provider_unavailable`
    */
   document<T extends object>(url: string, read: (json: JsonObject) => T | readonly string[]): Promise<T>
   /**
-   * Sends a request of the code flow. A response of status 200 contains a JSON object.
-   * @returns a complete response with a status below 500
-   * @throws ProviderFailure `provider_unavailable`
+   * Sends a request of the code flow.
+   * @returns the complete response; if its status is 200, its body is a JSON object
+   * @throws ProviderFailure `provider_unavailable`, also for a redirect and for a status of 500 or above
    */
   request(url: string, init: RequestInit): Promise<Response>
 }
@@ -55,7 +55,10 @@ const timeoutMs = 5_000
 /** The maximum size of a body after it is decompressed. */
 const maxBodyBytes = 256 * 1024
 
-/** Whether the gateway sends requests of this provider to the URL. Only an issuer on loopback may use http. */
+/**
+ * Returns whether the gateway may send requests for this provider to the URL. `http:` is allowed only if the issuer and
+ * the URL are both `http:` URLs on loopback.
+ */
 export function isAllowedUrl(url: string, issuer: string): boolean {
   if (!URL.canParse(url)) return false
   return new URL(url).protocol === 'https:' || (isLoopbackHttp(issuer) && isLoopbackHttp(url))
@@ -111,20 +114,20 @@ function isProblems(content: object): content is readonly string[] {
 /** Creates the error of a request, and records its outcome. */
 type Fail = (outcome: RequestOutcome, ...problems: readonly string[]) => ProviderFailure
 
-/** Reads the whole response, because the time limit includes the body. */
+/** Sends the request, and reads the whole response, because the time limit includes the body. */
 async function receive(
   url: string,
   { method, headers, body = null }: RequestInit,
   ca: string | undefined,
   fail: Fail,
 ): Promise<Response> {
-  // Each request has its own connection. A POST on a connection that the provider closes at the same time would fail,
-  // and an authorization code cannot be sent twice.
+  // Each request opens a new connection. On a reused connection, a POST fails if the provider closes the connection at
+  // that moment. The gateway could not repeat the POST, because an authorization code can be sent only once.
   const dispatcher = new Agent({
-    // Without `rejectUnauthorized`, the variable NODE_TLS_REJECT_UNAUTHORIZED would decide about certificates.
+    // Without `rejectUnauthorized`, the variable NODE_TLS_REJECT_UNAUTHORIZED could disable the check of certificates.
     connect: { rejectUnauthorized: true, timeout: timeoutMs, ...(ca !== undefined && { ca }) },
   })
-  // On Node 20, `AbortSignal.timeout` signals may be collected too early.
+  // On Node 20, the signal of `AbortSignal.timeout` may be garbage-collected before it aborts.
   const deadline = new AbortController()
   const timer = setTimeout(() => deadline.abort(), timeoutMs)
   try {
@@ -159,7 +162,7 @@ async function readJson(response: Response, fail: Fail): Promise<JsonObject> {
   return json as JsonObject
 }
 
-/** Returns only the code of an error, because its message may contain text of the provider. */
+/** Returns only the code of an error, because the message may contain text from the provider. */
 function errorCode(error: unknown): string {
   const { code } = ((error as Error).cause ?? error) as { code?: unknown }
   return typeof code === 'string' && /^\w+$/.test(code) ? code : 'unknown error'

@@ -1,12 +1,14 @@
-// The error of everything that can go wrong with an identity provider.
+// Defines the error for all failures of an identity provider, or of a sign-in with it.
 
-/** The values of `error` with which the browser returns to the page. */
+/**
+ * The reason of a failure. After a failed sign-in in a browser, the page receives this value in the parameter `error`.
+ */
 export type FailureReason =
-  /** The user declined at the provider, or the provider does not allow the user. */
+  /** The user declined at the provider, or the provider does not let the user sign in. */
   | 'access_denied'
-  /** The provider answered with an error, or the callback is not its answer to this attempt. */
+  /** The provider responded with an error, or the callback does not belong to this sign-in. */
   | 'provider_error'
-  /** The ID token, or the UserInfo response to it, is not acceptable. */
+  /** The ID token or the UserInfo response is invalid. */
   | 'id_token_invalid'
   /** The provider does not respond, or its documents cannot be used. */
   | 'provider_unavailable'
@@ -17,7 +19,7 @@ export class ProviderFailure extends Error {
   /** One line for each problem. */
   readonly lines: readonly string[]
 
-  /** @param where the URL or the thing that has the problems */
+  /** @param where the source of the problems: a method and URL, a URL, `callback` or `ID token` */
   constructor(reason: FailureReason, where: string, problems: readonly string[]) {
     super(`${where}: ${problems.join('; ')}`)
     this.reason = reason

@@ -13,7 +13,7 @@ import { verifiedEmail } from './verified-email.ts'
 
 export interface VerifiedIdToken {
   readonly person: ExternalPerson
-  /** The caller stores it as used, so that the token gives only one session. */
+  /** The caller must record the ID token as used, so that it creates only one session. */
   readonly idToken: UsableIdToken
 }
 
@@ -32,11 +32,11 @@ export interface Provider {
   redeemCallback(parameters: URLSearchParams, attempt: SignInAttempt): Promise<VerifiedIdToken>
   /**
    * Verifies an ID token that an app sends.
-   * @param nonce the nonce of which the ID token must contain the SHA-256; undefined if the app sends no nonce
+   * @param nonce the nonce of the app; the ID token must contain its SHA-256. Undefined if the app sends no nonce.
    * @throws ProviderFailure `id_token_invalid`, `provider_unavailable`
    */
   verifyIdToken(idToken: string, nonce: string | undefined): Promise<VerifiedIdToken>
-  /** Fetches discovery and keys without a cache. Returns a line for each problem. */
+  /** Fetches the discovery document and the keys without a cache. Returns a line for each problem. */
   test(): Promise<readonly string[]>
 }
 
@@ -51,7 +51,7 @@ interface Options {
 
 const hourMs = 60 * 60_000
 
-/** Makes no request. Each provider has its own caches of discovery and keys. */
+/** Creates the provider, but sends no request yet. Each provider caches its own discovery document and keys. */
 export function createProvider({ config, clock, onRequest, ca }: Options): Provider {
   const { issuer } = config
   const fetch = createLimitedFetch({ issuer, ca, onRequest })
@@ -76,7 +76,7 @@ export function createProvider({ config, clock, onRequest, ca }: Options): Provi
     return checkIdToken(idToken, isNonce, { config, keys, clock })
   }
 
-  /** @param profile the claims with the email */
+  /** @param profile the claims of the ID token or of the UserInfo response, from which the email is read */
   function verified(
     { claims, idToken }: CheckedIdToken,
     profile: Readonly<Record<string, unknown>>,

@@ -1,5 +1,5 @@
-// Writes the access log: one line per request with route, user, decision and duration, and without the client's
-// secrets.
+// Writes the access log: one line per request, with route, user, decision and duration. A line contains no secrets of
+// the client.
 import type { Logger } from 'pino'
 import type { Config } from '../config/sections/schema.ts'
 import { lineWriter, redactPath } from '../observability/logger.ts'
@@ -7,7 +7,10 @@ import type { RequestTrace } from '../observability/tracing/tracing.ts'
 
 interface LoggedRequest {
   readonly requestId: string
-  /** Whether a proxy asked about the request. The other members then describe the asked request. */
+  /**
+   * Whether the request is a question of a proxy (forward auth). The method, URL, host, client and route then describe
+   * the request that the proxy asks about.
+   */
   readonly isQuestion: boolean
   readonly trace: Pick<RequestTrace, 'traceId' | 'spanId'> | undefined
   /** The route's name or the local endpoint's path. */
@@ -31,8 +34,8 @@ interface LoggedRequest {
   /** The Host header, as received. */
   readonly host: string
   /**
-   * The target of the last attempt, and the duration of this attempt in milliseconds. The duration ends with the
-   * response head. If there is no response head, it ends with the attempt.
+   * The target of the last attempt, and the duration of this attempt in milliseconds. The duration ends when the
+   * response head arrives. Without a response head, it ends when the attempt ends.
    */
   readonly upstreamTarget: string | undefined
   readonly upstreamDurationMs: number
@@ -43,8 +46,8 @@ interface LoggedRequest {
 export type LogRequest = (logged: LoggedRequest) => void
 
 /**
- * Creates the access log. It builds each line itself, because the logger would take a tenth of a request's time for a
- * line.
+ * Creates the access log. It builds each line itself, because with the logger, a line takes a tenth of the time of the
+ * whole request.
  * @returns `undefined` if requests are not logged
  */
 export function createAccessLog(
@@ -59,7 +62,8 @@ export function createAccessLog(
     const { status, bytesSent, client, host, durationMs } = logged
     const user = userId === undefined ? '' : `,"user_id":${userId}`
     const statusText = status === undefined ? '' : `,"status":${status}`
-    // IDs, names, methods and addresses need no JSON escaping, because the gate and the parser have restricted them.
+    // IDs, names, methods and addresses need no JSON escaping, because the gate and the HTTP parser accept only safe
+    // characters in them.
     write(
       `"request_id":"${requestId}"${isQuestion ? ',"forward_auth":true' : ''}${traceText(trace)}${text('route', route)}${user}${text('key_id', keyId)}` +
         `,"decision":"${decision}"${text('reason', reason)}${text('outcome', outcome)}` +
@@ -70,7 +74,7 @@ export function createAccessLog(
   }
 }
 
-/** Truncates the host, because a client's Host may be as long as the header limit allows. */
+/** Truncates the host, because a client can send a Host of any length up to the header limit. */
 function hostText(host: string): string {
   return host === '' ? '' : `,"host":${quoted(host.length > longestHost ? host.slice(0, longestHost) : host)}`
 }

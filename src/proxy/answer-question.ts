@@ -1,4 +1,5 @@
-// Responds to a proxy that asks about an allowed request, with the identity of the caller.
+// Responds to the question of a proxy (docs/forward-auth.md) if the guards allow the client's request. The response
+// contains the identity of the caller.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Admission } from '../gate/guards/admission.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
@@ -9,7 +10,7 @@ import { isLastResponse } from '../http/node-internals.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
 import { wholeIdentity } from './identity-headers.ts'
 
-/** The request about which the proxy asks. RequestContext implements this interface. */
+/** The question of a proxy about a request that the guards have allowed. RequestContext implements this interface. */
 interface AllowedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -19,7 +20,7 @@ interface AllowedRequest {
   refuse(thrown: unknown): void
 }
 
-/** Sends a 200. Only the guards create an `Admission`, after they have counted the use. */
+/** Sends a 200. Requires an `Admission`, which only the guards create, after they have counted the use. */
 export type AnswerQuestion = (context: AllowedRequest, route: GuardedRoute, admission: Admission) => void
 
 export function createAnswerQuestion(assertions: Assertions): AnswerQuestion {
@@ -39,7 +40,8 @@ export function createAnswerQuestion(assertions: Assertions): AnswerQuestion {
 function allow(context: AllowedRequest, identity: readonly string[]): void {
   const { request, response, head } = context
   context.decision = 'answered'
-  // Without a `100 Continue`, the proxy may or may not send its body, so the connection is not reusable.
+  // A proxy that waits for `100 Continue` receives this response instead. The proxy may then send or omit its body, so
+  // the connection is not reusable.
   const last = head.expectsContinue ? ['connection', 'close'] : []
   lingeringClose(request, response, head.expectsContinue || isLastResponse(response))
   const fields = [...identity, ...context.gatewayHeaders(), ...last, 'cache-control', 'no-store']

@@ -1,4 +1,4 @@
-// Creates the client listener. It parses each request with the current snapshot, and handles it to its end.
+// Creates the client listener. It parses each request with the current snapshot, and handles the request until its end.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { SecureContextOptions } from 'node:tls'
 import fastify, { type FastifyInstance } from 'fastify'
@@ -28,12 +28,12 @@ interface Options {
   tracing: Tracing | undefined
   /** Creates an ID for a request that has no valid ID. */
   newRequestId(): string
-  /** Called for each request that an untrusted private peer forwards for another client. */
+  /** Called for each request that a peer with a private address forwards, if the peer is not a trusted proxy. */
   onUntrustedForwarder(peer: string): void
   completeAtClose: CompleteAtClose
 }
 
-/** Fastify serves only the gateway's own endpoints. All other requests are handled before Fastify. */
+/** Fastify serves only the gateway's own endpoints. All other requests are handled without Fastify. */
 export function createClientListener(options: Options): FastifyInstance {
   const { current, timeouts, tls } = options
   let serveEndpoint: ServeEndpoint
@@ -44,8 +44,8 @@ export function createClientListener(options: Options): FastifyInstance {
       serveEndpoint = createServeEndpoint(serve)
       return createHttpServer({ timeouts, tls, isIdle }, (request, response) => {
         const startedAt = performance.now()
-        // While a pipelined response is queued, it emits no `close`. So work starts only when the response owns the
-        // socket.
+        // While a response waits for an earlier response on its connection, it emits no `close`. So work on a request
+        // starts only when its response owns the socket.
         whenWritable(request, response, () => begin(request, response, startedAt))
       })
     },

@@ -51,7 +51,8 @@ export function createCompletion({
       upstreamDurationMs: context.upstreamDurationMs,
       durationMs,
     })
-    // If the gateway allows a request that a proxy asks about, the service decides about its origin.
+    // If the gateway allows the request that a proxy asks about, the proxy forwards the request to a service. The
+    // service decides about the origin, so nothing is logged.
     if (request.headers.origin !== undefined && !(isQuestion && decision === 'answered')) {
       const { host } = context.head
       snapshot.logOrigin({ headers: request.headers, host, routing, decision: context.decision })
@@ -64,7 +65,7 @@ export function createCompletion({
     const { request, response, snapshot } = context
     const countsBytes = snapshot.logRequest !== undefined
     if (countsBytes) startCountingBytes(context, request.socket)
-    // This is the only listener of `close`. It first notifies the code that waits for the upstream, because this code
+    // This is the only listener of `close`. It first notifies the code that waits for the upstream, because that code
     // sets the outcome.
     response.on('close', () => {
       context.waiter?.onClientGone()
@@ -93,7 +94,7 @@ function startCountingBytes(context: RequestContext, connection: Connection): vo
   context.bytesBefore = connection.bytesWritten
 }
 
-/** Stops counting. The next pipelined response may already have begun, and its bytes are not counted. */
+/** Stops counting. If the next pipelined response has already begun, its bytes are not counted for this response. */
 function stopCountingBytes(context: RequestContext, connection: Connection): void {
   const last = connection[countedFor] ?? context
   const after = last === context ? connection.bytesWritten : last.bytesBefore

@@ -17,7 +17,9 @@ import type { WebSocketHandshake } from '../upstream/websocket/websocket-upgrade
 import type { OpenStreams } from './open-streams.ts'
 import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
 
-/** The request to forward. It is also notified of the outcome. RequestContext implements this interface. */
+/**
+ * The request to forward. It also observes the exchange with the upstream. RequestContext implements this interface.
+ */
 interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly response: ServerResponse
   readonly trace: RequestTrace | undefined
@@ -26,8 +28,8 @@ interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
 }
 
 /**
- * Forwards a request, and takes over the reservation of its `Admission`. Only the guards create an `Admission`, after
- * they have counted the daily use.
+ * Forwards a request, and takes over the reserved connection of its `Admission`. Only the guards create an `Admission`,
+ * after they have counted the use.
  */
 export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, admission: Admission) => void
 
@@ -135,8 +137,8 @@ function responseRulesFor(
 ): ResponseHeaderRules | undefined {
   if (fields === undefined) return route.responseRules
   const { set, remove } = isCors ? withoutCors(route) : (route.responseRules ?? noRules)
-  // These headers follow the upstream's headers of the same name, because `Vary` and `RateLimit` are lists (RFC 9110
-  // §5.3).
+  // The headers in `fields` are added after the upstream's headers of the same name. They do not replace the upstream's
+  // headers, because `Vary` and `RateLimit` are lists (RFC 9110 §5.3).
   return { set: [...set, ...Object.entries(fields).flat()], remove }
 }
 
@@ -144,7 +146,10 @@ const noRules: ResponseHeaderRules = { set: [], remove: new Set() }
 
 const withoutCorsOf = new WeakMap<Route, ResponseHeaderRules>()
 
-/** Computes the rules once per route, because they are the same for every request. */
+/**
+ * Returns the response rules of the route for responses to which the gateway adds CORS headers. They are computed once
+ * per route, because they are the same for every request.
+ */
 function withoutCors(route: Route): ResponseHeaderRules {
   let rules = withoutCorsOf.get(route)
   if (rules === undefined) {

@@ -1,4 +1,5 @@
-// Handles one request. Its routing decision leads to a route, a local endpoint, a preflight response or a refusal.
+// Handles one request according to its routing decision: a route, a local endpoint, a preflight, a question of a proxy,
+// or a refusal.
 import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { ChainResult } from '../gate/guards/chain.ts'
 import type { ToQuestion, ToRoute } from '../gate/routing/decision.ts'
@@ -39,7 +40,10 @@ function follow(context: RequestContext, routing: ToRoute, result: ChainResult):
   }
 }
 
-/** Responds to a proxy that asks about a request. The proxy forwards the request itself. */
+/**
+ * Responds to a proxy that asks whether it may forward a client's request. If so, the proxy forwards the request, not
+ * the gateway.
+ */
 function serveQuestion(context: RequestContext, { route }: ToQuestion): void {
   if (!context.head.hasBody) readBodyless(context.request)
   const answer = (result: ChainResult) => {
@@ -51,12 +55,18 @@ function serveQuestion(context: RequestContext, { route }: ToQuestion): void {
   else answer(result)
 }
 
-/** A proxy that asks forwards a preflight too, so the client's identity headers must be replaced. */
+/**
+ * If a proxy asks about a preflight, the proxy forwards the preflight after this response. So the response must contain
+ * empty identity headers, which replace the client's headers.
+ */
 function answerPreflight(context: RequestContext): void {
   answerOptions(context, context.question === undefined ? [] : noIdentity)
 }
 
-/** Responds to OPTIONS, and refuses TRACE, because a TRACE response could reveal credentials (RFC 9110 §9.3.8). */
+/**
+ * Responds to a request with `Max-Forwards: 0`. Refuses TRACE, because its response could reveal credentials (RFC 9110
+ * §9.3.8).
+ */
 function answerLastHop(context: RequestContext, { route }: ToRoute): void {
   const methods = [...(route.allowedMethods ?? usualMethods)].filter(method => method !== 'TRACE')
   const allow = methods.join(', ')
@@ -69,7 +79,8 @@ function answerOptions(context: RequestContext, fields: readonly string[] = []):
   const { request, response, head } = context
   context.decision = 'answered'
   lingeringClose(request, response, true)
-  // Without a `100 Continue`, the client may or may not send its body, so the connection is not reusable.
+  // A client that waits for `100 Continue` receives this response instead. The client may then send or omit its body,
+  // so the connection is not reusable.
   const last = head.expectsContinue ? ['connection', 'close'] : []
   response.writeHead(204, [...context.gatewayHeaders(), ...fields, ...last, 'cache-control', 'no-store'])
   endDeferred(response, '')

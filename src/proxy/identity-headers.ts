@@ -1,9 +1,12 @@
-// Builds the headers that identify the caller, for an upstream or for a proxy that asks about a request.
+// Builds the headers that identify the caller, for an upstream or for the response to the question of a proxy.
 import { identityNames } from '../config/formats/header-names.ts'
 import type { Route } from '../gate/routing/route.ts'
 import { type Identity, namedKeyOf } from '../identity/identity.ts'
 
-/** Adds the headers that have a value. @param assertion the signed identity, on routes with `identity_assertion` */
+/**
+ * Adds the identity headers that have a value.
+ * @param assertion the signed identity, on routes with `identity_assertion`
+ */
 export function addIdentity(fields: string[], route: Route, identity: Identity, assertion?: string): void {
   if (identity.kind !== 'user') return
   fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
@@ -14,10 +17,13 @@ export function addIdentity(fields: string[], route: Route, identity: Identity, 
   if (assertion !== undefined) fields.push('x-peage-assertion', assertion)
 }
 
-/** All identity headers without a value. A proxy replaces the headers of the client with the headers of a response. */
+/**
+ * All identity headers, with empty values. A proxy that receives them in a response replaces the client's headers with
+ * them.
+ */
 export const noIdentity: readonly string[] = [...identityNames].flatMap(name => [name, ''])
 
-/** Returns all identity headers. A header without a value is empty. */
+/** Returns all identity headers. A header for which the caller has no value is empty. */
 export function wholeIdentity(route: Route, identity: Identity, assertion?: string): string[] {
   const known: string[] = []
   addIdentity(known, route, identity, assertion)

@@ -20,7 +20,7 @@ interface OpenStream {
   readonly kind: StreamKind
   /** Only streams of users are re-authorized, not anonymous streams. */
   readonly identity: Identity
-  /** Whether the stream ends with the session of its access token (`auth.logout_ends_access`). */
+  /** Whether the stream ends when the session of its access token ends (`auth.logout_ends_access`). */
   readonly endsWithSession: boolean
   readonly route: AdmittedBy
   end(reason: EndReason): void
@@ -30,7 +30,7 @@ export interface OpenStreams {
   /** @returns a function that removes the stream */
   add(stream: OpenStream): () => void
   count(): Record<StreamKind, number>
-  /** Ends all open streams, and every new stream when it opens. */
+  /** Ends all open streams. From then on, also ends every new stream when it opens. */
   endAll(): void
   /** Stops re-authorization. */
   stop(): void
@@ -42,7 +42,7 @@ interface Dependencies {
   sessions: Pick<SessionStore, 'findActive'>
   /** The plans of the active configuration. */
   plans(): Plans
-  /** Reports the end of a session before the next regular check would find it. */
+  /** Reports the end of a session, so that its streams end before the next regular check. */
   feed: Pick<ChangeFeed, 'subscribe'>
   clock: Clock
   /** A monotonic clock, for example `performance.now()`. */
@@ -51,8 +51,8 @@ interface Dependencies {
 }
 
 /**
- * The interval of re-authorization. A stream must end within one second, and closing it takes time. So the interval is
- * below one second.
+ * The interval of re-authorization. A stream must end within one second after its user is no longer admitted. Closing
+ * the stream takes a part of this second, so the interval is shorter.
  */
 const checkIntervalMs = 400
 
@@ -73,12 +73,14 @@ export function createOpenStreams({
   /** The streams that users opened, each with the identity of its user. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
   /**
-   * The streams that a change may end. The key is the change, as the database reports it. Only streams that end with a
-   * session are in this map.
+   * The streams that a change may end. The key is the change as the database reports it, for example `user 1`. Only
+   * streams that end with a session are in this map.
    */
   const byChange = new Map<string, Set<OpenStream>>()
   const notified = new Set<OpenStream>()
-  /** When the API keys of streams expire. This ends a stream in time even if Postgres is down. */
+  /**
+   * The times at which the API keys of the streams expire. With them, a stream ends in time even if Postgres is down.
+   */
   const keyExpiries = new Map<OpenStream, number>()
   let timer: NodeJS.Timeout | undefined
   let isChecking = false
@@ -149,8 +151,8 @@ export function createOpenStreams({
     if (watched.size === 0) return
     isChecking = true
     const startedMs = now()
-    // A copy, because `watched` may grow during the query. The result has no entry for a stream that opens during the
-    // query.
+    // A copy, because streams may be added to `watched` during the query. The result has no entry for these streams, so
+    // checking them would end them.
     const checked = [...watched]
     try {
       await reauthorize(checked)
@@ -166,8 +168,8 @@ export function createOpenStreams({
   }
 
   /**
-   * Checks the streams whose user or session was reported as changed. Changes that are reported during a check are
-   * checked too. If a check fails, the next regular check covers the same streams.
+   * Checks the streams whose user or session was reported as changed. Streams that are reported during a check are
+   * checked after it. If a check fails, the next regular check includes its streams.
    */
   async function checkNotified(): Promise<void> {
     if (isCheckingNotified || isStopped) return
@@ -235,7 +237,7 @@ export function createOpenStreams({
   }
 }
 
-/** Returns the session whose end also ends the stream. */
+/** Returns the session whose end also ends the stream; undefined if there is none. */
 function sessionOf({ identity, endsWithSession }: OpenStream): SessionOfUser | undefined {
   if (!endsWithSession || identity.kind !== 'user' || identity.sessionId === undefined) return undefined
   return { userId: identity.user.id, sessionId: identity.sessionId }
@@ -249,8 +251,8 @@ function changesOf(stream: OpenStream): string[] {
 }
 
 /**
- * Returns whether the guards would admit the user now. The token's expiry does not count, because the token was valid
- * when the stream opened.
+ * Returns whether the guards would admit the user now. The expiry of the access token is ignored, because the token was
+ * valid when the stream opened.
  */
 function isAdmitted(
   { plans, quota, verified }: AdmittedBy,
@@ -266,8 +268,8 @@ function isAdmitted(
 }
 
 /**
- * Returns whether the key still belongs to the user and the scope guard would admit it now. Its expiry is checked
- * separately.
+ * Returns whether the key still belongs to the user and the scope guard would admit the key now. The expiry of the key
+ * is checked separately.
  */
 function isKeyAdmitted(route: AdmittedBy, userId: number, now: ApiKey | undefined): boolean {
   return now?.userId === userId && checkKeyForRoute(route)(now) === undefined

@@ -1,5 +1,5 @@
-// Logs the origins of pages that `cors` does not list. A browser shows the reason for a blocked request only in its own
-// console.
+// Logs the origins of web pages that `cors` does not allow. Without this log, an operator would not see why a browser
+// blocks a request. The browser shows the reason only in its own console.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
@@ -23,9 +23,11 @@ interface Options {
 }
 
 const intervalMs = 60_000
-/** Clients can invent origins. Per minute, at most this many origins are logged and kept. */
+/**
+ * The maximum number of origins that are logged and stored per minute. It is needed because clients can invent origins.
+ */
 const maxLines = 20
-/** The length of an origin with the longest host name, including scheme and port. */
+/** The maximum length of an origin. It is enough for the longest host name with scheme and port. */
 const maxLength = 300
 
 /** Logs at most one line per origin and minute. */
@@ -36,7 +38,8 @@ export function createOriginLog({ logger, clock }: Options): LogOrigin {
   function isDue(origin: string): boolean {
     const now = clock.now()
     for (const [earlier, atMs] of written) {
-      // If the clock is set back, origins must be logged again at once, not only after the clock has caught up.
+      // If the clock was set back, the stored times are in the future. They are deleted, so that the origins are logged
+      // again at once.
       if (now >= atMs && now - atMs < intervalMs) break
       written.delete(earlier)
     }
@@ -65,8 +68,8 @@ export function createOriginLog({ logger, clock }: Options): LogOrigin {
 const notListed = 'request from a page whose origin is not in cors.origins'
 
 /**
- * Returns whether CORS applies. It does not apply to a page of the gateway's own origin, a navigation, or a request
- * without CORS mode.
+ * Returns whether CORS applies. It does not apply to pages of the gateway's own origin. It also does not apply to
+ * requests with a mode other than `cors`, for example navigations.
  */
 function isCrossOrigin(origin: string, headers: IncomingHttpHeaders, host: string): boolean {
   const mode = headers['sec-fetch-mode']

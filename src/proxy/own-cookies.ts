@@ -3,9 +3,9 @@ import { consoleCookie } from '../admin/console/cookies.ts'
 import { signInCookie } from '../providers/attempt-cookies.ts'
 
 /**
- * Removes the cookies of the console and of sign-ins from a `Cookie` value, whatever the letter case of their names.
- * Cookies do not depend on the port, so browsers also send the console's cookie to the client listener. Upstreams must
- * not receive an operator's session or a sign-in in progress.
+ * Removes the cookies of the console and of sign-ins from a `Cookie` value. The letter case of their names does not
+ * matter. Cookies do not depend on the port, so browsers also send the console's cookie to the client listener.
+ * Upstreams must not receive an operator's session or a sign-in in progress.
  */
 export function withoutOwnCookies(header: string): string {
   if (!mayContain.test(header)) return header

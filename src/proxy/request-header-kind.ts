@@ -1,12 +1,13 @@
-// Classifies request headers as passed, dropped, or set by the gateway. The results are cached by spelling.
+// Classifies request headers: the gateway passes them on, drops them, or sets them itself. The results are cached by
+// the exact spelling of the name.
 import { canonicalName, identityNames, isHopByHop } from '../config/formats/header-names.ts'
 
 export type HeaderKind =
   /** An end-to-end header, which the gateway forwards. */
   | 'pass'
   /**
-   * A header that is dropped. It is a hop-by-hop header (RFC 9110 §7.6.1), or an alias or override of something that
-   * the guards checked.
+   * A header that is dropped. It is a hop-by-hop header (RFC 9110 §7.6.1), or another spelling of a header that the
+   * gateway handles. Or it overrides the method or path that the guards checked.
    */
   | 'drop'
   /**
@@ -14,7 +15,7 @@ export type HeaderKind =
    * every route.
    */
   | 'identity'
-  /** Accepted from trusted proxies only. */
+  /** A header that describes the client. It is accepted only from trusted proxies. */
   | 'forwarded'
   | 'authorization'
   | 'x-api-key'
@@ -26,7 +27,7 @@ export type HeaderKind =
   | 'content-length'
   /** Limits how often OPTIONS and TRACE are forwarded. */
   | 'max-forwards'
-  /** May contain an operator's session or a sign-in in progress, which are only for the gateway. */
+  /** May contain an operator's session or a sign-in in progress. Only the gateway may read them. */
   | 'cookie'
   /** May contain a bearer token, which only the gateway may read. */
   | 'sec-websocket-protocol'
@@ -101,8 +102,8 @@ function classify(name: string): HeaderKind {
   if (isHopByHop(canonical) || overrides.has(canonical) || dropped.test(canonical)) return 'drop'
   const isForwarded = describesClient(canonical)
   if (!isForwarded && !exact.has(canonical as HeaderKind)) return 'pass'
-  // An alias is dropped even if it comes from a trusted proxy. A proxy may set `X-Real-IP` itself, but pass on the
-  // `x_real_ip` of a client.
+  // Another spelling of a name is dropped even if it comes from a trusted proxy. A proxy may replace `X-Real-IP`, but
+  // pass on the `x_real_ip` of a client.
   if (name.toLowerCase() !== canonical) return 'drop'
   return isForwarded ? 'forwarded' : (canonical as HeaderKind)
 }

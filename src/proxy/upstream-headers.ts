@@ -71,8 +71,8 @@ export function buildUpstreamHeaders(
 }
 
 /**
- * Returns whether the upstream receives the trace. A route can remove or set `traceparent`, for example if the upstream
- * is a third-party service.
+ * Returns whether the upstream receives the trace. It does not if the route removes or sets `traceparent`, for example
+ * because the upstream is a third-party service.
  */
 export function propagatesTrace({ requestRules }: Route): boolean {
   return requestRules?.remove.has('traceparent') !== true
@@ -83,8 +83,8 @@ const ofParent = new Set(['traceparent'])
 const ofTrace = new Set(['traceparent', 'tracestate'])
 
 /**
- * The kinds of headers that a client may declare hop-by-hop with `Connection`. No header of these kinds contains the
- * identity, frames the body, or is set by the gateway.
+ * The kinds of headers that the gateway drops if the client lists them in `Connection`. Other kinds are not dropped,
+ * because they contain the identity, delimit the body, or are set by the gateway.
  */
 const droppableByConnection = new Set<HeaderKind>([
   'pass',
@@ -109,7 +109,8 @@ function without(names: ReadonlySet<string>, fields: string[], from: number): st
 }
 
 /**
- * The values of the headers that proxies in front of the gateway have sent. The gateway appends its own values to them.
+ * The values of the headers that proxies in front of the gateway have sent. They are merged with the gateway's own
+ * values.
  */
 interface Forwarded {
   for: string
@@ -121,11 +122,11 @@ interface Forwarded {
 
 const setByUs = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-prefix'])
 
-/** Returns whether a header is passed, for the kinds of headers that are passed only on some routes or requests. */
+/** Returns whether the upstream receives a header of a kind that is passed on only for some routes or requests. */
 function isForwarded(kind: HeaderKind, value: string, head: RequestHead, route: Route): boolean {
   switch (kind) {
     case 'content-length':
-      // `Connection` cannot remove this header, because it frames the body.
+      // This header delimits the body. So it is passed on even if `Connection` lists it.
       return head.hasBody
     case 'authorization':
       return route.forward_credentials || (route.auth === 'none' && !carriesGatewayCredential(value))

@@ -1,5 +1,5 @@
-// Contains all texts that clients receive, in both languages: each refusal by its code, and the messages of successful
-// responses. English texts are ASCII.
+// Contains all texts that clients receive, in both languages: the text of each refusal by its code, and the messages of
+// successful responses. English texts contain only ASCII.
 
 export type Language = 'fr' | 'en'
 
@@ -184,7 +184,7 @@ export type CodeWithReasons = {
     : never
 }[RefusalCode]
 
-/** The `upgrade_url` of plan and daily-limit refusals. */
+/** The `upgrade_url` in refusals because of the plan, the daily limit or a quota. */
 export const upgradePath = '/api/v1/subscription/upgrade'
 
 export const messages = {

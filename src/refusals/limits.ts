@@ -1,5 +1,5 @@
-// Creates the refusals of limits (429): rate limits with the headers of draft-ietf-httpapi-ratelimit-headers-09,
-// connection limits, the daily limit, and quotas.
+// Creates the refusals (429) of rate limits, connection limits, the daily limit and quotas. The headers of rate limits
+// follow draft-ietf-httpapi-ratelimit-headers-09.
 import { dailyLimitSentence, quotaSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
@@ -37,8 +37,8 @@ export interface ConnectionLimit {
 }
 
 /**
- * Creates the refusal for a client that already has `limit` open connections to a service. The limit has no time
- * window. Its quota unit is defined in draft-ietf-httpapi-ratelimit-headers-10.
+ * Creates the refusal for a client that already has `limit` open connections to a service. This limit has no time
+ * window. So the headers contain the quota unit `concurrent-requests` (draft-ietf-httpapi-ratelimit-headers-10).
  */
 export function tooManyConnections({ limit, key }: ConnectionLimit): Refusal {
   return new Refusal('rate_limited', {
@@ -52,7 +52,8 @@ export function tooManyConnections({ limit, key }: ConnectionLimit): Refusal {
 }
 
 /**
- * Returns the headers with the client's state under the limit. Responses to allowed requests have these headers too.
+ * Returns the headers that show how many requests the client has left. Responses to allowed requests have these headers
+ * too.
  */
 export function rateLimitHeaders(
   policy: string,
@@ -64,10 +65,13 @@ export function rateLimitHeaders(
   }
 }
 
-/** The headers with one member for each limit that looked at the request, in the order of the limits. */
+/** The headers that are lists. Each limit that checked the request adds one member, in the order of the checks. */
 const headersOfLimits: ReadonlySet<string> = new Set(['ratelimit-policy', 'ratelimit'])
 
-/** Returns both sets of headers as one. `added` replaces headers of `before`, except that limits append their members. */
+/**
+ * Merges both sets of headers. A header of `added` replaces the header of the same name in `before`. Rate-limit headers
+ * are lists, so their values are appended instead.
+ */
 export function appendHeaders(
   before: Readonly<Record<string, string>> | undefined,
   added: Readonly<Record<string, string>>,
@@ -81,8 +85,8 @@ export function appendHeaders(
 }
 
 /**
- * Returns the headers of a refusal, followed by the headers of the request's context. If a limit refuses, its members
- * follow the members of the limits that allowed the request.
+ * Returns the headers of a refusal, followed by the headers of the request's context. Rate-limit headers become one
+ * list: first the limits that allowed the request, then the limit that refuses it.
  * @param fields the headers of the refusal, as alternating names and values
  * @param ofContext the headers of the context, as alternating names and values
  */
@@ -99,8 +103,8 @@ export function fieldsWithLimits(fields: readonly string[], ofContext: readonly 
 }
 
 /**
- * Creates the refusals for users who have reached the daily limit. Their sentence contains the limit. All requests that
- * are refused within the same second share one refusal.
+ * Creates the refusals for users who have reached the daily limit. Their text contains the limit. All requests that are
+ * refused within the same second share one `Refusal`.
  * @param limit the number of uses per day
  * @returns a function that returns the refusal; its argument is the number of seconds until UTC midnight
  */
@@ -136,7 +140,7 @@ interface RefusedUse extends QuotaState {
   readonly resetsAtMs: number
 }
 
-/** Creates the refusal of a use that the user's allowance has no room for. */
+/** Creates the refusal of a use that would exceed the user's allowance. */
 export function quotaExceeded(use: RefusedUse): Refusal {
   const { plan, quota, period, limit, used, cost, resetsAtMs, resetSeconds } = use
   return new Refusal('quota_exceeded', {
@@ -154,12 +158,18 @@ export function quotaExceeded(use: RefusedUse): Refusal {
   })
 }
 
-/** Formats a time without a fraction, for example `2026-12-01T00:00:00Z`. @param timeMs milliseconds since the epoch */
+/**
+ * Formats a time without fractions of a second, for example `2026-12-01T00:00:00Z`.
+ * @param timeMs milliseconds since the epoch
+ */
 export function inWholeSeconds(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 19)}Z`
 }
 
-/** Returns the headers with the user's state under a quota. Responses to counted requests have these headers too. */
+/**
+ * Returns the headers that show how much of a quota the user has left. Responses to counted requests have these headers
+ * too.
+ */
 export function quotaHeaders(quota: string, { limit, remaining, resetSeconds }: QuotaState) {
   return {
     'ratelimit-policy': `"quota:${quota}";q=${limit}`,

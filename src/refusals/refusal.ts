@@ -1,5 +1,5 @@
-// Defines expected refusals. A refusal may be thrown anywhere and is sent in one place (http/error-handlers.ts). Any
-// other thrown error is unexpected.
+// Defines refusals, which are expected errors. Any code may throw a refusal, but only http/error-handlers.ts sends it.
+// Any other thrown error is unexpected.
 import {
   type Bilingual,
   type CatalogEntry,
@@ -20,7 +20,7 @@ interface Details {
   headers?: Readonly<Record<string, string>>
   /** The cause of the refusal, for the log only. The client never sees it. */
   cause?: unknown
-  /** The reason in the log. A fixed word or a configuration key, never a text from the request. */
+  /** The reason in the log: a fixed word or a configuration key, never text from the request. */
   reason?: string
 }
 
@@ -42,7 +42,7 @@ export class Refusal extends Error {
   constructor(code: RefusalCode, details: Details & { reason: string })
   constructor(code: Exclude<RefusalCode, CodeWithReasons>, details?: Details)
   constructor(code: RefusalCode, details: Details = {}) {
-    // A refusal needs no stack trace, and capturing one costs more than all guards before it.
+    // A refusal needs no stack trace. Capturing one takes longer than all guards that ran before it.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(code, { cause: details.cause })
@@ -59,7 +59,10 @@ export class Refusal extends Error {
     return this.#details.reason ?? entry.reason
   }
 
-  /** Returns the response. It is built again only for another language, because some refusals are sent several times. */
+  /**
+   * Returns the response. It is cached, because some refusals are sent several times. It is built again only if the
+   * language changes.
+   */
   response(language: Language): RefusalResponse {
     if (this.#response === undefined || this.#language !== language) {
       this.#response = responseOf(this.code, language, this.#details)
@@ -94,7 +97,7 @@ export function serviceUnavailable(cause?: unknown): Refusal {
   return new Refusal('service_unavailable', { headers: { 'retry-after': '1' }, cause })
 }
 
-/** The client disconnected before its response. This is neither a refusal nor an error of the gateway. */
+/** The client disconnected before the gateway responded. This is neither a refusal nor an error of the gateway. */
 export class ClientDisconnected extends Error {
   override readonly name = 'ClientDisconnected'
 }

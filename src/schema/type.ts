@@ -1,5 +1,5 @@
-// Builds JSON Schemas. The TypeScript compiler derives types from them. A library for this purpose takes longer to load
-// than the check of a configuration takes, and every command and every start would wait for it.
+// Builds JSON Schemas, from which the TypeScript compiler derives types. No library is used, because loading it takes
+// longer than checking a configuration. Every command and every start would wait for it.
 
 declare const written: unique symbol
 declare const decoded: unique symbol
@@ -140,7 +140,10 @@ export function converterOf(schema: Schema): ((value: never) => unknown) | undef
   return schema[converter]
 }
 
-/** Returns the decoder of a value. Nested values are decoded with their own schemas. */
+/**
+ * Returns the function that decodes a value; undefined if there is none. Nested values are decoded with their own
+ * schemas.
+ */
 export function decoderOf(schema: Schema): ((value: unknown) => unknown) | undefined {
   return schema[decoder]
 }

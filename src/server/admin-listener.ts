@@ -24,7 +24,7 @@ import { addressOf, type DataPlane } from './serve.ts'
 export interface AdminListener {
   /** Undefined if the configuration has no `admin` section. */
   readonly address: string | undefined
-  /** Stores the outcome of a reload. If operators are missing in the new configuration, ends their sessions. */
+  /** Stores the outcome of a reload. Ends the sessions of operators that the new configuration no longer contains. */
   reloaded(outcome: ReloadOutcome): void
   /** From now on, `/readyz` reports that the gateway is not ready. */
   beginStop(): void
@@ -35,7 +35,7 @@ export interface AdminListener {
 interface Options {
   dataPlane: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>
   background: Pick<BackgroundWork, 'alerts' | 'deliveries' | 'mails'>
-  /** The configuration at the start, in the form that operators may see. */
+  /** The configuration at the start, with masked secrets, so that operators may see it. */
   listing: Listing | undefined
 }
 
@@ -137,7 +137,10 @@ interface AdminSettings {
   isAllowedAddress: IsAllowedAddress
   seenByBrowser: SeenByBrowser
   isConsoleOn: boolean
-  /** Hashes with a separate limit (`auth.hashing`), so that operators do not wait behind logins. */
+  /**
+   * Hashes passwords for operators with their own limit (`auth.hashing`). So an operator does not wait for logins of
+   * users.
+   */
   hashPassword: Passwords['hash']
   warnings: string[]
 }

@@ -1,4 +1,4 @@
-// Runs background work once, for any number of workers: alerts, events, mails, and pruning.
+// Runs the background work of the gateway: alerts, events, mails, and pruning. It runs only once, not in each worker.
 import { createReadMailedCode } from '../accounts/codes/code-derivation.ts'
 import type { GatewayProcess } from '../composition/process.ts'
 import { createMailService, type MailService } from '../mail/mail-service.ts'
@@ -12,7 +12,9 @@ import { createUnknownPlanLog } from './unknown-plans.ts'
 export interface BackgroundWork
   extends Pick<AlertService, 'alerts' | 'deliveries'>,
     Pick<MailService, 'mails'> {
-  /** Warns about plans of users that the new configuration does not have. Call this after a reload. */
+  /**
+   * Logs a warning for each plan that users have, but that is not in the new configuration. Call this after a reload.
+   */
   checkPlans(): void
   /** Stops sending alerts, events and mails. @param grace how long running attempts may continue, in milliseconds */
   endSending(grace: number): Promise<void>

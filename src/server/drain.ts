@@ -12,11 +12,11 @@ export interface Drain {
   run(time: number): Promise<void>
 }
 
-/** Create the drain before the server listens, because it tracks every connection from the start. */
+/** Create the drain before the server listens, because the drain must track every connection from the start. */
 export function createDrain(app: FastifyInstance): Drain {
   const server = app.server as Server
-  // These connections have not yet sent a request. Node does not count such a connection as idle, so Node would wait
-  // for it until the time limit.
+  // The connections on which no request has arrived yet. Node does not count these connections as idle. So without this
+  // set, a drain would wait for them until the time limit.
   const unusedSockets = new Set<Socket>()
   const sockets = new Set<Socket>()
   const track = (socket: Socket) => {
@@ -57,8 +57,8 @@ export function createDrain(app: FastifyInstance): Drain {
 
   let accepted = 0
   /**
-   * Until this time (`performance.now()`), the hook below accepts waiting connections. The time is well before all
-   * connections are closed, so that the last accepted connections can finish.
+   * Until this time (`performance.now()`), the hook below accepts waiting connections. The time is well before the time
+   * limit of the drain, so that requests on the last accepted connections can finish.
    */
   let acceptUntilMs = 0
   server.on('connection', () => {

@@ -11,7 +11,10 @@ import { diffConfigs, keepImmutable } from '../config/reload-plan.ts'
 import type { DataPlane } from './serve.ts'
 
 export interface Reload {
-  /** Also reads all files that the file refers to. Resolves when the result is active or rejected. Never rejects. */
+  /**
+   * Reads the configuration, including all files that it refers to. Resolves when the new configuration is active or
+   * was refused. The promise never rejects.
+   */
   now(): Promise<void>
   /** Stops watching the file. A reload in progress is rolled back if it is not yet committed. */
   stop(): void
@@ -41,8 +44,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   let retry: NodeJS.Timeout | undefined
 
   /**
-   * Tries the reload again later. The machine could not read the configuration, or could not open something that the
-   * configuration needs. The configuration itself may be valid.
+   * Tries the reload again later. A system error prevented the gateway from reading the configuration, or from opening
+   * something that the configuration needs. The configuration itself may be valid.
    */
   function tryAgainLater(reason: string): void {
     if (retry === undefined) logger.warn({ reason }, unread)
@@ -59,8 +62,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   async function apply({ config: written, lines, warnings, listing, digest }: ReadConfig): Promise<void> {
     const { config, restartRequired } = keepImmutable(current.get(), written)
     const changes = diffConfigs(current.get(), config)
-    // The comparison and the preparation each take a tenth of a second with 10,000 routes. This pause lets requests run
-    // between the two.
+    // With 10,000 routes, the comparison takes a tenth of a second, and the preparation takes the same time. This pause
+    // between the two lets requests run.
     await setImmediate()
     const prepared = await dataPlane.prepare(config)
     if (isOver) {
@@ -85,8 +88,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
       )
     }
     logWarnings(warnings, logger)
-    // If the mount of the file is outdated, it may show the old file forever. So the log must not suggest that a change
-    // was applied.
+    // An outdated mount may show the old file forever. So if the file is unchanged, the log must not suggest that a
+    // change was applied.
     if (late.length > 0) {
       logger.error({ workers: late, ...changes }, incomplete)
       void everywhere.then(() => {
@@ -108,7 +111,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
       const failure = machineFailure(error)
       if (failure !== undefined) return tryAgainLater(failure)
       retry = undefined
-      // Operators get a fixed text here. The file is valid, but the message of the error may contain values of the
+      // Operators receive a fixed text, because the message of the error may contain values from the configuration
       // file.
       const text = 'the gateway cannot apply this configuration; the log contains the reason'
       refuse([`error: ${error instanceof Error ? error.message : error}`], [{ ...start, path: '', text }])
@@ -124,7 +127,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   }
 
   function now(): Promise<void> {
-    // If a reload is in progress, it may have read the file before this change was saved. So another reload follows.
+    // A reload in progress may have read the file before the latest change was saved. So another reload follows.
     if (running !== undefined) isRequestedAgain = true
     running ??= reloadWhileRequested()
     return running
@@ -154,7 +157,7 @@ const unchanged = 'configuration reloaded; the file is unchanged'
 
 type Lines = Readonly<Record<string, number>>
 
-/** Returns the line of the value at a pointer, or of its parent if the value is absent. */
+/** Returns the line of the value at a JSON pointer. If the value is absent, returns the line of its parent. */
 function lineOf(lines: Lines, pointer: string): number {
   return lines[pointer] ?? lines[pointer.slice(0, pointer.lastIndexOf('/'))] ?? 1
 }

@@ -14,8 +14,8 @@ export function createRunningExplain(active: () => ListedConfig, clock: Clock): 
 
   async function run(question: ExplainQuestion): Promise<object> {
     // The explainer is created at the first call, because most gateways never explain a request. `config` and `listing`
-    // are read at the same time, because a reload may change both during the explanation. With a new listing, wrong
-    // values would be masked, because the secrets may be at other places.
+    // are read at the same time, because a reload may change both during the explanation. In a newer listing, the
+    // secrets may be at other places, so the wrong values would be masked.
     const { config, listing } = active()
     if (explain === undefined || config !== explained) explain = await createExplain(config, clock)
     explained = config
@@ -35,7 +35,7 @@ export function createRunningExplain(active: () => ListedConfig, clock: Clock): 
     return { ...rest, headers: { request: mask('request'), response: mask('response') } }
   }
 
-  // Calls run one after another, because they share the stubs.
+  // Calls run one after another, because they share the stubs for stores and network.
   return question => {
     const answer = last.then(() => run(question))
     last = answer.catch(() => {})
@@ -57,7 +57,7 @@ function hiddenFields(
   )
 }
 
-/** Parses `.X-Team` or `["X Team"]`. */
+/** Returns the header name in a step of a path: `.X-Team` or `["X Team"]`. */
 function nameIn(step: string): string {
   return step.startsWith('[') ? String(JSON.parse(step.slice(1, -1))) : step.slice(1)
 }

@@ -1,4 +1,4 @@
-// Runs the data plane in this process: listens for clients, and drains in order.
+// Runs the data plane in this process: listens for clients, serves them, and drains at the end.
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
@@ -23,13 +23,16 @@ export interface DataPlane {
   /** The address to which the listener is bound, as `http://host:port` or `https://host:port`. */
   readonly address: string
   /**
-   * Builds another configuration in every process, without using it for requests yet.
+   * Prepares a new configuration in every process. Requests do not use it yet.
    * @throws Error with the reason if a process fails; nothing is left open
    */
   prepare(config: Config): Promise<PreparedChange>
   /** Resolves when the clients see the effect of every database change that is already committed. */
   changesVisible(): Promise<void>
-  /** Returns the status of every target. If processes differ, the worst status counts. */
+  /**
+   * Returns the status of every target. If a target has different statuses in several processes, the worst one is
+   * returned.
+   */
   targetStatus(): Promise<readonly TargetStatus[]>
   /** Absent if this process serves clients itself. */
   readonly workers?: {
@@ -38,10 +41,14 @@ export interface DataPlane {
   }
   /**
    * Accepts no more connections, finishes requests in flight, and writes everything that is only in memory.
-   * @param time the milliseconds for all of this; requests get a part of it, and are then aborted
+   * @param time the time limit for all of this, in milliseconds; after a part of this time, unfinished requests are
+   *   aborted
    */
   drain(time: number): Promise<void>
-  /** Closes everything that it opened, and destroys undrained connections. The caller closes the storage. */
+  /**
+   * Closes everything that the data plane opened, including connections that are still open. The caller closes the
+   * storage.
+   */
   close(): Promise<void>
   /** Kills the workers immediately, because this process exits next. */
   kill(): void
@@ -78,7 +85,7 @@ export async function serveInProcess(
     async drain(time) {
       const end = performance.now() + time
       gateway.endStreams()
-      // Requests get only a part of the time. The rest is for the writes that follow them.
+      // Requests get only a part of the time. The rest is for writing the data that is still only in memory.
       await ended(time * 0.8)
       while (!(await isFlushed(gateway)) && performance.now() < end) await sleep(100)
       await gatewayProcess.tracing?.close(end - performance.now())

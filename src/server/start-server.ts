@@ -18,7 +18,7 @@ export interface RunningServer {
   readonly adminAddress: string | undefined
   /** Requests that do not finish within `server.drain_timeout` are aborted. */
   stop(): Promise<void>
-  /** Reads the configuration again. Resolves when it is active or rejected. Never rejects. */
+  /** Reads the configuration again. Resolves when it is active or was refused. The promise never rejects. */
   reload(): Promise<void>
   /** Kills the workers immediately, because this process exits next. */
   kill(): void
@@ -95,7 +95,10 @@ async function stop(running: Running): Promise<void> {
   await within(timeoutMs, () => stopInOrder(running, timeoutMs))
 }
 
-/** The time limit for closing everything after a failed start, because the stores may not respond. */
+/**
+ * The time limit for closing everything after a failed start. Without it, a store that does not respond would block the
+ * exit.
+ */
 const undoTimeoutMs = 5_000
 
 /** Resolves when `work` has resolved, or after `timeoutMs`. */

@@ -1,8 +1,8 @@
-// Tracks the record changes of which this process was notified, and whether it may have missed some.
+// Passes on the record changes that Postgres reports to this process. Detects when some of them may have been missed.
 import { randomUUID } from 'node:crypto'
 import type { Queryable } from './database.ts'
 
-/** Receives the notifications of Postgres. Also called when some of them may have been missed. */
+/** Receives the notifications of Postgres. Its other methods report the state of the connection. */
 export interface NotificationHandlers {
   onNotification(channel: string, payload: string): void
   /** The connection is lost. Later notifications may be missed. */
@@ -12,7 +12,7 @@ export interface NotificationHandlers {
 }
 
 export interface Notifications {
-  /** Drops the connection and opens another, because an expected notification did not arrive in time. */
+  /** Replaces the connection. Call this if an expected notification did not arrive in time. */
   reconnect(): void
   close(): Promise<void>
 }
@@ -28,14 +28,14 @@ export interface ChangeFeed {
   isFresh(): boolean
   /**
    * @param listener receives each change in the trigger's format, for example `user 1` or `key HASH`
-   * @param onGap called when any record may have changed, so that everything cached must be dropped
+   * @param onGap called when any record may have changed; the subscriber must then drop everything that it has cached
    * @returns a function that unsubscribes
    */
   subscribe(listener: (change: string) => void, onGap: () => void): () => void
   /**
-   * Resolves when this process was notified of every change that is committed so far. A process that makes a change
-   * calls this and waits, so the change takes effect there immediately. The wait takes at most one second. If the
-   * notifications do not arrive in time, the feed is no longer fresh, so no cached record is used.
+   * Resolves when this process has been notified of every change that is already committed. A process that makes a
+   * change then waits for this, so that the change takes effect there immediately. The wait takes at most 1 s. If the
+   * notifications do not arrive in time, the feed is no longer fresh. Then no cached record is used.
    */
   catchUp(): Promise<void>
   close(): Promise<void>
@@ -44,8 +44,8 @@ export interface ChangeFeed {
 interface Dependencies {
   listen: Listen
   /**
-   * The database in which the changes are committed. Heartbeats must be sent through it, so that Postgres sends the
-   * notifications of earlier changes before the heartbeat.
+   * The database in which the changes are committed. Heartbeats must be sent to the same database, so that Postgres
+   * sends the notifications of earlier changes before the heartbeat.
    */
   database: Queryable
   /** A monotonic clock, for example `performance.now()`. */
@@ -56,40 +56,40 @@ interface Dependencies {
 
 const changesChannel = 'peage_changes'
 
-/** The trigger's payload when a table was emptied. */
+/** The payload that the trigger sends after a whole table was emptied. */
 const anyPayload = 'all'
 
 const heartbeatIntervalMs = 500
 
 /**
- * How long a heartbeat proves that the feed is fresh. A change must take effect within 5 s. A part of the 5 s is left
- * for the time to read a record.
+ * How long a heartbeat proves that the feed is fresh. A change must take effect within 5 s. The rest of the 5 s is for
+ * reading a record.
  */
 const maxHeartbeatAgeMs = 3_000
 
 /** The maximum time until a change takes effect in the process that made it. */
 const catchUpTimeoutMs = 1_000
 
-/** Two clocks may differ by this much more after a heartbeat, because clocks are rounded and adjusted. */
+/**
+ * After a heartbeat, the clock of Postgres may gain this much on `now` without having been set. Clocks are rounded and
+ * adjusted.
+ */
 const clockToleranceMs = 100
 
 export function createChangeFeed({ listen, database, now, onState }: Dependencies): ChangeFeed {
   // Each process has its own channel, because a hundred replicas must not receive each other's heartbeats.
   const heartbeatChannel = `peage_heartbeat_${randomUUID().replaceAll('-', '_')}`
   const subscribers = new Set<{ listener: (change: string) => void; onGap: () => void }>()
-  /** Heartbeats that were sent and not received, in the order of sending. */
+  /** Heartbeats that were sent but have not arrived yet, in the order of sending. */
   const pendingHeartbeats = new Map<number, { at: number; onHeard: () => void }>()
   let heartbeatCount = 0
   let isListening = false
   let isSending = false
   let isClosed = false
-  /**
-   * The time of the oldest heartbeat that was not answered. If sending it failed, this is the time of the attempt to
-   * send it.
-   */
+  /** The time of the oldest attempt to send a heartbeat that has not arrived. */
   let unansweredSince: number | undefined
   let freshUntil = Number.NEGATIVE_INFINITY
-  /** By how many milliseconds the clock of Postgres was at most ahead of `now` at the last heartbeat. */
+  /** At the last heartbeat, the clock of Postgres was ahead of `now` by at most this many milliseconds. */
   let mostAheadMs = Number.POSITIVE_INFINITY
   let lastState: 'trusted' | 'lost' = 'trusted'
 
@@ -100,8 +100,8 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
   }
 
   /**
-   * Drops all caches. Heartbeats that are still pending no longer prove anything. So they are discarded, and the code
-   * that waits for them resumes.
+   * Drops all caches. Pending heartbeats no longer prove that no change was missed, so they are discarded. The code
+   * that waits for them continues.
    */
   function invalidateAll(): void {
     freshUntil = Number.NEGATIVE_INFINITY
@@ -144,8 +144,8 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     // Changes may have been missed while the feed was not fresh. So the caches are dropped before the feed is fresh
     // again.
     if (!isFresh()) notifyGap()
-    // Notifications arrive in order. So everything that was committed before an earlier heartbeat has also been
-    // notified, and earlier heartbeats that have not arrived count as received.
+    // Notifications arrive in order. So when this heartbeat arrives, everything that was committed before it has been
+    // notified too. Earlier heartbeats that have not arrived count as received.
     for (const [earlier, { onHeard }] of [...pendingHeartbeats]) {
       if (earlier > sequence) break
       pendingHeartbeats.delete(earlier)
@@ -156,8 +156,8 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
   }
 
   /**
-   * Drops all caches if the clock of Postgres was set forward. The end of a cached period may then have passed.
-   * @param sentAt when the heartbeat was sent, by `now`
+   * Drops all caches if the clock of Postgres was set forward, because a cached period may then have ended.
+   * @param sentAt the time at which the heartbeat was sent, from `now`
    */
   function checkClock(postgresMs: number, sentAt: number): void {
     if (postgresMs - now() > mostAheadMs + clockToleranceMs) notifyGap()
@@ -165,8 +165,8 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
   }
 
   /**
-   * @returns true if the heartbeat was sent; false if it is uncertain whether it was sent. If it is false, no caller
-   *   waits for the heartbeat.
+   * @returns true if the heartbeat was sent; false if this is uncertain. In that case, the heartbeat is no longer
+   *   pending.
    */
   async function send(onHeard: () => void): Promise<boolean> {
     heartbeatCount += 1
@@ -186,8 +186,8 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
 
   async function heartbeat(): Promise<void> {
     if (unansweredSince !== undefined && now() - unansweredSince >= maxHeartbeatAgeMs) {
-      // The connection may be dead without an error, so a new one is opened. If that fails too, the next heartbeat
-      // detects it.
+      // The connection may be dead without an error, so a new connection is opened. If the new one is dead too, a later
+      // heartbeat detects this.
       unansweredSince = undefined
       reportState('lost')
       notifications.reconnect()

@@ -1,4 +1,5 @@
-// Builds indexes on tables while older replicas write to them. A migration cannot do that, because it is a transaction.
+// Builds indexes on tables while older replicas write to them. A migration cannot do this, because it runs in a
+// transaction.
 import type { MigrationLog } from './migrate.ts'
 
 interface IndexClient {
@@ -6,11 +7,11 @@ interface IndexClient {
 }
 
 const indexes: Readonly<Record<string, string>> = {
-  // Operators search users by the beginning of an email. This index orders emails by their bytes, so it finds all
-  // emails with the same beginning.
+  // Operators search users by the beginning of an email. This index orders emails by their bytes, so Postgres can find
+  // all emails with the same beginning.
   users_by_email_bytes: 'users (email collate "C")',
-  // Operators also list failed and dropped rows, which are rare. Without these indexes, Postgres would read the whole
-  // table.
+  // Operators also list failed and dropped deliveries, and failed mails. These rows are rare. Without these indexes,
+  // Postgres would read the whole table.
   webhook_deliveries_failed: "webhook_deliveries (id) where status = 'failed'",
   webhook_deliveries_dropped: "webhook_deliveries (id) where status = 'dropped'",
   mails_failed: "mails (id) where status = 'failed'",
@@ -59,8 +60,8 @@ export async function buildIndexesConcurrently(
 }
 
 /**
- * An index that a failed build left invalid also counts as missing. Index names are resolved with the search_path, like
- * table names.
+ * Returns the names of the missing indexes. An invalid index that a failed build left also counts as missing. Postgres
+ * finds index names through the search_path, like table names.
  */
 async function missingOf(client: IndexClient, names: readonly string[]): Promise<string[]> {
   const { rows } = await client.query(

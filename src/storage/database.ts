@@ -1,12 +1,12 @@
 // Defines the database interface of the program: statements, transactions, and one type of error.
 import { hash } from 'node:crypto'
 
-/** A statement that each connection prepares once, for queries that nearly every request makes. */
+/** A statement that each connection prepares once. Use it for queries that nearly every request makes. */
 export interface Prepared {
   readonly text: string
   /**
-   * Behind a pooler, two versions of the program may use the same server connection. The name is derived from the text,
-   * so the versions never give one name to different statements.
+   * The name is derived from `text`, so one name never identifies two different statements. This matters during an
+   * upgrade. A pooler may then give the same server connection to two versions of the program.
    */
   readonly name: string
 }
@@ -19,9 +19,12 @@ export function textOf(sql: string | Prepared): string {
   return typeof sql === 'string' ? sql : sql.text
 }
 
-/** Runs one statement at a time. Returns timestamps as `Date`, `date` as `YYYY-MM-DD`, and bigint as number. */
+/**
+ * Runs single statements. Returns each timestamp as a `Date`, each `date` as text (`YYYY-MM-DD`), and each `bigint` as
+ * a number.
+ */
 export interface Queryable {
-  /** @throws StorageError for every failure: refused, timed out, or a violated constraint (see its `code`) */
+  /** @throws StorageError if the statement fails; its `code` shows the reason, for example a violated constraint */
   query<Row extends object>(sql: string | Prepared, values?: readonly unknown[]): Promise<Row[]>
 }
 
@@ -29,8 +32,8 @@ export interface Queryable {
 export interface Database extends Queryable {
   readonly kind: 'postgres' | 'embedded'
   /**
-   * Runs `work` in one transaction. Commits when `work` resolves, and rolls back when it throws. Inside, use only the
-   * given `tx`. On the embedded database, any other query would wait forever.
+   * Runs `work` in one transaction. Commits when `work` resolves, and rolls back when it throws. Inside `work`, send
+   * queries only through `tx`. On the embedded database, any other query would wait forever.
    * @param options.timeoutMs the timeout of each statement, if the default of one second is too short
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs: number }): Promise<T>
@@ -46,10 +49,10 @@ export async function countRows(
   return (await queryable.query(sql, values)).length
 }
 
-/** Stores something together with a change, in the same transaction. */
+/** An additional step in the transaction of a change. If the step throws, the change is rolled back. */
 export type TransactionStep = (tx: Queryable) => Promise<void>
 
-/** Returns whether the store caused the error, not the calling code. */
+/** Returns whether the error is a failure of the database, not of the calling code. */
 export const isStorageError = (error: unknown): boolean => error instanceof StorageError
 
 /** The store failed to execute a statement. `code` is the SQLSTATE if the server sent one. */

@@ -1,10 +1,10 @@
-// Converts a driver's error into a StorageError without bound values and secrets.
+// Converts the error of a driver into a StorageError that contains no bound values and no secrets.
 import { StorageError } from './database.ts'
 
 /**
- * The SQLSTATE classes whose messages never contain a bound value. The messages contain at most names of the schema or
- * the server. The classes are, in this order: connection, unsupported feature, transaction state, authorization,
- * catalog, schema, rollback, syntax, resources, limits, object state, and operator.
+ * The SQLSTATE classes whose messages never contain a bound value. At most, the messages contain names, for example of
+ * a column or of the server. The classes are, in this order: connection, unsupported feature, transaction state,
+ * authorization, catalog, schema, rollback, syntax, resources, limits, object state, and operator.
  */
 const MESSAGES_WITHOUT_VALUES = /^(08|0A|25|28|3D|3F|40|42|53|54|55|57)/
 
@@ -17,8 +17,8 @@ interface ServerError {
 }
 
 /**
- * Wraps a driver's error. The error object is not attached as the cause, because causes are logged. It contains the
- * bound values (`detail`, `where`, PGlite's `params`).
+ * Converts the error of a driver. The error is not attached as the cause, because causes are logged and the error
+ * contains the bound values (`detail`, `where`, PGlite's `params`).
  */
 export function toStorageError(error: unknown): StorageError {
   if (error instanceof StorageError) return error
@@ -37,13 +37,13 @@ export function toStorageError(error: unknown): StorageError {
 }
 
 function sqlState(code: unknown): string | undefined {
-  // Codes like EPIPE come from Node, not from the server.
+  // Codes like EPIPE look like a SQLSTATE, but come from Node, not from the server.
   return typeof code === 'string' && /^(?!E[A-Z]{4}$)[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
 /**
- * Adds the code to the text. An error for several addresses (`localhost`) has an empty message, and only its code
- * describes it.
+ * Adds the code to the text. If a name has several addresses (for example `localhost`) and all connections fail, Node's
+ * error has an empty message. Only its code then describes the failure.
  */
 function withSystemCode(text: string, code: unknown): string {
   return typeof code === 'string' && !text.includes(code) ? `${text} (${code})` : text

@@ -1,4 +1,4 @@
-// Counts fixed windows in limited memory. The rate limiter uses it if Redis is not configured or down.
+// Counts requests in fixed windows, with limited memory. The rate limiter uses this if Redis is down or not configured.
 import type { Clock } from '../clock.ts'
 
 export interface MemoryRateLimiter {

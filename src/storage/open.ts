@@ -18,7 +18,7 @@ interface Logger {
   warn(fields: object, text: string): void
 }
 
-/** Each check resolves to whether the store responds now. A rejection counts as false. */
+/** Each check resolves to `true` if the store responds now. A rejected promise counts as `false`. */
 export interface StoreChecks {
   postgres(): Promise<boolean>
   /** Absent if no Redis is configured. */
@@ -31,8 +31,8 @@ export interface Storage {
   /** Redis; `undefined` if none is configured. */
   readonly scriptRunner: ScriptRunner | undefined
   /**
-   * Creates a rate limiter. If replicas share Redis, limits with the same name count the requests of all these
-   * replicas.
+   * Creates a rate limiter. If several replicas use the same Redis, limits with the same name count their requests
+   * together.
    */
   readonly createRateLimiter: CreateRateLimiter
   readonly checks: StoreChecks
@@ -54,7 +54,10 @@ interface Dependencies {
   failureLog: FailureLog
   clock: Clock
   spans?: StoreSpans | undefined
-  /** The time limit in milliseconds to connect to Postgres. By default, it is short, because requests wait. */
+  /**
+   * The time limit in milliseconds to connect to Postgres. The default is short, because requests wait for the
+   * connection.
+   */
   connectTimeoutMs?: number
 }
 
@@ -64,8 +67,8 @@ export type OpenFolder = (dir: string) => Promise<EmbeddedDatabase>
 const REDIS_START_TIMEOUT_MS = 1_000
 
 /**
- * Opens the stores. If Redis is down, it is used when it is up again. If Postgres is down, the first statement fails
- * (`migrate`).
+ * Opens the stores. If Redis is down, it is used as soon as it is up. If Postgres is down, the stores still open, but
+ * the first statement fails (usually in `migrate`).
  * @throws DataDirLocked when another process has locked the data folder
  * @throws DataDirOfAnotherPostgres when another major version of Postgres wrote the data folder
  * @throws StorageError when the data folder cannot be opened
@@ -120,7 +123,7 @@ async function withRedis(
     scriptRunner,
     createRateLimiter: (name, limit) => createRateLimiter(name, limit, { clock, scriptRunner, onFailure }),
     checks: {
-      // A read-only database cannot store a use or a login.
+      // A read-only database counts as down, because it cannot store a use or a login.
       postgres: async () =>
         (await database.query("select 1 where current_setting('transaction_read_only') = 'off'")).length ===
         1,
@@ -145,7 +148,7 @@ async function withRedis(
   }
 }
 
-// The package of a store is loaded only if the store is configured.
+// The npm package for a store is loaded only if this store is configured.
 
 async function openProductionDatabase(
   { postgres: url, postgres_listen, pool }: Config['storage'],
@@ -170,8 +173,8 @@ async function openProductionDatabase(
         return database.close()
       },
     },
-    // If `postgres_listen` is set, the listener uses another address than the queries. That address may be down while
-    // Postgres is up. So in this case, the listener does not report the state of Postgres.
+    // If `postgres_listen` is set, the listener and the queries use different addresses. The listener may then fail
+    // while the queries work. So the listener reports the state of Postgres only if `postgres_listen` is not set.
     listen: postgresListener(postgres_listen || url, postgres_listen === '' ? state : undefined),
   }
 }

@@ -1,4 +1,5 @@
-// Implements rate limits in fixed windows. They are counted in Redis, or in memory if Redis is not configured or down.
+// Implements rate limits with fixed windows. Requests are counted in Redis, or in memory if Redis is down or not
+// configured.
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
@@ -7,9 +8,12 @@ import { createMemoryRateLimiter, type MemoryRateLimiter } from './memory-rate-l
 import { defineScript, type Script, type ScriptRunner } from './redis/redis-scripts.ts'
 
 export interface RateLimiter {
-  /** Uses one slot of the key. Exactly `limit` of N concurrent calls are allowed. Never throws and never hangs. */
+  /**
+   * Uses one slot of the key. Allows exactly `limit` calls per window, even if more calls run at the same time. Never
+   * throws and never hangs.
+   */
   consume(key: string): Promise<RateLimitResult>
-  /** Refunds one allowed `consume` that should not count, for example after a successful login. */
+  /** Refunds the slot of an allowed `consume` that should not count, for example after a successful login. */
   refund(key: string): Promise<void>
 }
 
@@ -28,7 +32,7 @@ export type RateLimiters = Readonly<Record<RateLimiterName, RateLimiter>>
 interface Dependencies {
   clock: Clock
   scriptRunner?: ScriptRunner | undefined
-  /** Called for each call that was counted in memory because Redis failed. */
+  /** Called with the error each time Redis fails. The call is then counted in memory. */
   onFailure?: ((error: unknown) => void) | undefined
 }
 
@@ -80,8 +84,8 @@ export function createRateLimiter(
     }
   }
 
-  // Slots that were counted in memory while Redis was down are not transferred to Redis. A client may then get up to
-  // twice the limit.
+  // Slots that were counted in memory while Redis was down are not transferred to Redis. So when Redis is up again, a
+  // client may get up to twice the limit.
   return {
     async consume(longKey) {
       const key = shortKey(longKey)
@@ -110,7 +114,10 @@ function toResult(
   return { allowed, limit, windowMs, remaining, resetSeconds: Math.max(1, Math.ceil(resetMs / 1000)) }
 }
 
-/** Limits the length of a key, because a client chooses it. An email, for example, is not validated yet. */
+/**
+ * Shortens a long key. The length must be limited, because the client chooses the content of a key. For example, an
+ * email in a key is not validated yet.
+ */
 function shortKey(key: string): string {
   return key.length <= 64 ? key : `#${hash('sha256', key, 'base64url')}`
 }

@@ -1,13 +1,13 @@
-// Classifies how an attempt failed: for the client, for the health of the target, and for retries. The client never
-// sees an upstream address or an error text.
+// Classifies failed attempts to send a request. The class decides what the client receives, whether the target counts
+// as failing, and whether the request is sent again. The client never receives an upstream address or an error text.
 import type { IncomingMessage } from 'node:http'
 import { errors } from 'undici'
 import type { RequestBody } from '../http/request-body.ts'
 import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 
 /**
- * `unreachable` means that no connection to the target was possible. `silent` means that the target sent no response in
- * time, or that the connection broke before a response.
+ * `unreachable` means that no connection to the target could be opened. `silent` means that the connection was open,
+ * but the target sent no response in time, or the connection broke before a response.
  */
 type Failure = 'unreachable' | 'silent'
 
@@ -34,9 +34,9 @@ export function failureOf(error: Error, wasConnected: boolean): Failure | undefi
 
 /**
  * Returns what a failure means for the health of the target. A failure that a client can cause is `inconclusive`, so
- * that no client can take a target out of service. For example, a target may close the connection when the client's
- * body stops. A target may also repeat the client's bytes in an invalid response.
- * @param body streamed to the target, if any
+ * that no client can take a target out of service. For example, a client can stop sending its body until the target
+ * closes the connection. Or a target may repeat invalid bytes from the client in its response.
+ * @param body the body that is streamed to the target, if any
  */
 export function resultOf(
   failure: Failure | undefined,
@@ -53,10 +53,13 @@ function isUnusableResponse(error: Error): boolean {
   return error instanceof errors.HTTPParserError && !startLineError.test(error.message)
 }
 
-/** Matches llhttp's texts for a response that is not HTTP/1. undici 7 does not pass an error code on. */
+/**
+ * Matches the error texts of llhttp for a response that is not HTTP/1. The text is matched, because undici 7 does not
+ * expose the error code of llhttp.
+ */
 const startLineError = /Expected (HTTP|dot)|version|status/
 
-/** Returns whether the upstream accepted the connection, but did not respond or continue in time. */
+/** Returns whether the upstream accepted the connection, but did not begin or continue its response in time. */
 function isTimeout(error: Error): boolean {
   return error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError
 }
@@ -84,7 +87,7 @@ interface SentRequest {
 }
 
 /**
- * Returns whether another attempt is safe and may succeed, after an attempt without a response.
+ * Returns whether another attempt is safe and may succeed. The previous attempt must have ended without a response.
  * @param body the streamed body; null if the request has no body, or if its whole body was read in advance
  */
 export function isRetryable(
@@ -94,7 +97,7 @@ export function isRetryable(
   error: Error,
 ): boolean {
   if (body === null ? hasBody && failure === 'silent' : !body.isUnread) return false
-  // Nothing was sent, so a request of any method can be sent again. It needs another endpoint, because the same
+  // Nothing was sent, so a request of any method can be sent again. It must go to another endpoint, because the same
   // endpoint would fail again.
   if (failure === 'unreachable') return upstream.hasAlternatives()
   // A timeout is not retried, because the client has already waited long enough.

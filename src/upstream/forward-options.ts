@@ -1,4 +1,4 @@
-// Defines the input of `forward`, and the observer that is notified of attempts and of the end.
+// Defines the input of `forward`, and the observer that is notified of each attempt and of the end of the exchange.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientKey } from '../identity/client-key.ts'
 import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
@@ -13,15 +13,15 @@ export interface ForwardOptions {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly upstream: Upstream
-  /** The key of the client, by which `connections_per_client` counts connections. */
+  /** Identifies the client for the limit `connections_per_client`. */
   readonly client: ClientKey
-  /** Set if the request counts as a use. `forward` takes over the reservation. */
+  /** Set if the request counts as a use. `forward` takes or cancels the reservation. */
   readonly reservation: Reservation | undefined
   /** The path and query that the upstream receives. */
   readonly path: string
   /**
-   * The request headers, as alternating names and values. Host is first, then a propagated `traceparent`. Each attempt
-   * sets the values of these two headers.
+   * The request headers, as alternating names and values. Host is the first header. If `traceparent` is propagated, it
+   * is the second header. Each attempt sets the values of these two headers.
    */
   readonly fields: string[]
   /** The Host header for the upstream. If set, it replaces the target's Host. */
@@ -38,7 +38,7 @@ export interface ForwardOptions {
   readonly requestId: string
   readonly responseHeaderRules: ResponseHeaderRules | undefined
   /**
-   * Called when the response is endless.
+   * Called when the response is an event stream, which does not end by itself.
    * @param end a function that ends the response
    * @returns a function to call when the response has ended
    */
@@ -59,8 +59,8 @@ export interface ForwardObserver extends WaitingClient {
    * the attempt
    */
   onAttempt(target: string, duration: number): void
-  /** The exchange has ended. The relay then ends the client's side, if it is still open. */
+  /** Called when the exchange has ended. After this call, the relay ends the client's side if it is still open. */
   onEnd(outcome: Outcome): void
-  /** Called if no response was sent. The observer must send a response. */
+  /** Called if no response was sent to the client. The observer must send a response. */
   onRefused(thrown: unknown): void
 }

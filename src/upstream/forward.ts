@@ -20,7 +20,7 @@ import type { Endpoint } from './targets/endpoint.ts'
 
 /**
  * Sends the request. If the attempt fails and another attempt is safe, sends the request again, as often as `retries`
- * allows. If no body has to be read and a connection is free, the request is dispatched before this function returns.
+ * allows. If a connection is free and no body must be read in advance, dispatches the request synchronously.
  */
 export async function forward(options: ForwardOptions): Promise<void> {
   const { request, response, upstream, client, observer } = options
@@ -45,7 +45,7 @@ export async function forward(options: ForwardOptions): Promise<void> {
       const taken =
         reserved ?? takeConnection({ upstream, client, waiting: observer }, { tried, isAdmitted, wait })
       const connected = taken instanceof Promise ? await taken : taken
-      // This check is needed, because a client that has already left would not abort the dispatched request.
+      // If the client left during the wait, no later event would abort the request. So the request is not dispatched.
       if (response.destroyed) {
         connected.connection.release()
         throw new ClientDisconnected()
@@ -69,8 +69,8 @@ async function readSmallBody(options: ForwardOptions): Promise<ReadAhead> {
 }
 
 /**
- * If a request is already counted, a refusal would waste its use. So this request may wait for a connection as long as
- * for a response.
+ * Returns the wait of a request that is already counted. If this request were refused, its use would be wasted. So it
+ * may wait for a connection as long as for a response.
  */
 function waitOfCounted({ responseTimeoutMs }: ForwardOptions): Wait {
   return { ms: responseTimeoutMs, refusal: 'upstream_timeout' }
@@ -100,7 +100,7 @@ function sendOnce(
     headersTimeout: options.responseTimeoutMs,
     bodyTimeout: upstream.timeouts.idle,
     upgrade: options.webSocket === undefined ? null : 'websocket',
-    // By default, undici would use the Host header as the server name, but a route may change the Host header.
+    // By default, undici would use the Host header as the server name for TLS, but a route may change the Host header.
     servername: endpoint.serverName,
   }
   return new Promise(resolve => {
@@ -130,8 +130,8 @@ function streamOf(
 }
 
 /**
- * Returns the whole body if it was read in advance. A chunked body becomes a stream, so that it stays chunked. undici
- * declares the length of a buffer, but not of a stream.
+ * Returns the whole body if it was read in advance. A chunked body is returned as a stream, so that it stays chunked.
+ * undici sends a `Content-Length` for a buffer, but not for a stream.
  */
 function wholeBody({ contentLength }: ForwardOptions, read: ReadAhead | undefined): Buffer | Readable | null {
   if (read === undefined) return null

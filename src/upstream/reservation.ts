@@ -1,4 +1,5 @@
-// Takes a connection for a request, either when the request is sent, or earlier, before its use is counted.
+// Takes a connection for a request. This happens when the request is sent, or earlier, before the use of the request is
+// counted.
 import type { ClientKey } from '../identity/client-key.ts'
 import { tooManyConnections } from '../refusals/limits.ts'
 import { Refusal } from '../refusals/refusal.ts'
@@ -15,8 +16,8 @@ export interface TakenConnection {
 }
 
 /**
- * A reservation, which a request holds while its use is counted. Without it, the use would be wasted if no connection
- * were free afterwards.
+ * The reservation of a connection. A request holds a reservation while its use is counted. Otherwise, the use would be
+ * wasted if no connection were free afterwards.
  */
 export interface Reservation {
   readonly endpoint: Endpoint
@@ -27,7 +28,7 @@ export interface Reservation {
 
 interface Seeker {
   readonly upstream: Upstream
-  /** `connections_per_client` counts by this key. */
+  /** Identifies the client for the limit `connections_per_client`. */
   readonly client: ClientKey
   readonly waiting: WaitingClient
 }
@@ -36,8 +37,8 @@ interface TakeOptions {
   /** The endpoints on which this request has failed. They are avoided. */
   readonly tried?: readonly Endpoint[]
   /**
-   * Whether the client may exceed its share of the connections, because the use is counted or the request was already
-   * sent.
+   * Whether the request may exceed the client's share of the connections. This is true if the use is counted, or if the
+   * request was already sent.
    */
   readonly isAdmitted?: boolean
   /** The wait for a free connection, if it differs from the default wait. */
@@ -45,8 +46,8 @@ interface TakeOptions {
 }
 
 /**
- * Reserves a connection for a request whose use is counted next. A free connection is counted for the client but not
- * taken, so that a slow store does not block the connection for other requests.
+ * Reserves a connection for a request whose use is counted next. A free connection is only added to the client's count,
+ * but not taken. So if the store is slow, other requests can use the connection.
  * @returns a promise if no connection is free
  * @throws the errors of `takeConnection`
  */

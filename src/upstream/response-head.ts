@@ -7,18 +7,18 @@ export interface ResponseHeaderRules {
   /** The headers to add, as alternating names and values. */
   readonly set: readonly string[]
   /**
-   * The names of the upstream's headers to remove, in lower case. The names in `set` are also here, so that `set`
+   * The names of the upstream's headers to remove, in lower case. They include the names in `set`, so that `set`
    * replaces the upstream's headers.
    */
   readonly remove: ReadonlySet<string>
 }
 
 /**
- * @param status status code; responses with 204 and 1xx must not have `Content-Length`
+ * @param status the status code; in a 204 or 1xx response, `Content-Length` is removed
  * @param rawHeaders alternating names and values, as undici passes them
  * @param requestId the request ID, which is added if the upstream sends none
  * @param canSendTrailers whether the response can carry trailers; if not, node:http rejects a `Trailer` header
- * @throws Refusal 502 if the body has a transfer coding other than `chunked`, which the gateway cannot decode
+ * @throws Refusal 502 if the body has a transfer coding that the gateway cannot decode (all except `chunked`)
  */
 export function relayHeaders(
   status: number,
@@ -86,12 +86,12 @@ function unsupportedTransferCoding(): Refusal {
 }
 
 /**
- * Headers that are named in `Connection` are hop-by-hop too. Content-Length is an exception, because it frames the
- * body.
+ * Adds the names that a `Connection` header contains. The headers with these names are hop-by-hop too. `Content-Length`
+ * is an exception, because it frames the body.
  */
 function addConnectionOptions(value: string, known: Set<string> | undefined): Set<string> | undefined {
-  // This case is checked first, because `keep-alive` is the most frequent value. The `Keep-Alive` header itself is
-  // always dropped.
+  // `keep-alive` is the most frequent value. Nothing must be added for it, because the `Keep-Alive` header is always
+  // dropped.
   if (value === 'keep-alive') return known
   const connectionOptions = known ?? new Set<string>()
   for (const option of value.toLowerCase().split(',')) connectionOptions.add(option.trim())
@@ -155,8 +155,9 @@ export function isEventStream(fields: readonly string[]): boolean {
 }
 
 /**
- * Relays an informational response with its Link headers only, which are the purpose of Early Hints (RFC 8297). An
- * intermediary might treat other headers, for example a length or a cookie, as headers of the final response.
+ * Relays an informational response with only its `Link` headers, because they are the purpose of Early Hints
+ * (RFC 8297). An intermediary might treat other headers, for example a length or a cookie, as headers of the final
+ * response.
  * @param rawHeaders alternating names and values, as undici passes them
  */
 export function writeInformational(
@@ -176,7 +177,8 @@ export function writeInformational(
     const value = (rawHeaders[i + 1] as Buffer).toString('latin1')
     if (/^link$/i.test(name) && isFieldValue(value)) head += `${name}: ${value}\r\n`
   }
-  // node:http can write Early Hints only in one strict form, and cannot write other 1xx responses.
+  // The response is written to the socket, because node:http can write Early Hints only in one strict form. It cannot
+  // write other 1xx responses.
   socket.write(`${head}\r\n`, 'latin1')
 }
 

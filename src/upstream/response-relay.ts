@@ -8,7 +8,7 @@
 //   body_corked   The head and a part of the body are corked. → whole_corked, streaming
 //   whole_corked  The whole response is corked, and the upstream is no longer involved.
 //   streaming     The head was sent, and the body is relayed as it arrives.
-//   over          Nothing more is relayed. An opened WebSocket tunnel also ends the relay.
+//   over          The relay relays nothing more. It is also over when a WebSocket tunnel has opened.
 import type { Duplex } from 'node:stream'
 import { errors } from 'undici'
 import { type DeferredWrite, defer } from '../http/deferred-writes.ts'
@@ -67,8 +67,8 @@ interface Attempt {
 }
 
 /**
- * Implements undici's low-level handler interface. undici calls it with the raw headers, in their original order and
- * letter case. The newer interface would build an object of headers for every response.
+ * Implements undici's low-level handler interface, which passes the raw headers in their original order and letter
+ * case. The newer handler interface would build an object of headers for every response.
  */
 export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   readonly #attempt: Attempt
@@ -194,7 +194,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   }
 
   onUpstreamEnd(): void {
-    // Before the response head, this event belongs to a WebSocket that used the connection earlier.
+    // Before the response head, `#resume` is undefined. The event then comes from an earlier WebSocket.
     const resume = this.#resume
     this.#resume = undefined
     resume?.()
@@ -271,7 +271,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#endAttempt = undefined
   }
 
-  /** Reports the end of the exchange. @param error the reason of the end, if the reason is not the outcome itself */
+  /** Reports the end of the exchange. @param error the reason for the end, if `outcome` is not the reason */
   #end(
     outcome: Outcome | Refusal | ClientDisconnected,
     error?: Error,
@@ -281,7 +281,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
     this.#leave(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome), next)
     if (outcome instanceof Error) observer.onRefused(outcome)
     else {
-      // If the response ended first, the rest of the request body must be read before the client's next request.
+      // If the response ends before the request body, the rest of the body must be read before the next request.
       if (outcome === 'complete') lingeringClose(request, response, false)
       observer.onEnd(outcome)
     }

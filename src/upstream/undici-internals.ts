@@ -5,7 +5,7 @@ import { readBeforeFailing } from '../http/node-internals.ts'
 
 /**
  * Wraps a connector so that responses end as RFC 9112 requires.
- * @param onSocket called with each socket before undici sees it, so its `end` listeners run before undici's
+ * @param onSocket called with each socket before undici receives it; `end` listeners that it adds run before undici's
  */
 export function correctUndici(
   connect: buildConnector.connector,
@@ -25,9 +25,9 @@ export function correctUndici(
 }
 
 /**
- * Hides the error code ECONNRESET from the listeners that `addListeners` adds. undici treats a reset as the end of a
- * response. A response that a reset cuts off would look complete. If that response were paused, undici would end the
- * process.
+ * Hides the error code ECONNRESET from the listeners that `addListeners` adds. undici treats a reset as the regular end
+ * of a response. So a response that a reset cuts off would look complete. If that response were paused, undici would
+ * end the process.
  *
  * Remove this when undici does not treat a reset as an end. https://github.com/nodejs/undici/pull/784
  */
@@ -59,19 +59,20 @@ interface Parser {
  * Corrects undici's response parser to follow RFC 9110 and 9112. Call this once for each connection that undici has
  * taken over.
  *
- * - RFC 9110 §15.2 requires that an unexpected `100` is ignored, but undici fails on it. A 101 without an upgrade is
- *   ignored by undici, and llhttp reports the upgrade of every real 101. So a `100` is passed on as a 101. Remove this
- *   when undici ignores a `100`. https://github.com/nodejs/undici/issues/197
+ * - RFC 9110 §15.2 requires that an unexpected `100` is ignored, but undici fails on it. The parser ignores a 101 that
+ *   is not marked as an upgrade, and llhttp marks every real 101 as an upgrade. So a `100` is passed on as a 101
+ *   without this mark. Remove this when undici ignores a `100`. https://github.com/nodejs/undici/issues/197
  * - Connection-specific headers in trailers or in an informational response must not apply to the response itself
- *   (RFC 9110 §6.5.1). But llhttp applies them, and then rejects the next response on the connection. The response
- *   head is enough, because undici closes the connection if the head requires that. Remove this when llhttp also uses
- *   the head. https://github.com/nodejs/llhttp/pull/94
- * - An HTTP/1.0 response has no transfer coding. If it has the header, its framing is doubtful and the connection
- *   must be closed (RFC 9112 §6.1). Remove this when llhttp closes it. https://github.com/nodejs/llhttp/issues/354
+ *   (RFC 9110 §6.5.1). But llhttp applies them, and then rejects the next response on the connection. So this check of
+ *   llhttp is turned off. If the head of the response requires it, undici still closes the connection. Remove this when
+ *   llhttp uses only the head. https://github.com/nodejs/llhttp/pull/94
+ * - An HTTP/1.0 response must not have a transfer coding. If it has a `Transfer-Encoding` header, its framing is
+ *   unreliable and the connection must be closed (RFC 9112 §6.1). Remove this when llhttp closes it.
+ *   https://github.com/nodejs/llhttp/issues/354
  */
 function correctParser(socket: Socket): void {
   const parser = parserOf(socket)
-  // undici has already closed the connection.
+  // Without a parser, undici has already closed the connection.
   if (parser === undefined) return
   const { llhttp, ptr } = parser
   llhttp.llhttp_set_lenient_keep_alive(ptr, 1)

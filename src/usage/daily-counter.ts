@@ -8,7 +8,7 @@ import type { UsageHint } from './usage-hint.ts'
 import type { Count, UsageRecord, UsageStore, UserIds } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 
-/** `used` includes this use. With `no_user`, the user does not exist and nothing was counted. */
+/** `used` includes this use if it was counted. If the reason is `no_user`, the user does not exist. */
 type UseResult =
   | { counted: true; used: number }
   /** `day` is the UTC day for which the user's uses were checked. */
@@ -16,13 +16,13 @@ type UseResult =
 
 export interface DailyCounter {
   /**
-   * Counts a use, if the user has one left. When the promise resolves, the counted use is already stored.
-   * @throws StorageError; the request must then be refused
+   * Counts a use if the user has a use left. When the promise resolves, the counted use is already stored.
+   * @throws StorageError; the caller must then refuse the request
    */
   use(userId: number): Promise<UseResult>
   /**
-   * Call this when the record of a user has changed. A later call of `use` then does not share a read that began before
-   * the change.
+   * Call this when the record of a user has changed. Later calls of `use` then do not use the result of a read that
+   * began before the change.
    */
   onChange(): void
 }
@@ -34,7 +34,7 @@ interface Dependencies {
   clock: Clock
   /** `limits.free_daily`, in uses per UTC day. */
   dailyLimit: number
-  /** Called each time Redis fails. Only the record decides then. */
+  /** Called each time Redis fails. Then only the record in Postgres decides. */
   onFallback(reason: unknown): void
 }
 
@@ -46,12 +46,12 @@ interface Use {
 type Hint = 'room' | 'full' | 'unknown'
 
 /**
- * Counts uses in batches. Uses that arrive while a batch is being counted form the next batch. A batch is one script in
- * Redis and one statement in Postgres.
+ * Counts uses in batches. Uses that arrive while a batch is being counted form the next batch. Each batch runs one
+ * script in Redis and one statement in Postgres.
  *
- * A use is allowed only if the conditional update succeeds, and refused only after the record was read. Redis may be
- * down, empty or outdated, and its counts may be too high after a crash. Even then, the counter allows no use above the
- * limit and refuses no use below it.
+ * A use is allowed only if the conditional update in Postgres succeeds. It is refused only after the record was read.
+ * The counts in Redis may be missing or outdated, and too high after a crash. Even then, the counter allows no use
+ * above the limit and refuses no use below the limit.
  */
 export function createDailyCounter({
   store,
@@ -60,8 +60,8 @@ export function createDailyCounter({
   dailyLimit,
   onFallback,
 }: Dependencies): DailyCounter {
-  // Several uses of a user share one read of the record. Without this, a user without remaining uses could occupy all
-  // connections of the pool by trying again.
+  // Concurrent uses of a user share one read of the record. Otherwise, a user without remaining uses could occupy all
+  // connections of the pool with repeated requests.
   const reads = createSingleFlight(store.read)
 
   async function reserveHints(userIds: UserIds, day: string): Promise<readonly Hint[]> {
@@ -87,7 +87,7 @@ export function createDailyCounter({
     }
   }
 
-  /** A use that needs a second statement gets a promise, so that the next batch does not wait for it. */
+  /** If a use needs a second statement, its result is a promise. So the next batch does not wait for that statement. */
   async function decideTogether(uses: readonly [Use, ...Use[]]) {
     const [{ day }] = uses
     const userIds = idsOf(uses)
@@ -107,7 +107,7 @@ export function createDailyCounter({
   }
 
   /**
-   * Decides a use if Redis has reported that the user has no use left. Redis may be wrong, so the record in Postgres
+   * Decides a use after Redis has reported that the user has no use left. Redis may be wrong, so the record in Postgres
    * decides.
    */
   async function decideFull(use: Use): Promise<UseResult> {
@@ -128,8 +128,8 @@ export function createDailyCounter({
       if (hint === 'full') await correctHint(userId, day, used)
       return { counted, used }
     }
-    // If the record already has a later day, the use is refused too. The record then contains the low count of that
-    // later day, so the limit is reported as the number of uses.
+    // The use is also refused if the record already has the date of the next day. `used` is then 0, so the limit is
+    // reported as the number of uses.
     const usedToday = Math.max(used, dailyLimit)
     if (hint !== 'unknown') await correctHint(userId, day, usedToday)
     return { counted, used: usedToday, reason: 'spent', day }
@@ -137,8 +137,8 @@ export function createDailyCounter({
 
   const batches = {
     ...batchBounds,
-    // Around midnight, the waiting uses may belong to two days. So that a batch has only one day, a use of another day
-    // goes into the next batch.
+    // Around midnight, waiting uses may belong to two days. A batch counts the uses of only one day, so uses of the
+    // other day wait for the next batch.
     areAlike: (first: Use, later: Use) => first.day === later.day,
   }
   const decide = createBatches<Use, UseResult>({ ...batches, run: decideTogether })

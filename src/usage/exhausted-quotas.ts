@@ -3,22 +3,22 @@ import type { Period } from '../config/formats/units.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import { createRefusalCache, type OpenRefusalCache, type RefusalCache } from './refusal-cache.ts'
 
-/** A use that the record had no room for. */
+/** A use that was refused, because the user had too few uses of the quota left. */
 export interface ExhaustedQuota {
   readonly period: Period
   /** The allowance that was applied, in uses per period. */
   readonly limit: number
   /** The cost of the refused use. Uses with this cost or a higher cost are refused too. */
   readonly cost: number
-  /** The uses in the record. */
+  /** The number of uses in the record. */
   readonly used: number
   /** The end of the period, in milliseconds since the epoch. */
   readonly resetsAtMs: number
-  /** The end of the period by the monotonic clock of this process (`performance.now()`). It does not jump. */
+  /** The end of the period on the monotonic clock of this process (`performance.now()`). This clock does not jump. */
   readonly untilMs: number
 }
 
-/** The keys have the form of a change in the change feed: `quota USER NAME`. */
+/** The keys have the same format as the notifications of the change feed: `quota USER_ID QUOTA_NAME`. */
 export type ExhaustedQuotas = RefusalCache<string, ExhaustedQuota>
 
 export function exhaustedKey(userId: number, quota: string): string {
@@ -27,7 +27,7 @@ export function exhaustedKey(userId: number, quota: string): string {
 
 interface Dependencies {
   feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
-  /** The maximum number of pairs of user and quota. */
+  /** The maximum number of cached refusals. Each user and quota has at most one refusal. */
   maxPairs: number
 }
 

@@ -2,7 +2,7 @@
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import { createRefusalCache, type OpenRefusalCache, type RefusalCache } from './refusal-cache.ts'
 
-/** Contains the day (`YYYY-MM-DD` in UTC) on which the user with this ID has no uses left. */
+/** Contains, for the ID of a user, the UTC day (`YYYY-MM-DD`) on which this user has no uses left. */
 export type ExhaustedUsers = RefusalCache<number, string>
 
 interface Dependencies {
@@ -11,7 +11,8 @@ interface Dependencies {
 }
 
 /**
- * Creates the cache, which is valid for one daily limit only. Under a higher limit, the same users may have uses left.
+ * Creates a cache for one value of the daily limit. If the limit is raised, a new cache is needed, because the users
+ * may have uses left again.
  */
 export function createExhaustedUsers({ feed, maxUsers }: Dependencies): OpenRefusalCache<number, string> {
   return createRefusalCache({

@@ -1,4 +1,5 @@
-// Stores the uses of quotas: one row per user, quota and kind of period. Postgres's clock decides which period runs.
+// Stores the uses of quotas, in one row per user, quota and kind of period (`day` or `month`). The clock of Postgres
+// determines the current period.
 import { createSingleFlight } from '../async/single-flight.ts'
 import type { Period } from '../config/formats/units.ts'
 import { countRows, type Database, type Queryable, type TransactionStep } from '../storage/database.ts'
@@ -16,7 +17,7 @@ export interface QuotaUses {
   readonly quota: string
   readonly period: Period
   readonly used: number
-  /** Whether the period of the record has not begun, because the clock of Postgres was set back. */
+  /** Whether the period of the record is in the future, which happens if the clock of Postgres was set back. */
   readonly isAhead: boolean
 }
 
@@ -24,24 +25,25 @@ export interface QuotaUses {
 export interface QuotaRecordStore {
   /**
    * Reads the uses of a user. Concurrent calls for one user share one read.
-   * @param tx reads in this transaction, without sharing the read
+   * @param tx the transaction for the read; the read is then not shared
    */
   read(userId: number, tx?: Queryable): Promise<QuotaRecords>
   /**
-   * Resets the uses of one quota, for both kinds of period.
+   * Resets the uses of one quota, both per day and per month.
    * @returns undefined if the user does not exist
    */
   reset(userId: number, quota: string, inTransaction: TransactionStep): Promise<User | undefined>
   /** Resets the uses of all quotas of a user, in the transaction of the caller. */
   resetAll(tx: Queryable, userId: number): Promise<void>
   /**
-   * Call this when a record has changed. A later `read` of the user then does not share a read that began before.
+   * Call this when a record has changed. A later `read` of the user then does not share a read that began before the
+   * change.
    * @param change the notification, for example `quota 17 exports`; undefined if any record may have changed
    */
   onChange(change?: string): void
   /**
-   * Deletes records of periods that ended more than one day ago, up to `limit` records of each kind of period. Records
-   * of later periods stay, even if their period has not begun.
+   * Deletes records of periods that ended more than one day ago, up to `limit` daily records and up to `limit` monthly
+   * records. Keeps all other records, even if their period is in the future.
    * @returns the number of deleted records
    */
   prune(limit: number): Promise<number>
@@ -89,7 +91,7 @@ async function readRecords(queryable: Queryable, userId: number): Promise<QuotaR
   }
 }
 
-/** Returns at least one row, with `quota` null if the user has no uses in the current periods. */
+/** Returns at least one row. If the user has no uses in the current periods, `quota` is null in this row. */
 const READ = `
 select (date_trunc('day', at) + interval '1 day') at time zone 'utc' as day_end,
        (date_trunc('month', at) + interval '1 month') at time zone 'utc' as month_end,
@@ -99,8 +101,8 @@ select (date_trunc('day', at) + interval '1 day') at time zone 'utc' as day_end,
    and period_start between date_trunc(period, at) and at + interval '1 day'`
 
 /**
- * A locked row is skipped, because a request is counting a use of a new period in this row. Each `order by` makes
- * Postgres use the index, even if its statistics are older than the end of a period.
+ * A locked row is skipped, because a request is using this row to count a use of a new period. Each `order by` makes
+ * Postgres use the index, even if the statistics were collected before the period ended.
  */
 const PRUNE = `
 delete from quota_usage where ctid = any(

@@ -1,4 +1,4 @@
-// Shows the uses of a user's quotas, and resets them.
+// Reads the uses of a user's quotas, and resets them.
 import type { Allowance } from '../config/formats/units.ts'
 import type { PlanConfig } from '../config/sections/schema.ts'
 import { inWholeSeconds } from '../refusals/limits.ts'
@@ -7,7 +7,9 @@ import type { User } from '../users/user.ts'
 import type { UserStore } from '../users/user-store.ts'
 import type { QuotaRecordStore, QuotaRecords } from './quota-record-store.ts'
 
-/** The uses of one quota, as users and operators see them. A quota without a limit has only a name. */
+/**
+ * The uses of one quota, as users and operators see them. For an unlimited quota, every field except `name` is null.
+ */
 export interface QuotaUsage {
   readonly name: string
   readonly period: Allowance['period'] | null
@@ -19,8 +21,8 @@ export interface QuotaUsage {
 }
 
 /**
- * Returns the uses of every quota that the plan states, in the order of the plan. The store is read only if the plan
- * limits a quota.
+ * Returns the uses of every quota in the configuration of the plan, in the same order. The store is read only if a
+ * quota of the plan is limited per day or per month.
  * @param plan undefined if the user's plan is not configured; the list is then empty
  * @throws StorageError
  */
@@ -52,19 +54,19 @@ function usageOf(
 }
 
 /**
- * The name under which operators reset the daily uses of the free plan. These uses are in the user record, and no quota
- * can have this name.
+ * The name with which operators reset the daily uses of the free plan. These uses are stored in the user record. A
+ * quota cannot have this name.
  */
 const freeDaily = 'free_daily'
 
-/** Returns the names that operators can reset: `free_daily`, and the quotas that the configured plans state. */
+/** Returns the names that operators can reset: `free_daily`, and the names of all quotas in the configured plans. */
 export function resettableQuotas(plans: readonly { readonly quotas: object }[]): readonly string[] {
   return [...new Set([freeDaily, ...plans.flatMap(({ quotas }) => Object.keys(quotas))])]
 }
 
 /**
  * Resets the uses of one quota or of `free_daily`. Without `quota`, resets all uses of the user.
- * @param inTransaction stores its changes in the same transaction
+ * @param inTransaction a step that runs in the same transaction
  * @returns undefined if the user does not exist
  * @throws StorageError
  */

@@ -4,14 +4,17 @@ import type { ChangeFeed } from '../storage/change-feed.ts'
 
 /** Remembers one value per key, for example the day on which a user has no uses left. */
 export interface RefusalCache<Key, Value> {
-  /** @returns undefined if nothing is known about the key, or if a change may have been missed */
+  /** @returns undefined if no refusal of the key is cached, or if the cache may have missed a change of a record */
   get(key: Key): Value | undefined
   /**
-   * Call this before the record is read. If the read finds no use left, call the returned function. It caches the
-   * refusal, unless a record changed during the read.
+   * Call this before you read a record. If the user has no use left, call the returned function to cache the refusal.
+   * It caches nothing if any record changed during the read.
    */
   beginRead(): (key: Key, value: Value) => void
-  /** Call this when a use of the key was counted. The uses of a cached refusal are then outdated. */
+  /**
+   * Call this when a use of the key was counted. It removes the cached refusal, which contains an outdated number of
+   * uses.
+   */
   forget(key: Key): void
 }
 
@@ -23,19 +26,22 @@ export interface OpenRefusalCache<Key, Value> extends RefusalCache<Key, Value> {
 interface Options<Key> {
   feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
   maxKeys: number
-  /** Returns the key that a change of the database concerns. @param change for example `user 1` */
+  /** Returns the key whose record changed; undefined for other changes. @param change for example `user 1` */
   changedKey(change: string): Key | undefined
 }
 
-/** The values must be valid until the record changes, or contain the time or limit for which they are valid. */
+/**
+ * A cached value must be valid until the record changes. Otherwise, it must contain the time or the limit for which it
+ * is valid, so that the reader can check this.
+ */
 export function createRefusalCache<Key extends {}, Value extends {}>({
   feed,
   maxKeys,
   changedKey,
 }: Options<Key>): OpenRefusalCache<Key, Value> {
   const values = createLru<Key, Value>(maxKeys)
-  // One number counts the changes of all records, because changes are rare. If the change of another record keeps a
-  // refusal from being cached, this costs only one more read of the record.
+  // One number counts the changes of all records, because changes are rare. If another record changes during a read,
+  // the refusal is not cached, and this costs only one more read later.
   let changeCount = 0
   const close = feed.subscribe(
     change => {

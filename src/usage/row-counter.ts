@@ -1,52 +1,53 @@
-// Counts uses in rows of the database. The uses of one batch share a statement, and no use waits for another user's row.
+// Counts uses in rows of the database. One statement counts all uses of a batch. No use waits for another
+// user's row.
 import { createBatches } from '../async/batches.ts'
 
 /**
  * The limits of a batch. A statement of at most 100 uses locks its rows only briefly, and its failure affects at most
- * 100 uses. Larger batches are not cheaper per use. A batch waits at most 300 ms for the batch before it. Together
- * with the timeouts of Redis and Postgres, this is less than 2 s, so a storage failure is noticed within that time.
+ * 100 uses. Larger batches are not cheaper per use. A batch waits at most 300 ms for the previous batch. This time and
+ * the timeouts of Redis and Postgres add up to less than 2 s. So a storage failure is noticed within 2 s.
  */
 export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 
-/** Identifies a row: a user's ID, or a text. */
+/** Identifies a row: the ID of a user, or a text, for example `7 exports day`. */
 export type RowKey = number | string
 
-/** Uses of one row that one statement counts. They are all like `use` (see `areAlike`). */
+/** Uses of one row that one statement counts together. `areAlike` is true for `use` and each of the other uses. */
 export interface UseGroup<Use> {
   readonly use: Use
   uses: number
 }
 
-/** A row that a statement has locked and changed. */
+/** A row that a statement has locked. If the statement has counted a use, it has also changed the row. */
 export interface CountedRow {
-  /** The uses in the row: first those counted before the statement, then also each use that `nextResult` returned. */
+  /** At first the number of uses before the statement. `nextResult` then adds the cost of each counted use. */
   used: number
-  /** The uses in the row after the statement. */
+  /** The number of uses after the statement. */
   readonly used_after: number
 }
 
 interface Statements<Use, Row, Result> {
   keyOf(use: Use): RowKey
   userOf(use: Use): number
-  /** Returns the number that one use adds to the uses in the row. */
+  /** Returns the number that a use adds to the count in its row. */
   costOf(use: Use): number
-  /** Returns whether one statement can count both uses, which have the same row. */
+  /** Returns whether one statement can count both uses. Called only for uses of the same row. */
   areAlike(first: Use, later: Use): boolean
   /**
-   * Counts the uses of each group, as far as the limit allows. Skips locked rows.
-   * @returns the rows. Locked and missing rows are left out. Rows without a counted use may be left out too.
+   * Counts the uses of each group, up to the limit. Skips locked rows.
+   * @returns the rows. Locked and missing rows are left out. Rows in which no use was counted may be left out too.
    */
   countUnlocked(groups: readonly [UseGroup<Use>, ...UseGroup<Use>[]]): Promise<ReadonlyMap<RowKey, Row>>
-  /** Counts the uses of a group and waits for its row. @returns undefined if the user does not exist */
+  /** Waits until the row of a group is unlocked, and counts the uses. @returns undefined if the user does not exist */
   countWaiting(group: UseGroup<Use>): Promise<Row | undefined>
-  /** Returns the result of a use. @param used the uses in the row, which include this use if it was counted */
+  /** Returns the result of a use. @param used the number of uses in the row, including this use if it was counted */
   resultOf(isCounted: boolean, used: number, row: Row): Result
 }
 
 /**
  * Counts each use at most once.
- * @returns the results in the order of the uses; undefined if the user does not exist; a promise if a second statement
- *   has to decide, for example for a locked row
+ * @returns one result for each use, in the same order. A result is undefined if the user does not exist. A result is a
+ *   promise if a second statement must decide, for example because the row is locked.
  * @throws StorageError
  */
 export type CountUses<Use, Result> = (
@@ -79,9 +80,9 @@ export function createRowCounter<Use, Row extends CountedRow, Result>(
 }
 
 /**
- * Decides the uses that the first statement did not count, because the row is locked or does not exist, or because the
- * user has no use left. Each user has a separate queue, in the order of the calls. So no user waits for the row of
- * another user, and waiting for a row occupies few connections.
+ * Decides the uses that the first statement did not decide, for example because the row is locked or missing. Each user
+ * has a separate queue, in the order of the calls. So no user waits for the row of another user, and few connections
+ * wait for rows.
  */
 function createWaitingUsers<Use, Row extends CountedRow, Result>(statements: Statements<Use, Row, Result>) {
   const { keyOf, userOf, areAlike, countWaiting } = statements
@@ -115,13 +116,13 @@ function createWaitingUsers<Use, Row extends CountedRow, Result>(statements: Sta
   }
 }
 
-/** Returns the result of the next of the uses that a statement has counted together. */
+/** Returns the result of one use. Called once for each use that a statement has counted, in their order. */
 function nextResult<Use, Row extends CountedRow, Result>(
   { costOf, resultOf }: Statements<Use, Row, Result>,
   use: Use,
   row: Row,
 ): Result {
-  // This compares without the cost. For a very large `used`, `used + cost` could be rounded to `used`.
+  // The cost is not part of this comparison. For a very large `used`, JavaScript could round `used + cost` to `used`.
   const isCounted = row.used < row.used_after
   if (isCounted) row.used += costOf(use)
   return resultOf(isCounted, row.used, row)

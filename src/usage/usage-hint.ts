@@ -1,4 +1,5 @@
-// Keeps a hint of each user's uses today in Redis. The hint saves work in Postgres but never decides a use itself.
+// Keeps an approximate count of each user's uses today in Redis. This hint saves work in Postgres, but it never decides
+// whether a use is allowed.
 import { defineScript, type ScriptRunner } from '../storage/redis/redis-scripts.ts'
 import type { UserIds } from './usage-store.ts'
 import { dayAfterEndSeconds } from './utc-day.ts'
@@ -6,8 +7,8 @@ import { dayAfterEndSeconds } from './utc-day.ts'
 export interface UsageHint {
   /**
    * Counts one use for each id whose count is below `limit`. An id may occur several times.
-   * @returns the results in the order of the ids; a result is an Error if only its id failed
-   * @throws ScriptError within 150 ms
+   * @returns the results in the order of the ids; a result is an Error if Redis failed only for this id
+   * @throws ScriptError if Redis fails or does not respond within 150 ms
    */
   reserve(userIds: UserIds, day: string, limit: number): Promise<readonly ('room' | 'full' | Error)[]>
   /**

@@ -1,4 +1,4 @@
-// Stores the daily use in two columns of `users`, changed by one conditional update.
+// Stores the daily uses of each user in two columns of `users`. One conditional update changes both columns.
 import { type Database, prepared } from '../storage/database.ts'
 import { type CountedRow, createRowCounter, type UseGroup } from './row-counter.ts'
 
@@ -8,7 +8,7 @@ export interface UsageRecord {
   last_usage_date: string | null
 }
 
-/** The IDs of users, one for each use. So a user with several uses occurs several times. */
+/** One user ID for each use. The ID of a user with several uses occurs several times. */
 export type UserIds = readonly [number, ...number[]]
 
 /**
@@ -21,9 +21,9 @@ export interface UsageStore {
   /**
    * Counts one use on `day` for each entry of `userIds`. A use is not counted if `limit` uses of the user are already
    * counted, or if the record already has the date of the next day. A replica whose clock is past midnight may have
-   * written that date. For each user, at most `limit` uses are counted, in any number of concurrent calls.
+   * written that date. Even concurrent calls count at most `limit` uses of a user.
    * @returns one result for each entry, in the same order. A result is a promise if the first statement did not decide
-   * it, for example because the user's row was locked.
+   *   it, for example because the user's row was locked.
    * @throws StorageError
    */
   count(userIds: UserIds, day: string, limit: number): Promise<readonly (Count | Promise<Count>)[]>
@@ -107,12 +107,12 @@ select id, used, coalesce(daily_usage, used) as used_after
 from locked left join counted using (id)`)
 
 const COUNT_UNLOCKED = countStatement('skip locked')
-/** Waits for a locked row, so it is called for one user at a time. */
+/** Waits for a locked row. Each call is for one user, so that no other user waits. */
 const COUNT_WAITING = countStatement('')
 
 /**
- * If this statement counts nothing, it returns no row. It takes no arrays, so for a single use it is hardly slower than
- * a plain update.
+ * Counts the uses of a single user. Returns no row if nothing was counted. Without arrays, this statement is hardly
+ * slower than a plain update.
  */
 const COUNT_ONE_UNLOCKED = prepared(`
 update users set daily_usage = ${USED_AFTER}, last_usage_date = $2::date

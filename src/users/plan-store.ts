@@ -4,22 +4,26 @@ import type { Plan, User } from './user.ts'
 import type { RecordUserChanges } from './user-change.ts'
 import { userColumns } from './user-record-store.ts'
 
-/** The number of users with a stored plan, which include inactive users. */
+/** The number of users whose record contains the plan, including inactive users. */
 export interface PlanCount {
   readonly plan: Plan
   readonly users: number
 }
 
 export interface PlanStore {
-  /** Counts the users of every stored plan, ordered by name. @returns undefined if the statement takes too long */
+  /**
+   * Counts the users of each plan in the user records, ordered by the name of the plan.
+   * @returns undefined if the statement takes too long
+   */
   count(): Promise<PlanCount[] | undefined>
-  /** Counts the users of every stored plan except the given plans. The time limit is longer than for `count`. */
+  /** Counts the users of each plan except the `known` plans. The time limit is longer than the limit of `count`. */
   countOthers(known: readonly Plan[]): Promise<PlanCount[]>
   /**
-   * Gives the plan `to` to the next users of the plan `from`, in one transaction. Their subscriptions get the plan too.
-   * @param after the `last` of the previous call; 0 for the first call
-   * @param inTransaction returns a step that stores its changes in the same transaction
-   * @returns undefined if no user of the plan is left
+   * Moves the next users of the plan `from` to the plan `to`, in one transaction. Their subscriptions get the new plan
+   * too.
+   * @param after `last` from the result of the previous call; 0 for the first call
+   * @param inTransaction returns a step that runs in the same transaction
+   * @returns undefined if no user of the plan `from` is left
    */
   moveNext(
     change: { readonly from: Plan; readonly to: Plan },
@@ -29,9 +33,9 @@ export interface PlanStore {
 }
 
 interface Moved {
-  /** The number of moved users. It may be 0 if other programs changed the users in the meantime. */
+  /** The number of moved users. It is 0 if other programs have meanwhile changed the plan of every examined user. */
   readonly count: number
-  /** The highest ID that was examined. */
+  /** The highest user ID that was examined. */
   readonly last: number
 }
 
@@ -41,10 +45,13 @@ const usersPerMove = 1_000
 /** The time limits of statements that may read all users. No request waits for them. */
 const countTimeoutMs = 10_000
 const findTimeoutMs = 600_000
-/** Counted uses of the moved users wait for this transaction, so it must not wait long for the row of another user. */
+/**
+ * The time limit for moving users. Uses of the moved users cannot be counted until this transaction ends. So the
+ * transaction must not wait long for the row of another user.
+ */
 const moveTimeoutMs = 10_000
 
-/** The SQLSTATE query_canceled. The server cancels a statement at the usual time limit. */
+/** The SQLSTATE query_canceled. Postgres cancels a statement that exceeds the usual time limit. */
 const canceled = '57014'
 
 /** Every method throws StorageError when the store fails. */

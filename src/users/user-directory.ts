@@ -24,8 +24,8 @@ export interface UserPage {
 
 export interface UserDirectory {
   /**
-   * Returns one page of users, which includes inactive users.
-   * @param after the last user of the previous page: the email if `prefix` is set, otherwise the id
+   * Returns one page of the matching users, active or inactive.
+   * @param after the last email of the previous page if `prefix` is set, otherwise the last id
    */
   page(query: UserQuery, after: string | number | undefined, limit: number): Promise<UserPage>
 }
@@ -66,7 +66,8 @@ function selectUsers(conditions: readonly string[], order: string, limit: string
 }
 
 /**
- * Combines two lookups that each use an index. With a single `or` condition, Postgres would scan all emails in order.
+ * Combines a lookup by email and a lookup by id, which each use an index. With a single `or` condition, Postgres would
+ * scan all emails in order.
  */
 function searchUsers(
   { id }: UserQuery,

@@ -1,4 +1,4 @@
-// Reads all users from one snapshot of the database, in the form in which they can be imported.
+// Reads all users from one snapshot of the database, with the fields that an import needs.
 import type { Database } from '../storage/database.ts'
 import type { Plan } from './user.ts'
 import type { ImportedIdentity } from './user-import-store.ts'
@@ -24,7 +24,7 @@ export interface UserExportStore {
 
 const pageSize = 500
 
-/** The time limit of a statement. No request waits for an export. */
+/** The time limit of each statement. It is long, because no request waits for an export. */
 const timeoutMs = 10_000
 
 export function createUserExportStore(database: Database): UserExportStore {

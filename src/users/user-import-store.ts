@@ -5,13 +5,13 @@ import { userColumns } from './user-record-store.ts'
 
 export interface ImportedUser {
   readonly email: string
-  /** Undefined: the database assigns one. */
+  /** If undefined, the database assigns an id. */
   readonly id: number | undefined
   readonly passwordHash: string
   readonly plan: Plan
   readonly isEmailVerified: boolean
   readonly isActive: boolean
-  /** An ISO time in UTC. Undefined: the time of the import. */
+  /** An ISO time in UTC. If undefined, the time of the import is stored. */
   readonly createdAt: string | undefined
   readonly identities: readonly ImportedIdentity[]
 }
@@ -22,32 +22,33 @@ export interface ImportedIdentity {
   readonly email: string | null
 }
 
-/** If a user is not created, the first reason that applies, in this order. */
+/** `created`, or the first of these reasons that applies, in this order. */
 export type ImportOutcome = 'created' | 'email_exists' | 'id_taken' | 'identity_taken'
 
 /**
- * Decides about users in their order, and stores those that can be created.
+ * Decides in the given order whether each user can be created, and stores the users that can be created.
  * @returns one outcome per user
  * @throws StorageError if the store fails; no user of the call is then stored
  */
 export type StoreUsers = (users: readonly ImportedUser[]) => Promise<ImportOutcome[]>
 
 export interface UserImportStore {
-  /** @param inTransaction stores its changes in the transaction of the created users */
+  /** @param inTransaction runs in the transaction that stores the created users */
   store(
     users: readonly ImportedUser[],
     inTransaction: (tx: Queryable, created: readonly User[]) => Promise<void>,
   ): ReturnType<StoreUsers>
   /**
-   * Runs `work` with a function that decides like `store` but stores nothing. Users of earlier calls count as stored.
+   * Runs `work` with a function that makes the same decisions as `store`, but stores no users. If an earlier call would
+   * have stored a user, later calls treat the user as stored.
    */
   dryRun<T>(work: (store: StoreUsers) => Promise<T>): Promise<T>
 }
 
-/** The time limit of a statement. No request waits for an import. */
+/** The time limit of each statement. It is long, because no request waits for an import. */
 const timeoutMs = 10_000
 
-/** Each repetition means that another program stored one of the users since they were looked up. */
+/** The maximum number of attempts. An attempt fails if another program stores one of the users after the lookup. */
 const maxAttempts = 50
 
 /** The SQLSTATEs serialization_failure and deadlock_detected. */
@@ -61,8 +62,8 @@ export function createUserImportStore(database: Database): UserImportStore {
     async store(users, inTransaction) {
       for (let attempt = 1; ; attempt += 1) {
         const taken = await transaction(async tx => {
-          // All statements read the same snapshot. Otherwise, a user whom another import stores at the same time could
-          // have a new email and a taken id.
+          // All statements read the same snapshot. Otherwise, another import could store a user between two statements.
+          // The email of this user would then seem new, but the id would be taken.
           await tx.query('set transaction isolation level repeatable read, read only')
           return readTaken(tx, users)
         })
@@ -84,7 +85,8 @@ export function createUserImportStore(database: Database): UserImportStore {
 
     dryRun: work =>
       transaction(async tx => {
-        // The process must not keep the keys of all users in memory. The table is visible only in this transaction.
+        // The keys of all users could occupy too much memory of the process. So they are stored in a temporary table,
+        // which only this transaction can see.
         await tx.query('create temporary table imported_keys (key text primary key) on commit drop')
         let lastId = await lastAssignedId(tx)
         return work(async users => {
@@ -102,7 +104,7 @@ export function createUserImportStore(database: Database): UserImportStore {
   }
 }
 
-/** Decides about each user in order, because an earlier user may take the email, the id or an identity. */
+/** Decides about each user in order, because an earlier user in the list may have the same email, id or identity. */
 function decide(users: readonly ImportedUser[], taken: Set<string>): ImportOutcome[] {
   return users.map(user => {
     if (taken.has(emailKey(user.email))) return 'email_exists'
@@ -122,7 +124,10 @@ function keysOf({ email, id, identities }: ImportedUser): string[] {
   return [emailKey(email), ...(id === undefined ? [] : [idKey(id)]), ...identities.map(identityKey)]
 }
 
-/** Returns the keys of these users that are already in the database, or that a dry run would have stored. */
+/**
+ * Returns the keys of these users that are already in the database. In a dry run, also returns the keys of these users
+ * that earlier calls would have stored.
+ */
 async function readTaken(
   tx: Queryable,
   users: readonly ImportedUser[],
@@ -158,7 +163,7 @@ async function readTaken(
   return taken
 }
 
-/** The last id that the database assigned; 0 if it assigned none. */
+/** Returns the last id that the database assigned; 0 if it assigned none. */
 async function lastAssignedId(queryable: Queryable): Promise<number> {
   const [row] = await queryable.query<{ last: number }>(`select ${lastAssigned} as last from users_id_seq`)
   return row?.last ?? 0
@@ -171,8 +176,8 @@ async function isAheadOfSequence(queryable: Queryable, id: number): Promise<bool
 }
 
 /**
- * Makes the database assign only ids above `id` from now on. The first statement changes nothing, but it locks the
- * sequence. Without the lock, a registration could take an id between the comparison and `setval`, and the sequence
+ * Makes the database assign only ids greater than `id` from now on. The first statement changes nothing, but it locks
+ * the sequence. Without the lock, a registration could take an id between the comparison and `setval`, and the sequence
  * would go backwards.
  */
 async function moveSequencePast(tx: Queryable, id: number): Promise<void> {
@@ -184,7 +189,7 @@ async function moveSequencePast(tx: Queryable, id: number): Promise<void> {
 
 /**
  * Stores users, subscriptions and identities.
- * @throws StorageError with a repeatable code if another program has stored one of them in the meantime
+ * @throws StorageError with a code in `repeatable` if another program has stored a user or an identity in the meantime
  */
 async function insertUsers(tx: Queryable, users: readonly ImportedUser[]): Promise<User[]> {
   const created = await tx.query<User>(insertUsersSql, [
@@ -224,7 +229,7 @@ function storedMeanwhile(): StorageError {
   return new StorageError('database: another program stores the same users', serializationFailure, undefined)
 }
 
-// The ids are assigned in the order of the file. The rows are inserted in the order of their emails. So two imports at
+// The ids are assigned in the order of the list. The rows are inserted in the order of their emails. So two imports at
 // the same time lock the emails in the same order, and do not block each other forever.
 const insertUsersSql = `
   with given as materialized (

@@ -12,7 +12,10 @@ import type { Plan, User } from './user.ts'
 export interface UserPatch {
   plan?: Plan
   is_active?: 0 | 1
-  /** If true, the email is verified now, unless it was already verified. If false, the email is no longer verified. */
+  /**
+   * If true, the email becomes verified, and the time of an earlier verification stays. If false, the email becomes
+   * unverified.
+   */
   email_verified?: boolean
   /** The normalized email. A new email is unverified, unless `email_verified` is true. */
   email?: string
@@ -23,9 +26,9 @@ export const userColumns =
   'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at, u.email_verified_at'
 
 /**
- * Stores a user and the subscription, both with the same plan. If the same email is being registered at the same time,
+ * Stores a user and a subscription, both with the same plan. If the same email is being registered at the same time,
  * waits until that registration ends.
- * @param start values that differ from plan `free` and an unverified email
+ * @param start values that differ from the defaults: plan `free` and an unverified email
  * @returns undefined if the email is in use
  */
 export async function insertUser(
@@ -50,8 +53,8 @@ export async function insertUser(
 }
 
 /**
- * Locks the user until the transaction ends. Logins and rotations are not blocked, because they only lock the row's
- * key.
+ * Locks the user's row until the transaction ends. Logins and token rotations do not wait for this lock, because they
+ * lock only the key of the row (`for key share`).
  */
 export async function lockUser(tx: Queryable, id: number): Promise<User | undefined> {
   const [user] = await tx.query<User>(
@@ -63,7 +66,7 @@ export async function lockUser(tx: Queryable, id: number): Promise<User | undefi
 
 /**
  * Changes the given fields. A new plan is also stored in the subscription.
- * @throws StorageError if another user, active or inactive, has the email; `isEmailTaken` is then true
+ * @throws StorageError if another user, active or inactive, has the email; `isEmailTaken` returns true for this error
  */
 export async function updateUser(
   queryable: Queryable,
@@ -93,7 +96,10 @@ export async function updateUser(
   return user
 }
 
-/** @returns whether the user exists; without `inTransaction` always true, because the user is not checked */
+/**
+ * Runs `change`. With `inTransaction`, locks the user first, and runs both functions in one transaction.
+ * @returns whether the user exists; without `inTransaction` always true, because the user is not checked
+ */
 export async function changeOfUser(
   database: Database,
   userId: number,

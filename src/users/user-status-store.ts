@@ -1,4 +1,5 @@
-// Reads the plan and verification of many users in one query, to check open streams again.
+// Reads the plan and the email verification of many users in one query. With this status, the gateway checks whether
+// open streams are still allowed.
 import type { Database } from '../storage/database.ts'
 import type { Plan } from './user.ts'
 

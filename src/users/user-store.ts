@@ -43,13 +43,13 @@ export interface UserStore {
   activeEmailExists(email: string): Promise<boolean>
   /** Finds active and inactive users. */
   findById(id: number): Promise<User | undefined>
-  /** Finds active and inactive users like `findById`, but with the session epoch. The cache of users calls it. */
+  /** Does the same as `findById`, but also returns the session epoch. The cache of users calls this method. */
   findWithEpoch(id: number): Promise<UserWithEpoch | undefined>
   /** Finds active and inactive users, for operators. The email must be normalized. */
   findByEmail(email: string): Promise<User | undefined>
   /**
    * Changes the given fields. A new plan is also stored in the subscription. A new email ends every session.
-   * @param inTransaction stores its changes in the same transaction; `before` is the locked record before the change
+   * @param inTransaction runs in the same transaction; `before` is the record before the change, and its row is locked
    * @returns undefined if the user does not exist; `email_taken`, with nothing changed, if another user has the email
    */
   update(
@@ -60,9 +60,10 @@ export interface UserStore {
   /** Sets the password and ends every session of the user. @returns whether the user exists */
   setPassword(id: number, passwordHash: string, inTransaction?: TransactionStep): Promise<boolean>
   /**
-   * Replaces the hash that the current password was checked against, and ends every session.
-   * @param inTransaction stores its changes together with this change; `epoch` is the epoch of new sessions
-   * @returns undefined, with nothing changed, if the hash has changed, or if the user is inactive or deleted
+   * Replaces the hash `checked`, which the current password matched, with the hash `next`. Ends every session.
+   * @param inTransaction runs in the same transaction; `epoch` is the epoch of new sessions
+   * @returns undefined, with nothing changed, if the stored hash is no longer `checked`, or if the user is inactive or
+   *   deleted
    */
   changePassword(
     id: number,
@@ -70,24 +71,25 @@ export interface UserStore {
     inTransaction: (tx: Queryable, epoch: number) => Promise<void>,
   ): Promise<User | undefined>
   /**
-   * Stores another hash of the same password. Sessions and codes stay valid, because the password does not change.
-   * Nothing is changed if the stored hash is no longer the checked hash. Waits while another transaction locks the
-   * user.
+   * Replaces the hash `checked` with `next`, another hash of the same password. Sessions and codes stay valid, because
+   * the password does not change. Nothing is changed if the stored hash is no longer `checked`. Waits while another
+   * transaction locks the user.
    * @throws StorageError if the lock lasts longer than the time limit of a statement
    */
   replaceHash(id: number, hash: { checked: string; next: string }): Promise<void>
-  /** Resets the day's usage to zero. @returns undefined if the user does not exist */
+  /** Resets the user's daily uses to zero. @returns undefined if the user does not exist */
   resetUsage(id: number, inTransaction?: TransactionStep): Promise<User | undefined>
   /**
    * Deletes the user and all dependent records. With `checkedHash`, deletes only an active user whose password has this
    * hash.
+   * @returns whether the user was deleted
    */
   delete(id: number, also?: { checkedHash?: string; inTransaction?: TransactionStep }): Promise<boolean>
 }
 
 /**
  * Every method throws StorageError when the store fails.
- * @param recordChanges called in the transaction of a change, with the user locked, so the changes of one user are
+ * @param recordChanges called in the transaction of a change, while the user is locked. So the changes of one user are
  *   recorded in the order of their commits. Without `recordChanges`, most changes are one statement.
  */
 export function createUserStore(database: Database, recordChanges?: RecordUserChanges): UserStore {
@@ -230,8 +232,9 @@ export async function endSessions(tx: Queryable, userId: number): Promise<boolea
 }
 
 /**
- * Marks the refresh tokens that the raised epoch invalidated. Skips records that a rotation has locked, because it must
- * not wait for them. These records and their successors have the old epoch, so they are invalid even without the mark.
+ * Marks as revoked the refresh tokens that the raised epoch invalidated. Skips tokens that a rotation has locked,
+ * because the caller must not wait for the rotation. These tokens and their successors have the old epoch, so they are
+ * invalid even without the mark.
  */
 async function revokeRefreshTokens(tx: Queryable, userId: number): Promise<void> {
   await tx.query(

@@ -1,7 +1,7 @@
 // Defines the user record for the rest of the program.
 import { isOwnName } from '../config/sections/builders.ts'
 
-/** The name of a plan. A stored plan may be missing in the configuration. */
+/** The name of a plan. The plan of a stored user may be missing in the configuration. */
 export type Plan = string
 
 /** Returns whether a text can be the name of a plan. The database checks the same pattern. */
@@ -16,7 +16,7 @@ export interface User {
   email: string
   plan: Plan
   is_active: 0 | 1
-  /** Uses counted on `last_usage_date`. */
+  /** The number of uses that were counted on `last_usage_date`. */
   daily_usage: number
   /** `YYYY-MM-DD` in UTC. */
   last_usage_date: string | null

@@ -6,7 +6,7 @@ import { isSealed, type Sealer } from '../identity/sealer.ts'
 
 export interface WebhookSecrets {
   seal(secret: string, userId: number): string
-  /** Returns the secret to sign with; undefined if it was encrypted with another `auth.key_secret`. */
+  /** Returns the secret for signing; undefined if it was encrypted with another `auth.key_secret`. */
   unseal(stored: string, userId: number): string | undefined
 }
 
@@ -18,7 +18,7 @@ export function createWebhookSecrets(sealer: Sealer | undefined): WebhookSecrets
   }
 }
 
-/** The columns of the secrets. `peage keys reseal` encrypts them again. */
+/** The columns that contain secrets. `peage keys reseal` encrypts their values again. */
 export const secretColumns: readonly Column[] = ['secret', 'secret_before'].map(column => ({
   table: 'webhooks',
   key: 'user_id',
@@ -39,8 +39,8 @@ export function generateSecret(random: (size: number) => Buffer): string {
 }
 
 /**
- * Returns one signature for `webhook-signature`. That header separates several signatures by spaces. The key of the
- * signature consists of the decoded bytes of the secret.
+ * Returns one signature for the header `webhook-signature`. In this header, several signatures are separated by spaces.
+ * The key of the signature is the decoded base64 of the secret.
  * @param id the value of `webhook-id`
  * @param timestampSeconds seconds since the epoch, the value of `webhook-timestamp`; an integer
  * @param body exactly as sent

@@ -42,8 +42,8 @@ export interface AlertService {
 }
 
 /**
- * Delivers alerts, and deletes old deliveries, alerts and replaced secrets.
- * @param settings returns the current settings; a delivery keeps the settings with which it begins
+ * Delivers alerts. Deletes old deliveries, old alerts, and previous secrets that have expired.
+ * @param settings returns the current settings; each delivery uses the settings at the time of its lease
  */
 export function createAlertService(
   settings: () => AlertSettings,

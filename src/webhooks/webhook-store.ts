@@ -14,8 +14,8 @@ interface NewWebhook {
 
 export interface WebhookStore {
   /**
-   * Replaces the user's webhook and keeps its pending deliveries. If the URL is unchanged, deliveries are also signed
-   * with the previous secret for 24 hours.
+   * Creates or replaces the user's webhook, and keeps the pending deliveries. If the URL is unchanged, deliveries are
+   * also signed with the previous secret for 24 hours.
    * @param precondition a function that runs after the user is locked; if it throws, nothing changes
    * @returns the time when the webhook was registered; `user_gone` if no active user has this ID
    */
@@ -30,7 +30,7 @@ export interface WebhookStore {
    * @returns whether the user exists; without `inTransaction` always true, because the user is not checked
    */
   remove(userId: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
-  /** Clears up to `limit` previous secrets whose time has expired at `now`. @returns how many were cleared */
+  /** Clears up to `limit` previous secrets that have expired at `now`. @returns how many were cleared */
   forgetExpiredSecrets(now: Date, limit: number): Promise<number>
 }
 
@@ -98,8 +98,7 @@ async function putWebhook(
 
 /**
  * Removes the user's webhook, and drops its pending deliveries.
- * @param registration the registration to remove; if the user has registered a webhook again since then, that webhook
- *   stays
+ * @param registration the registration to remove; a newer registration of the user stays
  */
 export async function removeWebhook(
   queryable: Queryable,

@@ -1,4 +1,5 @@
-// Manages a user's webhook for the endpoints. A user has at most one, which is replaced as a whole.
+// Registers and removes the webhook of a user, for the HTTP endpoints. A user has at most one webhook. A new
+// registration replaces the whole webhook.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
@@ -13,7 +14,7 @@ import type { WebhookStore } from './webhook-store.ts'
 interface RegisteredWebhook {
   /** The URL as the user wrote it. */
   url: string
-  /** The secret, `whsec_…`. Only this response contains it. */
+  /** The secret, `whsec_…`. Only the response to the registration contains it. */
   secret: string
   created_at: Date
 }

@@ -17,7 +17,7 @@ import type { RedeemCode, SubmittedCode } from './redeem-code.ts'
 
 /**
  * Every method throws StorageError when a store fails. The argument `client` is the rate-limit key of the client. If a
- * request is over a limit, no mail is sent, but the client gets the same response as without the limit.
+ * request exceeds a rate limit, no mail is sent. The client still gets the usual response.
  */
 export interface AccountCodes {
   readonly passwordReset: PasswordReset
@@ -35,16 +35,15 @@ export interface PasswordReset {
   forgot(email: string, client: string): Promise<{ message: Bilingual }>
   /**
    * Checks the form of the new password. Call it before a code is tried.
-   * @param email the email that the client submitted, normalized; if the client submitted a token instead, the account
-   *   is not known yet
+   * @param email the normalized email that the client submitted; empty if the client submitted only a token
    * @throws Refusal `password_too_short`, `password_too_long`, `password_too_common`
    */
   validateNewPassword: ValidateNewPassword
   /**
-   * Sets the new password if the code is correct. The password is hashed only after this check.
+   * Sets the new password if the code is correct. The password is hashed only after the code was checked.
    * @returns the user's id
    * @throws Refusal `code_invalid`; `service_unavailable` if the hashing queue is full; `password_too_common` if the
-   *   password is the email of the account. After the last two errors, the code stays valid.
+   *   password is the email of the account. The code stays valid after `service_unavailable` and `password_too_common`.
    */
   reset(submitted: SubmittedCode, newPassword: string): Promise<number>
 }
@@ -59,8 +58,8 @@ export interface EmailChange {
   /**
    * Sends a code to the new email and a notice to the current email. If another account has the new email, no code is
    * sent, but the call takes the same time.
-   * @param user the user whose password was correct, with the session epoch at the time of this check
-   * @param newEmail the normalized new email, which is exactly one mailbox
+   * @param user the user who entered the correct password, with the session epoch at the time of the password check
+   * @param newEmail the normalized new email; it must be exactly one mailbox
    */
   request(user: EmailChangeRequest['user'], newEmail: string, client: string): Promise<void>
   /** Changes the email and marks it as verified. @throws Refusal `code_invalid`, `email_taken` */
@@ -91,10 +90,10 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
   const now = () => new Date(clock.now())
 
   /**
-   * Counts a request before any user is looked up. The limit of the client is checked first, so that a client over its
-   * own limit cannot use up the limits of email addresses. If a request concerns two addresses and one of them is over
-   * its limit, neither address gets a mail. Otherwise an email change could be requested without a notice to the
-   * current address.
+   * Counts a request for the rate limits, and returns whether mails may be sent. It runs before any user is looked up.
+   * The limit of the client is checked first, so that a client over its own limit cannot use up the limits of email
+   * addresses. If one of two addresses is over its limit, neither address gets a mail. Otherwise, a client could
+   * request an email change without a notice to the current address.
    */
   async function mayMail(client: string, addresses: readonly string[]): Promise<boolean> {
     if (!(await limiters.perAddress.consume(client)).allowed) return false
@@ -143,7 +142,7 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
       },
       async verify(submitted) {
         const { id } = await redeemCode('verify', submitted, redemptions.verifyEmail)
-        // From now on, routes that require a verified email must accept the user.
+        // When this method resolves, routes that require a verified email must accept the user.
         await changesVisible()
         return id
       },

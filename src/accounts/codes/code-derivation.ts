@@ -1,4 +1,4 @@
-// Derives the code and the token of a database row with a secret key. A copy of the row without the key is useless.
+// Derives a code and a token from a database row and a secret key. A copy of the row is useless without the key.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { CodeAndToken } from '../../mail/composing/compose.ts'
 import type { ReadMailedCode } from '../../mail/mail-worker.ts'
@@ -6,7 +6,7 @@ import type { Queryable } from '../../storage/database.ts'
 import { type AccountCode, findLiveCode } from './code-issue-store.ts'
 import type { CodeKeys } from './code-key-store.ts'
 
-/** Each method throws StorageError if the key has to be read from the database and this fails. */
+/** Each method throws StorageError if the key must come from the database and cannot be read. */
 export interface CodeDerivation {
   codeOf(row: AccountCode): Promise<CodeAndToken>
   isCode(row: AccountCode, presented: string): Promise<boolean>
@@ -14,7 +14,7 @@ export interface CodeDerivation {
 }
 
 export function createCodeDerivation(keys: CodeKeys): CodeDerivation {
-  /** Tries every key, because the code may have been derived with the old key. */
+  /** Tries every key, because the code or token may have been derived before `auth.key_secret` was changed. */
   async function matches(presented: string, derive: (key: Buffer) => string): Promise<boolean> {
     let isRight = false
     for (const key of await keys()) isRight = isEqual(presented, derive(key)) || isRight
@@ -32,8 +32,8 @@ export function createCodeDerivation(keys: CodeKeys): CodeDerivation {
 }
 
 /**
- * Returns a function that derives the code for a mail. The gateway calls it each time it tries to send the mail,
- * because no table contains the code.
+ * Returns a function that derives the code for a mail. The gateway calls this function at each attempt to send the
+ * mail, because no table contains the code.
  */
 export function createReadMailedCode(
   database: Queryable,
@@ -45,7 +45,7 @@ export function createReadMailedCode(
   }
 }
 
-/** Returns the id of the row that a token names. Undefined if the text cannot be a token of the gateway. */
+/** Returns the row id, which is a part of every token. Undefined if the text does not have the format of a token. */
 export function idOfToken(token: string): string | undefined {
   if (!/^[A-Za-z0-9_-]{64}$/.test(token)) return undefined
   const hex = Buffer.from(token, 'base64url').toString('hex', 0, idBytes)
@@ -55,8 +55,8 @@ export function idOfToken(token: string): string | undefined {
 const idBytes = 16
 
 /**
- * The code is the remainder of a 256-bit number. The remainder has no noticeable bias: the probabilities of any two
- * codes differ by less than 1 in 10^69.
+ * The code is a 256-bit number modulo 10^8. All codes are almost equally likely: their probabilities differ by less
+ * than one part in 10^69.
  */
 function deriveCode(key: Buffer, row: AccountCode): string {
   const number = BigInt(`0x${mac(key, 'code', row).toString('hex')}`) % 100_000_000n
@@ -68,7 +68,10 @@ function deriveToken(key: Buffer, row: AccountCode): string {
   return Buffer.concat([id, mac(key, 'token', row)]).toString('base64url')
 }
 
-/** The result depends on all values of the row. If someone alters the row in the database, its code changes too. */
+/**
+ * The result depends on the values of the row that decide what the code allows. If someone alters one of these values
+ * in the database, the mailed code no longer matches.
+ */
 function mac(key: Buffer, kind: 'code' | 'token', row: AccountCode): Buffer {
   const { purpose, id, user_id, email, session_epoch, new_email } = row
   const text = JSON.stringify([kind, purpose, id, user_id, email, session_epoch, new_email])

@@ -1,4 +1,4 @@
-// Stores the rows that codes and tokens are derived from, together with the mails that contain them.
+// Stores the rows from which codes and tokens are derived, together with the mails that contain the codes and tokens.
 import { randomUUID } from 'node:crypto'
 import type { CodeKind } from '../../mail/mail-kind.ts'
 import type { MailQueue } from '../../mail/mail-queue.ts'
@@ -23,15 +23,15 @@ export interface NewCode {
   readonly purpose: CodeKind
   /** The user's current email. */
   readonly email: string
-  /** The id of the user that must have this email. If the id is omitted, any user may have the email. */
+  /** The id of the user who must have this email. If omitted, the code is for the user who has the email. */
   readonly userId?: number
-  /** The session epoch that the user must still have. If omitted, it is not checked. */
+  /** The session epoch that the user must still have. If omitted, the session epoch is not checked. */
   readonly sessionEpoch?: number
   readonly newEmail?: string
   readonly ttlMs: number
 }
 
-/** The user as read when the request was checked. If one of its values has changed since then, nothing is stored. */
+/** The user at the time when the request was checked. If a value has changed since then, nothing is stored. */
 interface Requester {
   readonly id: number
   readonly email: string
@@ -42,21 +42,24 @@ export interface EmailChangeRequest {
   /** Normalized. */
   readonly newEmail: string
   /**
-   * Whether the current address gets a notice. If an active account already has the new address, this address also gets
-   * one.
+   * Whether to send notices. The current address always gets a notice. The new address gets a notice only if another
+   * active account already has it.
    */
   readonly notices: boolean
   readonly ttlMs: number
 }
 
-/** Each `issue…` method stores the code and its mails in one transaction. It returns whether any mail was stored. */
+/**
+ * Each `issue…` method stores the code and its mails in one transaction. It returns whether an active user matches the
+ * arguments. If no user matches, nothing is stored.
+ */
 export interface CodeIssueStore {
-  /** @param inTransaction a step to run in the same transaction if a mail was stored */
+  /** @param inTransaction a step that runs in the same transaction, but only if a code was stored */
   issueReset(email: string, ttlMs: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   issueVerification(user: Requester, ttlMs: number, now: Date): Promise<boolean>
   /**
-   * Invalidates the previous code in every case, even if another account has the new email. Otherwise the user could
-   * find out which emails have accounts.
+   * Always invalidates the previous code. If another account has the new email, no new code is stored. If the previous
+   * code stayed valid in this case, the user would learn that this account exists.
    */
   issueEmailChange(request: EmailChangeRequest, now: Date): Promise<boolean>
   /** Deletes up to `limit` expired codes. @returns the number of deleted codes */
@@ -113,8 +116,8 @@ export function createCodeIssueStore(database: Database, mails: Pick<MailQueue, 
 }
 
 /**
- * Stores a code in place of the user's previous code for this purpose. The user is locked before the code, as in a
- * deletion and in `spendCode`. A different order could cause a deadlock.
+ * Stores a code, which replaces the user's previous code for this purpose. The row of the user is locked before the row
+ * of the code. The deletion of a user and `spendCode` lock in the same order, so that no deadlock occurs.
  * @returns undefined if no active user matches
  */
 export async function insertCode(
@@ -159,12 +162,16 @@ export async function findLiveCode(
 /** The columns of an `AccountCode`, for the table alias `c`. */
 export const codeColumns = 'c.id, c.user_id, c.purpose, c.email, c.session_epoch, c.new_email, c.expires_at'
 
-/** The condition that a code `c` belongs to its user `u` and is valid for the user's current state. */
+/**
+ * The SQL condition that joins a code `c` with its user `u`. The user must be active, and have the same email and
+ * session epoch as when the code was created.
+ */
 export const isOfUser = `u.id = c.user_id and u.is_active = 1
   and u.email = c.email and u.session_epoch = c.session_epoch`
 
 /**
- * Locks the user. This must come before the code is locked, as in a deletion. A different order could cause a deadlock.
+ * Locks the row of the user. Call it before the row of the code is locked. The deletion of a user locks in the same
+ * order, so that no deadlock occurs.
  * @returns whether the user is active and unchanged
  */
 async function lockUser(
@@ -178,7 +185,7 @@ async function lockUser(
   return rows.length === 1
 }
 
-/** Returns the active or inactive account of another user that has the email. */
+/** Returns the other user, active or inactive, who has the email. Undefined if there is none. */
 async function findOther(
   tx: Queryable,
   email: string,

@@ -1,18 +1,18 @@
-// Provides the keys for codes in mails and for the cookies of sign-ins. They come from `auth.key_secret` if it is set,
-// otherwise from the database.
+// Provides the keys for codes in mails, and for cookies during a sign-in with an identity provider. If
+// `auth.key_secret` is set, the keys are derived from it. Otherwise, they come from the database.
 import { hkdfSync, randomBytes } from 'node:crypto'
 import type { Sealer } from '../../identity/sealer.ts'
 import type { Queryable } from '../../storage/database.ts'
 
 /**
- * Returns the keys of 32 bytes, with the key for new codes first.
+ * Returns keys of 32 bytes each. The first key is for new codes.
  * @throws StorageError if the key must come from the database and cannot be read
  */
 export type CodeKeys = () => Promise<readonly Buffer[]>
 
 /**
- * With `auth.key_secret`, the key in the database is never used. Anyone who can read the database could derive any code
- * from that key.
+ * If `auth.key_secret` is set, the key in the database is never used, because anyone who can read the database could
+ * derive every code from it.
  */
 export function createCodeKeys(database: Queryable, sealer: Sealer | undefined): CodeKeys {
   if (sealer !== undefined) {
@@ -30,8 +30,8 @@ export function createCodeKeys(database: Queryable, sealer: Sealer | undefined):
 }
 
 /**
- * Returns the keys that encrypt the cookies of sign-ins. They are derived separately, so that a key of one purpose is
- * useless for the other purpose.
+ * Returns the keys that encrypt the cookies during a sign-in. They are derived only for this purpose, so that a leaked
+ * cookie key does not reveal the codes in mails.
  */
 export function createCookieKeys(database: Queryable, sealer: Sealer | undefined): CodeKeys {
   if (sealer !== undefined) {
@@ -46,8 +46,8 @@ export function createCookieKeys(database: Queryable, sealer: Sealer | undefined
 const cookiePurpose = 'sign-in cookies'
 
 /**
- * Reads the key, and creates it first if there is none. If several replicas create a key at once, the first key is
- * kept.
+ * Reads the key from the database. If there is no key, one is created first. If several replicas create a key at the
+ * same time, all of them use the key that was stored first.
  */
 async function readKey(database: Queryable): Promise<readonly Buffer[]> {
   await database.query('insert into account_code_key (key) values ($1) on conflict (only_row) do nothing', [

@@ -1,5 +1,5 @@
-// Counts the tries of codes, and spends codes. A code allows one change, and is spent in the same transaction as this
-// change.
+// Counts the tries to enter a code, and spends codes. A code allows one change of the account. The change and the
+// deletion of the spent code are one transaction.
 import type { CodeKind } from '../../mail/mail-kind.ts'
 import type { Database, Queryable } from '../../storage/database.ts'
 import type { User } from '../../users/user.ts'
@@ -11,7 +11,9 @@ import { type AccountCode, codeColumns, findLiveCode, isOfUser } from './code-is
 
 export type CodeOwner = { readonly email: string } | { readonly userId: number }
 
-/** The session from which the user confirms a change of email. All other sessions of the user end. */
+/**
+ * The session from which the user confirms a change of email. All other sessions end. With `none`, all sessions end.
+ */
 export type CurrentSession = { readonly id: string } | 'none'
 
 export interface CodeRedemptionStore {
@@ -26,9 +28,10 @@ export interface CodeRedemptionStore {
   findLive(id: string, now: Date): Promise<AccountCode | undefined>
   /**
    * Sets the password, ends every session, and marks the email as verified. If the email was not verified before, the
-   * API keys and the webhook are deleted, because someone other than the owner of the email may have created them.
-   * @returns the changed user; undefined if the code is no longer valid, and then nothing is changed. `verifyEmail` and
-   *   `changeEmail` also return undefined in this case.
+   * API keys are revoked, and the webhook and the identities are removed. Someone other than the owner of the email may
+   * have created them.
+   * @returns the changed user. If the code is no longer valid, nothing is changed and the result is undefined. This
+   *   also applies to `verifyEmail` and `changeEmail`.
    */
   resetPassword(code: AccountCode, passwordHash: string, now: Date): Promise<User | undefined>
   verifyEmail(code: AccountCode, now: Date): Promise<User | undefined>
@@ -50,7 +53,7 @@ interface Dependencies {
   recordChanges: RecordUserChanges
 }
 
-/** After this many wrong tries, the code is invalid. Its token stays valid. */
+/** The number of wrong tries after which a code is invalid. The token in the same mail stays valid. */
 const maxTries = 5
 
 /** Every method throws StorageError when the store fails. */
@@ -60,8 +63,8 @@ export function createCodeRedemptionStore({
   recordChanges,
 }: Dependencies): CodeRedemptionStore {
   /**
-   * Spends the code, makes the change and records the change.
-   * @param recorded the additional changes to record; they are not visible in a comparison of the user before and after
+   * Spends the code and changes the user. Then compares the user before and after, and records the differences.
+   * @param recorded additional changes to record, which this comparison cannot find
    */
   function spendFor(
     code: AccountCode,
@@ -135,8 +138,8 @@ export function createCodeRedemptionStore({
 }
 
 /**
- * Spends a code. If several transactions spend the same code at once, only one succeeds. The user's row is locked until
- * the transaction ends.
+ * Spends a code by deleting its row. If several transactions spend the same code at once, only one of them succeeds.
+ * The row of the user stays locked until the transaction ends.
  * @returns the user before any change; undefined if the code is no longer valid
  */
 export async function spendCode(tx: Queryable, code: AccountCode, now: Date): Promise<User | undefined> {

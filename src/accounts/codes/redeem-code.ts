@@ -8,12 +8,12 @@ import { type CodeDerivation, idOfToken } from './code-derivation.ts'
 import type { AccountCode } from './code-issue-store.ts'
 import type { CodeOwner, CodeRedemptionStore } from './code-redemption-store.ts'
 
-/** The code or token that the client sent, without white space at its ends. */
+/** The code or token that the client sent, without leading and trailing white space. */
 export type SubmittedCode = { readonly token: string } | { readonly code: string; readonly owner: CodeOwner }
 
 /**
- * @param work the function that spends the row. It returns undefined if the row was already spent.
- * @throws Refusal `code_invalid` if the token or code is wrong or already spent
+ * @param work the function that spends the code. It returns undefined if the code is no longer valid.
+ * @throws Refusal `code_invalid` if the code or token is wrong or no longer valid
  * @throws StorageError
  * @throws the errors of `work`
  */
@@ -57,8 +57,8 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
     try {
       return (await work(row, now())) ?? 'gone'
     } finally {
-      // A correct code is not a guess, so this try is not counted. The code may stay valid, for example if the hashing
-      // queue was full, and the user may then need the try again. If the store fails here, the try stays counted.
+      // The code was correct, so this try must not count. If `work` failed, for example because the hashing queue was
+      // full, the user may try the same code again. If the store fails here, the try stays counted.
       await codes.uncountTry(row.id).catch(() => {})
     }
   }

@@ -1,4 +1,4 @@
-// Signs users in with what another identity provider stated about them.
+// Signs users in with their account at another identity provider.
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import type { ProviderConfig } from '../../config/sections/schema.ts'
@@ -19,17 +19,17 @@ import {
   type SignInStore,
 } from './sign-in-store.ts'
 
-/** The proof that a client sends after `account_exists`, to get the account. */
+/** The proof that the account belongs to the user. A client sends it after the error `account_exists`. */
 export interface SubmittedProof {
-  /** Empty if the client sent none. */
+  /** Empty if the client sent no password. */
   readonly password: string
-  /** A password takes precedence, so this is false if there is one. */
+  /** Whether the client asks to remove the account's password. Always false if the client sent a password. */
   readonly reset: boolean
 }
 
 export interface SignInContext {
   readonly userAgent: string | undefined
-  /** Runs a check of a password, and counts it as a failed login of the email if it was wrong. */
+  /** Runs a check of a password. A wrong password counts as a failed login with this email. */
   guess<T>(email: string, check: () => Promise<T>): Promise<T>
 }
 
@@ -38,14 +38,15 @@ export interface ExternalSignIn extends SignedIn {
 }
 
 /**
- * Both methods throw StorageError when a store fails, and Refusal `provider_email_unverified`, `account_exists`,
- * `registration_closed`, `credentials_invalid`; `rate_limited` after too many wrong passwords; `service_unavailable` if
- * the hashing queue is full. After these errors, another attempt is possible.
+ * Both methods throw StorageError if a store fails. They throw Refusal `provider_email_unverified`, `account_exists`,
+ * `registration_closed` or `credentials_invalid`. They also throw Refusal `rate_limited` after too many wrong
+ * passwords, and `service_unavailable` if the hashing queue is full. After these errors, the client can try again with
+ * the same code or ID token. `exchange` lists the exceptions.
  */
 export interface ExternalAccounts {
   /**
-   * Exchanges the code of a callback. A wrong verifier, the fifth wrong password or a refused `reset` makes the code
-   * invalid.
+   * Signs in with the code that the page received. The code becomes invalid after a wrong verifier, the fifth wrong
+   * password or a refused `reset`.
    * @throws Refusal `code_invalid`
    */
   exchange(
@@ -75,15 +76,15 @@ interface Dependencies {
   /** The plan of new accounts. */
   firstPlan: Plan
   clock: Clock
-  /** Resolves when a change is visible in every process. */
+  /** Resolves when all changes stored so far are visible in every process. */
   changesVisible(): Promise<void>
 }
 
-/** A code or an ID token of a person. */
+/** The code or the ID token that the client sent, with the person whom it identifies. */
 interface Presented {
   readonly person: ExternalPerson
   spend(tx: Queryable): Promise<void>
-  /** Counts a password before it is checked. @throws Refusal if there were too many */
+  /** Counts one try of a password. Call it before the check. @throws Refusal if the code is no longer valid */
   countTry?(): Promise<void>
   uncountTry?(): Promise<void>
 }
@@ -194,7 +195,7 @@ export function createExternalAccounts(dependencies: Dependencies): ExternalAcco
   }
 }
 
-/** The S256 challenge of a verifier (RFC 7636, section 4.2). */
+/** Returns the S256 challenge of a code verifier (RFC 7636 §4.2). */
 function challengeOf(codeVerifier: string): string {
   return createHash('sha256').update(codeVerifier).digest('base64url')
 }

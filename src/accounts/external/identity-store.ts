@@ -1,4 +1,4 @@
-// Stores the identities of users: lists identities, and removes them.
+// Lists the stored identities of users, and removes identities.
 import type { CoalescingQueue } from '../../async/coalescing-queue.ts'
 import { countRows, type Database, type Queryable, type TransactionStep } from '../../storage/database.ts'
 import type { User } from '../../users/user.ts'
@@ -11,7 +11,7 @@ export interface Identity {
   readonly issuer: string
   /** The user's id at the provider. It is unique per issuer. */
   readonly sub: string
-  /** The email at the provider, when the identity was stored. */
+  /** The email at the provider at the time when the identity was stored. */
   readonly email: string | null
   readonly created_at: Date
   readonly last_used_at: Date | null
@@ -21,14 +21,13 @@ export interface IdentityStore {
   /** Returns the identities of an active or inactive user, oldest first. */
   list(userId: number, tx?: Queryable): Promise<Identity[]>
   /**
-   * Removes an identity for its owner, unless the account would have no way to sign in without it. Several concurrent
-   * removals never leave an account without one.
-   * @param request.configured the issuers of the configured providers; other identities are no way to sign in
-   * @param check runs after the user is locked, so no session can end during the transaction; if it throws, nothing is
-   *   changed
+   * Removes an identity for its owner. The last way to sign in to the account is never removed, even by several
+   * concurrent removals.
+   * @param request.configured the issuers of the configured providers; users cannot sign in with other issuers
+   * @param check runs while the user is locked, so that no session can end during the transaction; if it throws,
+   *   nothing is changed
    * @returns `last`, with nothing changed, if the account has no password and no other identity of a configured
-   *   provider. `unknown` if the user has no identity of this issuer. `user_gone` if the user was deleted or deactivated
-   *   in the meantime.
+   *   provider. `unknown` if the user has no identity of this issuer. `user_gone` if the user is deleted or inactive.
    */
   removeOwn(
     userId: number,
@@ -36,8 +35,8 @@ export interface IdentityStore {
     check: TransactionStep,
   ): Promise<'removed' | 'unknown' | 'last' | 'user_gone'>
   /**
-   * Removes an identity of an active or inactive user for an operator, even if it is the last way to sign in.
-   * @param issuer any text
+   * Removes an identity for an operator, even if the user is inactive or has no other way to sign in.
+   * @param issuer the issuer that the operator entered; it can be any text
    * @param inTransaction stores its changes together with the removal
    */
   remove(
@@ -49,14 +48,16 @@ export interface IdentityStore {
 
 interface Dependencies {
   database: Database
-  /** The queue of `createUserQueue`, so that each user occupies only one connection of the pool. */
+  /** The queue of `createUserQueue`. With it, the calls of one user occupy only one connection of the pool. */
   perUser: CoalescingQueue<number>
   recordChanges: RecordUserChanges
 }
 
 /** Every method throws StorageError when the store fails. */
 export function createIdentityStore({ database, perUser, recordChanges }: Dependencies): IdentityStore {
-  /** Runs `work` with the user locked. The user is locked before the identities, as in a deletion. */
+  /**
+   * Runs `work` with the user locked. A deletion also locks the user before the identities, so no deadlock is possible.
+   */
   const ofUser = <T>(userId: number, work: (tx: Queryable, user: User) => Promise<T>) =>
     perUser.run(userId, () =>
       database.transaction(async tx => {
@@ -104,15 +105,15 @@ function listIdentities(tx: Queryable, userId: number): Promise<Identity[]> {
 }
 
 /**
- * Looks for an issuer among the identities of a user. The issuers are compared here, because the database refuses some
- * texts, for example with a NUL.
+ * Looks for an issuer among the identities of a user. The comparison is not done in SQL, because the database refuses
+ * some texts, for example a text with a NUL.
  */
 async function findIssuer(tx: Queryable, userId: number, issuer: string) {
   const issuers = (await listIdentities(tx, userId)).map(identity => identity.issuer)
   return { found: issuers.includes(issuer), others: issuers.filter(other => other !== issuer) }
 }
 
-/** Reads the hash after the user was locked. So it is the current hash, and no other transaction changes it. */
+/** The user must be locked. The hash is then current, and no other transaction can change it. */
 async function hasPassword(tx: Queryable, userId: number): Promise<boolean> {
   return (
     (await countRows(tx, 'select from users where id = $1 and password_hash <> $2', [userId, noHash])) > 0

@@ -1,9 +1,12 @@
-// Names the provider of an identity. Clients and operators see the name in the configuration instead of the issuer.
+// Converts between issuers and the names of providers in the configuration. Clients and operators use the names.
 import type { ProviderConfig } from '../../config/sections/schema.ts'
 
 type Providers = readonly Pick<ProviderConfig, 'name' | 'issuer'>[]
 
-/** Puts the name of the provider before an identity. If no configured provider has the issuer, the name is the issuer. */
+/**
+ * Returns the identity with the name of its provider in the field `provider`. If no configured provider has the issuer,
+ * the field contains the issuer.
+ */
 export function withProviderName<T extends { readonly issuer: string }>(
   providers: Providers,
   identity: T,
@@ -15,7 +18,7 @@ function nameOfIssuer(providers: Providers, issuer: string): string {
   return providers.find(provider => provider.issuer === issuer)?.name ?? issuer
 }
 
-/** Returns the issuer of the provider with this name. Undefined if no configured provider has it. */
+/** Returns the issuer of the provider with this name. Undefined if no configured provider has this name. */
 export function issuerOfName(providers: Providers, name: string): string | undefined {
   return providers.find(provider => provider.name === name)?.issuer
 }

@@ -1,34 +1,38 @@
-// Stores the codes that browsers bring back from a provider, and the ID tokens that were already used.
+// Stores the codes that the gateway issues after a sign-in with another provider. Also stores the ID tokens that were
+// already used.
 import { countRows, type Database, type Queryable } from '../../storage/database.ts'
 import type { ExternalPerson, UsableIdToken } from '../../users/external-person.ts'
 
-/** The statement of a provider about a person, until the page exchanges the code. */
+/** The data of a code. It is kept until the page exchanges the code for a session. */
 export interface SignInCode {
   readonly person: ExternalPerson
   /** The name of the provider. */
   readonly provider: string
-  /** The S256 challenge of the page (RFC 7636). */
+  /** The S256 code challenge that the page sent (RFC 7636). */
   readonly codeChallenge: string
   readonly idToken: UsableIdToken
 }
 
-/** Every method throws StorageError when the store fails. Codes are named by their SHA-256 in hex. */
+/** Every method throws StorageError when the store fails. `codeHash` is the SHA-256 of the code in hex. */
 export interface SignInCodeStore {
   add(codeHash: string, code: SignInCode, now: Date): Promise<void>
-  /** Finds a code that is not used, expired, or out of tries. */
+  /** Finds a code. Undefined if the code was used, has expired, or has no tries left. */
   find(codeHash: string, now: Date): Promise<SignInCode | undefined>
-  /** Counts a password before it is checked. @returns false if the code is no longer valid */
+  /** Counts one try of a password. Call it before the check. @returns false if the code is no longer valid */
   countTry(codeHash: string, now: Date): Promise<boolean>
-  /** Reverts `countTry` if the password could not be checked. */
+  /** Takes back a counted try. Call it unless the password was wrong, because only wrong passwords count. */
   uncountTry(codeHash: string): Promise<void>
-  /** Makes the code valid for 10 minutes from its creation, so that the user can type a password. */
+  /** Extends the code's validity to 10 minutes after its creation, so that the user has time to type a password. */
   extend(codeHash: string): Promise<void>
   delete(codeHash: string): Promise<void>
-  /** Deletes a code for a session in the same transaction. @returns false if the code is no longer valid */
+  /** Deletes a code in the transaction that opens its session. @returns false if the code is no longer valid */
   spendCode(tx: Queryable, codeHash: string, now: Date): Promise<boolean>
-  /** Stores an ID token as used. @returns false if it was already used */
+  /** Marks an ID token as used. @returns false if the token was already used */
   spendIdToken(tx: Queryable, idToken: UsableIdToken): Promise<boolean>
-  /** Deletes up to `limit` expired codes and as many tokens. @returns the greater number of deleted records */
+  /**
+   * Deletes up to `limit` expired codes, and up to `limit` expired ID tokens.
+   * @returns the number of deleted codes or of deleted tokens, whichever is greater
+   */
   prune(now: Date, limit: number): Promise<number>
 }
 
@@ -124,7 +128,7 @@ export function createSignInCodeStore(database: Database): SignInCodeStore {
 }
 
 const codeTtlMs = 60_000
-/** After this many wrong passwords, the code is invalid. */
+/** The number of wrong passwords after which a code is invalid. */
 const mostTries = 5
 
 interface CodeRow {

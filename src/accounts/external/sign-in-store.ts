@@ -1,5 +1,5 @@
-// Decides whose account a person of another identity provider gets. One transaction finds or creates the account, links
-// the identity and opens the session.
+// Finds or creates the account for a sign-in with another identity provider. The same transaction links the identity
+// and opens the session.
 import { createCoalescingQueue } from '../../async/coalescing-queue.ts'
 import { Refusal, serviceUnavailable } from '../../refusals/refusal.ts'
 import { type Database, isStorageError, type Queryable } from '../../storage/database.ts'
@@ -12,33 +12,33 @@ import { noHash } from '../hashes/foreign-hash.ts'
 
 export interface SignInRequest<Session> {
   readonly person: ExternalPerson
-  /** The settings of the provider, and the plan of new accounts. */
+  /** `link` and `register` are settings of the provider. `firstPlan` is the plan of new accounts. */
   readonly rules: { readonly link: boolean; readonly register: boolean; readonly firstPlan: Plan }
   /**
-   * The proof of a client that wants an account with an unverified email. `checkedHash` is the hash of the right
-   * password. `reset` removes the password and everything else that gives access.
+   * The client's proof that an existing account belongs to the person. `checkedHash` is the hash that the correct
+   * password matched. `reset` removes the password and everything else that gives access to the account.
    */
   readonly proof?: { readonly checkedHash: string } | 'reset' | undefined
   /**
-   * Marks the code or ID token of the person as used. Runs first in the transaction, so only one of several concurrent
-   * uses succeeds.
-   * @throws Refusal if it was already used
+   * Marks the code or ID token of the person as used. The transaction starts with this step, so only one of several
+   * concurrent uses succeeds.
+   * @throws Refusal if the code or ID token was already used
    */
   spend(tx: Queryable): Promise<void>
-  /** Opens the session in the transaction. */
+  /** Opens the session in the transaction of the sign-in. */
   open(tx: Queryable, user: UserWithEpoch): Promise<Session>
 }
 
 export interface SignInOutcome<Session> {
   readonly session: Session
   readonly isNew: boolean
-  /** Whether the account changed, so that other processes must learn of it before the response. */
+  /** Whether the account changed. If so, other processes must see the change before the response is sent. */
   readonly hasChanged: boolean
 }
 
 export interface SignInStore {
   /**
-   * After a refusal or an error nothing is changed, and nothing is spent.
+   * If `signIn` throws, nothing is changed, and the code or ID token can still be used.
    * @throws AccountExists; HashReplaced; Refusal `credentials_invalid`, `provider_email_unverified`,
    *   `registration_closed`; the refusals of `spend`; StorageError
    */
@@ -57,7 +57,8 @@ export function createSignInStore({
   forgetIntegrations,
   recordChanges,
 }: Dependencies): SignInStore {
-  // Concurrent sign-ins of one person would wait for each other in the database, each with a connection.
+  // Without this queue, concurrent sign-ins of one person would wait for each other in the database. Each of them would
+  // occupy a connection.
   const perPerson = createCoalescingQueue<string>(isStorageError)
 
   async function decide<Session>(
@@ -83,7 +84,7 @@ export function createSignInStore({
     userId: number,
     now: Date,
   ): Promise<SignInOutcome<Session>> {
-    // The user is locked before the identity, as in every change of identities.
+    // Every change of identities locks the user before the identity, so no deadlock is possible.
     if ((await lockUser(tx, userId)) === undefined) throw new DecideAgain()
     if (!(await touchIdentity(tx, person, userId, now))) throw new DecideAgain()
     const user = await findWithEpoch(tx, userId)
@@ -104,7 +105,7 @@ export function createSignInStore({
     const isTrusted = link && account.email_verified_at !== null
     const isProven = proof === 'reset' ? link : proof?.checkedHash === hash
     if (!isTrusted && !isProven) {
-      // The hash was replaced after the password was checked, for example by a login.
+      // After the password was checked, the hash was replaced, for example by a login.
       if (proof !== undefined && proof !== 'reset') throw new HashReplaced()
       throw new AccountExists(false)
     }
@@ -157,7 +158,7 @@ export function createSignInStore({
 
 /** The refusal `account_exists`. */
 export class AccountExists extends Refusal {
-  /** Whether no proof helps, because the account has another identity of the same issuer. */
+  /** Whether the account already has a different identity of the same issuer. If so, no proof helps. */
   readonly isFinal: boolean
 
   constructor(isFinal: boolean) {
@@ -166,16 +167,19 @@ export class AccountExists extends Refusal {
   }
 }
 
-/** A concurrent transaction changed what this one has read. The transaction is rolled back and runs again. */
+/**
+ * Thrown if a concurrent transaction changed data that this transaction has read. This transaction is then rolled back
+ * and runs again.
+ */
 class DecideAgain extends Error {}
 
-/** The password of the account, or its hash, has changed since it was checked. Nothing is changed. */
+/** Thrown if the password was checked against a hash that is no longer stored. Nothing is then changed. */
 export class HashReplaced extends Error {}
 
-/** Each attempt fails only if another transaction succeeded in between. */
+/** The maximum number of attempts. An attempt is repeated only if another transaction succeeded in between. */
 const mostAttempts = 10
 
-/** A locked user, with the values that must not change until the decision is stored. */
+/** A locked user. No other transaction can change these values until the decision is stored. */
 type LockedAccount = UserWithEpoch & { readonly password_hash: string }
 
 async function lockByEmail(tx: Queryable, email: string): Promise<LockedAccount | undefined> {
@@ -194,7 +198,7 @@ async function findWithEpoch(tx: Queryable, userId: number): Promise<UserWithEpo
   return user as UserWithEpoch
 }
 
-/** @returns the id of the user */
+/** @returns the id of the user who has this identity */
 async function findIdentity(
   tx: Queryable,
   { issuer, sub }: Pick<ExternalPerson, 'issuer' | 'sub'>,
@@ -206,7 +210,7 @@ async function findIdentity(
   return identity?.user_id
 }
 
-/** @returns the subject of the user's identity of this issuer */
+/** @returns the `sub` of the user's identity at this issuer */
 async function findSubject(tx: Queryable, userId: number, issuer: string): Promise<string | undefined> {
   const [identity] = await tx.query<{ sub: string }>(
     'select sub from identities where user_id = $1 and issuer = $2',
@@ -229,7 +233,7 @@ async function touchIdentity(
   return rows.length > 0
 }
 
-/** @returns false if another transaction has linked the identity, or another one of the same issuer */
+/** @returns false if a concurrent transaction linked this identity, or gave the user another identity of this issuer */
 async function insertIdentity(
   tx: Queryable,
   { issuer, sub, email }: ExternalPerson,

@@ -1,15 +1,15 @@
-// Defines the limits of Argon2 hashes, and which Argon2 hashes are as strong as the gateway's own hashes.
+// Checks whether the parameters of an Argon2 hash are within the limits, and whether it is as strong as a new hash.
 
 /** The parameters of new hashes, which are OWASP's minimum for Argon2id: 19 MiB, two passes, one lane. */
 export const newHashCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 
 /**
- * The limits for the parameters of a hash. They are needed because another program may have computed the hash, and
- * without limits, one login could use all memory.
+ * The maximum parameters of a stored hash. Another program may have computed the hash. Without these limits, one login
+ * could use all memory.
  */
 const maxMemoryKiB = 256 * 1024
 const maxLanes = 16
-/** Maximum product of memory and passes. At this limit, a check takes about 2 s on one core. */
+/** The maximum product of memory and passes. At this limit, a password check takes about 2 s on one core. */
 const maxWorkKiB = 1024 * 1024
 
 interface Argon2Parameters {
@@ -22,7 +22,7 @@ export function isWithinArgon2Limits({ memoryKiB, passes, lanes }: Argon2Paramet
   return memoryKiB <= maxMemoryKiB && lanes <= maxLanes && memoryKiB * passes <= maxWorkKiB
 }
 
-/** Returns whether a stored hash uses Argon2 within the limits. */
+/** Returns whether a stored hash is an Argon2 hash with parameters within the limits. */
 export function isComputableArgon2(hash: string): boolean {
   const parameters = stored.exec(hash)?.slice(3).map(Number)
   if (parameters === undefined) return false
@@ -30,7 +30,10 @@ export function isComputableArgon2(hash: string): boolean {
   return isWithinArgon2Limits({ memoryKiB, passes, lanes })
 }
 
-/** Returns whether a stored hash is Argon2id of version 19 with at least the work of the gateway's own hashes. */
+/**
+ * Returns whether a stored hash is Argon2id of version 19, and costs at least as much work as a new hash. The work is
+ * the memory multiplied by the passes.
+ */
 export function isStrongArgon2(hash: string): boolean {
   const [, type, version, memoryKiB, passes] = stored.exec(hash) ?? []
   const work = Number(memoryKiB) * Number(passes)

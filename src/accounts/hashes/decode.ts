@@ -1,4 +1,4 @@
-// Decodes the base64 alphabets of password hashes.
+// Decodes the variants of base64 that password hashes use.
 
 /**
  * Decodes base64 with or without padding. With `passlib`, a `.` means `+`. With `firebase`, the URL-safe alphabet is
@@ -15,7 +15,7 @@ export function decodeBase64(text: string, alphabet: 'passlib' | 'firebase'): Bu
 
 const alphabets = { passlib: /^[A-Za-z0-9+/.]*$/, firebase: /^[A-Za-z0-9+/_-]*$/ }
 
-/** Decodes the base64 of bcrypt, which has its own order of digits. The text must consist of these digits. */
+/** Decodes bcrypt's base64, which has the characters in another order. The text must contain only these characters. */
 export function decodeBcryptBase64(text: string): Buffer {
   return Buffer.from(
     text.replace(/./g, digit => standardDigits[bcryptDigits.indexOf(digit)] ?? ''),

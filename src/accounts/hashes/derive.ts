@@ -1,4 +1,4 @@
-// Computes the hashes of other systems, off the event loop.
+// Computes password hashes in the formats of other systems, without blocking the event loop.
 import { createCipheriv, pbkdf2, type ScryptOptions, scrypt } from 'node:crypto'
 import { promisify } from 'node:util'
 import { decodeBcryptBase64 } from './decode.ts'
@@ -20,11 +20,11 @@ export function deriveScrypt(
   length: number,
   { N, r, p }: ScryptParameters,
 ): Promise<Buffer> {
-  // OpenSSL counts the blocks of all lanes and two blocks of working memory in addition to the 128·N·r bytes.
+  // OpenSSL counts N blocks of 128·r bytes, one more block for each lane, and two blocks of working memory.
   return scryptAsync(password, salt, length, { N, r, p, maxmem: 128 * r * (N + p + 2) })
 }
 
-/** Computes Firebase's hash: the signer key, encrypted with a key that scrypt derives from the password. */
+/** Computes a Firebase hash: the signer key, encrypted with a key that scrypt derives from the password. */
 export async function deriveFirebase(
   password: string,
   salt: Buffer,

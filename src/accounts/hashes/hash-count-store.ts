@@ -1,17 +1,17 @@
-// Counts the users of each format of password hashes.
+// Counts how many users have a password hash of each format.
 import type { Database } from '../../storage/database.ts'
 import { type HashFormat, noHash } from './foreign-hash.ts'
 
 export interface HashCount {
-  /** `none` for users without a password, and `other` for hashes that match no password. */
+  /** `none` for users without a password, and `other` for hashes in any other format. */
   readonly format: HashFormat | 'none' | 'other'
-  /** The number of users, which include inactive users. */
+  /** The number of users, including inactive users. */
   readonly users: number
 }
 
 export interface HashCountStore {
   /**
-   * Counts the users of each format, the largest number first. The statement reads all users.
+   * Counts the users of each format. The format with the most users comes first. The SQL statement reads all users.
    * @throws StorageError if the statement takes longer than `timeoutMs`
    */
   count(timeoutMs: number): Promise<HashCount[]>

@@ -38,8 +38,8 @@ export interface AdminEndpoint {
   /** The operation must have exactly one successful response. */
   readonly operation: OperationOfOperators
   /**
-   * Whether the audit records every refusal. The default is true, except for `GET`. If false, the audit records only
-   * refusals because of the role.
+   * Whether the audit records every refusal. The default is false for `GET`, and true for other methods. If false, the
+   * audit records only calls that the operator's role does not allow.
    */
   readonly auditsRefusals?: boolean
   readonly headers?: Readonly<Record<string, string>>
@@ -51,7 +51,7 @@ export interface AdminRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, Parameter>>
   readonly may: OperatorRole
-  /** The body of the request. Empty if the operation has no body. */
+  /** The body of the request. An empty object if the operation has no body. */
   readonly body: JsonObject
   /**
    * Returns the step that writes the audit record in the transaction of the change, so that every stored change has a
@@ -87,8 +87,8 @@ export interface ExplainQuestion {
         readonly scopes?: string[]
       }
   /**
-   * The user to simulate, if the question is about a specific user. `as` then contains the plan, the verification and
-   * the uses of this user.
+   * The stored user to simulate. If there is one, `as` contains the plan, the email verification and today's uses of
+   * this user.
    */
   readonly user?: {
     readonly id: number
@@ -123,7 +123,7 @@ export interface AdminDependencies {
   /** The lifetime of a reset code in milliseconds. Undefined if no mails can be sent. */
   resetTtlMs(): number | undefined
   wakeMails(): void
-  /** Resolves when the change is visible in this process. */
+  /** Resolves when all changes stored so far are visible in the processes that serve requests. */
   changesVisible(): Promise<void>
   explain(question: ExplainQuestion): Promise<object>
   configuration: ConfigurationRecord
@@ -144,10 +144,10 @@ export interface AdminDependencies {
   clock: Clock
 }
 
-/** The header that `peage users` sends with the value `cli`. The audit uses the value only if the token is valid. */
+/** `peage users` sends this header with the value `cli`. The audit records this value only if the token is valid. */
 export const channelHeader = 'x-peage-channel'
 
-/** A request of an operator. `onRequest` has verified its token. */
+/** A request of an operator. The hook `onRequest` has verified the token and set both fields. */
 export interface OperatorRequest extends FastifyRequest {
   operator?: Operator
   channel?: AuditChannel
@@ -167,8 +167,8 @@ export const admissionRefusals: Refusals = {
 export const operatorRefusals: Refusals = { ...admissionRefusals, 503: ['service_unavailable'] }
 
 /**
- * The refusals of changes that have no body. The request may contain an empty object, but not an object with any
- * member.
+ * The refusals of changes whose request has no body. An empty JSON object is also accepted. An object with any member
+ * is refused.
  */
 export const bodilessRefusals: Refusals = {
   ...operatorRefusals,

@@ -10,8 +10,9 @@ import type { ObjectSchema } from '../../schema/type.ts'
 /**
  * Reads a JSON object. An unknown member is refused, because a change with a misspelled member must not look
  * successful.
- * @param operation its `body` is the schema of the body; if undefined, the body must be missing or empty
- * @param judgeFields called with the names of all members, before unknown members are refused
+ * @param operation its `body` is the schema of the body; without a schema, the request must have no body or an empty
+ *   object
+ * @param judgeFields checks the names of all members, before unknown members are refused
  * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; errors of `judgeFields`
  */
 export async function readBody(
@@ -42,8 +43,8 @@ export function invalidField(name: string): Refusal {
 }
 
 /**
- * Parses a query. A `+` stays a `+`, because emails may contain it. A `+` means a space only in HTML forms, not in RFC
- * 3986 §3.4.
+ * Parses a query. A `+` is not read as a space, because emails may contain a `+`. Only HTML forms write a space as `+`.
+ * RFC 3986 §3.4 does not give `+` this meaning.
  */
 export function parseQuery(query: string): ParsedUrlQuery {
   return parse(query.replaceAll('+', '%2B'), '&', '=', { maxKeys: 0 })
@@ -63,13 +64,13 @@ export function refuseUnknownParameters(
 
 export type Parameter = string | string[] | undefined
 
-/** Refuses a repeated parameter, which is ambiguous. @throws Refusal `request_invalid` */
+/** Refuses a repeated parameter, because its value is ambiguous. @throws Refusal `request_invalid` */
 export function singleValue(value: Parameter): string | undefined {
   if (value !== undefined && typeof value !== 'string') throw new Refusal('request_invalid')
   return value
 }
 
-/** Reads the id of a row. @throws Refusal `request_invalid` */
+/** Reads the id of a record. @throws Refusal `request_invalid` if the text cannot be an id */
 export function readId(value: Parameter): number | undefined {
   const text = singleValue(value)
   if (text === undefined) return undefined
@@ -100,7 +101,7 @@ export const pageSize = 100
 
 /**
  * Reads one page of a listing, newest first, and returns it with the `cursor` of the next page.
- * @param list called with a limit of `pageSize + 1`; the extra row shows that another page follows
+ * @param list reads the rows, with a limit of `pageSize + 1`; if there is an extra row, another page follows
  * @throws Refusal `request_invalid`; errors of `list`
  */
 export async function readPage<Row extends { id: number }>(

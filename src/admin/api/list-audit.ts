@@ -1,4 +1,4 @@
-// Lists the audit log. No endpoint changes it.
+// Lists the audit log. No endpoint can change the log.
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -11,7 +11,7 @@ import { readOneOf, readPage, singleValue } from './input.ts'
 import { retryDelivery } from './retry-delivery.ts'
 import { userOperations } from './users.openapi.ts'
 
-/** The operations that the audit records. */
+/** The audit log records all operations on users except `show` and `sessions`. */
 const { show: _show, sessions: _sessions, ...audited } = userOperations
 
 const operations = [...Object.values(audited), emitAlert, retryDelivery, consoleOperations.signIn]
@@ -118,7 +118,10 @@ function operationOf(action: AuditedAction): Pick<AuditRecord, 'method' | 'route
   return found && { method: found.method, route: found.path }
 }
 
-/** Refuses names that no token can have, for example names with a NUL, because they would cause a database error. */
+/**
+ * Refuses names that no token can have. Some of these names, for example a name with a NUL, would cause a database
+ * error.
+ */
 function readName(text: string | undefined): string | undefined {
   if (text !== undefined && !/^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(text)) throw new Refusal('request_invalid')
   return text
@@ -126,7 +129,10 @@ function readName(text: string | undefined): string | undefined {
 
 const dayMs = 86_400_000
 
-/** Reads a time in RFC 3339 format, or the start or end of a day (UTC). @throws Refusal `request_invalid` */
+/**
+ * Reads a time in RFC 3339 format, or a day (UTC). A day means its start or its end, depending on `edge`.
+ * @throws Refusal `request_invalid`
+ */
 function readTime(text: string | undefined, edge: 'start' | 'end'): Date | undefined {
   if (text === undefined) return undefined
   const [, day, time] = timePattern.exec(text) ?? []

@@ -1,4 +1,4 @@
-// Lists the mails to users for operators, without their text.
+// Lists the mails to users, without the text of the mails.
 import { mailKinds } from '../../mail/mail-kind.ts'
 import type { MailStatus } from '../../mail/mail-store.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'

@@ -1,4 +1,4 @@
-// Lists the plans with their numbers of users.
+// Lists the plans, and how many users have each plan.
 import type { Plans } from '../../config/plans.ts'
 import { PLAN_PATTERN } from '../../config/sections/builders.ts'
 import { shownRate } from '../../endpoints/usage.ts'

@@ -92,8 +92,8 @@ function readQuery({ q, email, plan, is_active }: AdminRequest['query']): UserQu
 }
 
 /**
- * Refuses an email with white space, because some clients encode `+` as a space. Without this refusal, the user would
- * not be found and would seem deleted.
+ * Refuses an email with white space, because some clients send a space instead of `+`. Without this refusal, the user
+ * would not be found and would seem to be deleted.
  */
 function readFilter(text: string): string {
   if (/\s/.test(text.trim())) throw invalidField('email')
@@ -113,7 +113,9 @@ function readLimit(text: string | undefined): number {
   return limit
 }
 
-/** Whether an email may begin with this text. Any other text, for example with a NUL, would cause a database error. */
+/**
+ * Whether an email can begin with this text. Other texts, for example a text with a NUL, would cause a database error.
+ */
 function mayBeginEmail(text: string): boolean {
   return text.isWellFormed() && !/\p{Cc}/u.test(text)
 }

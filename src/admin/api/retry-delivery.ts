@@ -1,4 +1,4 @@
-// Makes one more attempt of a delivery immediately.
+// Lets an operator retry a delivery immediately.
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'

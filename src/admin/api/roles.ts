@@ -8,7 +8,7 @@ type Bearer = Pick<Operator, 'may'> | undefined
 
 type Judged = Pick<OperationOfOperators, 'roles' | 'fieldsOf'>
 
-/** @throws Refusal 403 `admin_forbidden` */
+/** @throws Refusal 403 `admin_forbidden` if the role is not allowed to call the operation */
 export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
   const may = bearer?.may
   if (may === undefined || !isAllowed(operation, may))

@@ -91,8 +91,8 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
             .headers(headers)
             .send(result && inLanguage(result, language()))
         } catch (thrown) {
-          // The audit needs no record of a failure. If the change was committed before the failure, its audit record
-          // was committed too.
+          // The audit log does not record server errors. If the change was committed before the error, its audit record
+          // was committed with it.
           const { code, status: refusedStatus } = toRefusal(thrown)
           const isFailure = refusedStatus >= 500 && code !== 'mail_not_configured'
           const isAudited = (auditsRefusals || code === 'admin_forbidden') && !isFailure
@@ -129,15 +129,15 @@ async function readBodyOf(
 }
 
 /**
- * One catch-all route refuses unknown paths and methods. Separate routes for each missing method would take 5 % of the
- * startup time.
+ * The prefix of the catch-all route, which refuses unknown paths and methods. A separate route for each missing method
+ * would take 5 % of the startup time.
  */
 const apiPath = '/admin/v1'
 
 const usersPath = `${apiPath}/users/`
 
 /**
- * Adds a refusal for all methods that no operation uses.
+ * For each path of the given operations, refuses the methods that no operation on this path has.
  * @param served the operations that are already registered, each with its method and path
  */
 export function refuseOtherMethods(
@@ -158,7 +158,7 @@ export function refuseOtherMethods(
   }
 }
 
-/** Returns the methods that the admin API has at a decoded path. Empty if the path is unknown. */
+/** Returns the methods that the admin API accepts on a decoded path. Empty if the path is unknown. */
 function allowedMethods(endpoints: readonly AdminEndpoint[], decoded: string): readonly string[] {
   const path = decoded.replace(/\/$/, '').split('/')
   const here = endpoints.filter(({ operation }) => {

@@ -29,8 +29,8 @@ export function notFound(): Refusal {
 }
 
 /**
- * Reads an email. Refuses texts that no email can have, for example with a NUL, because they would cause a database
- * error.
+ * Reads an email. Refuses texts that cannot be an email. Some of these texts, for example a text with a NUL, would
+ * cause a database error.
  */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
@@ -99,8 +99,8 @@ function readFlag(value: unknown): 0 | 1 {
 }
 
 /**
- * Reads the quota whose uses are reset. Undefined for all uses.
- * @throws Refusal `request_invalid` if it is neither `free_daily` nor a quota that a configured plan states
+ * Reads which quota to reset. Undefined means that all uses are reset.
+ * @throws Refusal `request_invalid` if the name is neither `free_daily` nor a quota of a configured plan
  */
 export function readQuota(body: JsonObject, plans: Plans): string | undefined {
   const quota = body.value('quota')
@@ -110,7 +110,10 @@ export function readQuota(body: JsonObject, plans: Plans): string | undefined {
   return known
 }
 
-/** Returns the values of the changed fields before the change, for the audit. Undefined if there are no such values. */
+/**
+ * Returns the previous values of `plan`, `is_active` and `email_verified` for the audit, if the patch changes these
+ * fields. Undefined if there are no such values.
+ */
 export function previousFields(
   patch: UserPatch,
   before: User | undefined,
@@ -122,7 +125,7 @@ export function previousFields(
   return changed.length === 0 ? undefined : Object.fromEntries(changed)
 }
 
-/** Returns the fields for the audit. Emails, passwords and hashes are replaced by `set`. */
+/** Returns the fields for the audit. The values of emails, passwords and hashes are replaced by the text `set`. */
 export function auditedFields(fields: object): Record<string, unknown> {
   const secret = ['email', 'password', 'password_hash']
   return Object.fromEntries(

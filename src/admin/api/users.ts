@@ -1,4 +1,5 @@
-// Lets operators create, show, change and delete users, end their access, and reset their uses and passwords.
+// Lets operators create, show, change, export and delete users. Operators can also end sessions, revoke keys, and reset
+// uses and passwords.
 import { issuerOfName, withProviderName } from '../../accounts/external/provider-names.ts'
 import { noHash } from '../../accounts/hashes/foreign-hash.ts'
 import { isSessionId } from '../../accounts/session-list.ts'
@@ -81,7 +82,8 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
           ...user,
           subscription,
           usage,
-          // The sessions are shown oldest first, as in the list of all sessions.
+          // `list` returns the newest session first. The response starts with the oldest, like the list of all
+          // sessions.
           sessions: (await sessions.list(id, now(), newestSessions)).reverse(),
           api_token: apiToken,
           api_keys: await userKeys.listNewest(id),
@@ -98,7 +100,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
         const user = orNotFound(
           await users.update(userId, patch, (tx, before) => {
             const { email, ...others } = patch
-            // If the given email equals the current email, the audit does not list it as a change.
+            // If the given email equals the current email, the audit log does not list a change of the email.
             const isAnother = email !== undefined && email !== before?.email
             const changes = auditedFields({ ...others, ...(isAnother ? { email } : {}) })
             return audited({ userId, changes, previous: previousFields(others, before) })(tx)
@@ -225,8 +227,8 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
         const ttlMs = resetTtlMs()
         if (ttlMs === undefined) throw new Refusal('mail_not_configured')
         const user = orNotFound(await users.findById(userId))
-        // The code is issued for the email that was read. If the email has changed since, or the user is inactive,
-        // nothing is sent.
+        // The code is issued for the email that was read above. If the user is inactive, or has another email by now,
+        // no mail is sent.
         const step = audited({ userId, changes: {} })
         if (user.is_active === 0 || !(await codeIssues.issueReset(user.email, ttlMs, now(), step)))
           throw new Refusal('user_inactive')
@@ -249,7 +251,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
 }
 
 /**
- * The nil UUID (RFC 9562 §5.9), which is the id of no session and of no key. It replaces texts that cannot be an id of
- * either.
+ * The nil UUID (RFC 9562 §5.9). No session and no key has this id. It replaces a text that cannot be the id of a
+ * session or key.
  */
 const nilUuid = '00000000-0000-0000-0000-000000000000'

@@ -17,10 +17,10 @@ export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Asset>
 }
 
-/** The relative path is the same from `src/` and from `dist/`. */
+/** The relative path leads to the same folder from `src/` and from `dist/`. */
 const built = fileURLToPath(new URL('../../../dist/console/', import.meta.url))
 
-/** Whether the console was built. The TypeScript compiler does not build it. */
+/** Whether the console was built. A separate build step creates it, not the TypeScript compiler. */
 export const isConsoleBuilt = existsSync(`${built}/manifest.json`)
 
 /** @throws if the console was not built */

@@ -5,13 +5,13 @@ import { createTrustedProxies, rateLimitKey } from '../../http/client-address.ts
 
 export interface BrowserView {
   /**
-   * The origin that the browser sees, as in an `Origin` header without the default port. Undefined if `Host` is missing
-   * or invalid.
+   * The origin of the admin listener as the browser sees it. It has the form of an `Origin` header, without the default
+   * port. Undefined if the host is missing or invalid.
    */
   readonly origin: string | undefined
   /** Whether the browser connected by HTTPS. */
   readonly isSecure: boolean
-  /** Whether a trusted proxy sent the request. If so, `Host` may be any name. */
+  /** Whether a trusted proxy sent the request. If so, `Host` can be any name, not only a loopback name. */
   readonly isForwarded: boolean
   /** The rate-limit key of the browser's address. */
   readonly client: string

@@ -4,21 +4,21 @@ import type { Clock } from '../../clock.ts'
 import type { Operator, Operators } from '../operators.ts'
 import { sessionTtlSeconds } from './cookies.ts'
 
-/** The signed-in operator, according to the current configuration. */
+/** A session and its operator. The operator's name and role come from the current configuration. */
 export interface ConsoleSession {
   readonly operator: Operator
   readonly expiresAt: Date
 }
 
 export interface ConsoleSessions {
-  /** @returns the cookie's value: 256 random bits, of which only a hash is stored */
+  /** @returns the cookie's value, 256 random bits; only a hash of the value is stored */
   open(operator: Operator): string
-  /** Returns undefined if the session does not exist, if it has expired, or if its token is no longer configured. */
+  /** Returns undefined if the session does not exist or has expired, or if the operator's token was removed. */
   find(value: string): ConsoleSession | undefined
   close(value: string): void
   /**
-   * Ends the sessions whose token is no longer configured. Call it after a reload. If the token is configured again
-   * later, these sessions stay ended.
+   * Ends the sessions of operators whose token was removed from the configuration. Call this after a reload. If the
+   * token is configured again later, these sessions stay ended.
    */
   closeOrphans(): void
 }
@@ -63,8 +63,8 @@ export function createConsoleSessions(operators: () => Operators, clock: Clock):
 }
 
 /**
- * Sessions are stored by the hash of their cookie. A lookup by the cookie's value itself would be unsafe, because the
- * time it takes could reveal how much of a guess is correct.
+ * Sessions are stored by the hash of their cookie. A lookup by the cookie's value itself would be unsafe, because its
+ * duration could reveal how much of a guess is correct.
  */
 function keyOf(value: string): string {
   return hash('sha256', value, 'base64url')

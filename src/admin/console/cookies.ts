@@ -1,6 +1,6 @@
 // Reads and writes the console's cookie. Browsers on HTTPS and on HTTP use different cookie names.
 
-/** The name of the cookie on HTTP. On HTTPS, `__Host-` precedes it. */
+/** The name of the cookie on HTTP. On HTTPS, the name has the prefix `__Host-`. */
 export const consoleCookie = 'peage-console'
 const secureName = `__Host-${consoleCookie}`
 
@@ -20,7 +20,7 @@ export function readCookies(header: string | undefined, isSecure: boolean): stri
   })
 }
 
-/** Returns a `Set-Cookie` value. @param value the value; empty to clear the cookie */
+/** Returns a `Set-Cookie` value. @param value the cookie's value; empty to clear the cookie */
 export function writeCookie(value: string, isSecure: boolean): string {
   const maxAge = value === '' ? 0 : sessionTtlSeconds
   const [name, secure] = isSecure ? [secureName, '; Secure'] : [consoleCookie, '']

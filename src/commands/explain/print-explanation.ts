@@ -33,7 +33,7 @@ export function explanationAsText(explanation: Explanation): string {
   return `${lines.join('\n')}\n`
 }
 
-/** @param scopes the scopes of the key; null for no limit */
+/** @param scopes the scopes of the key; null if the key is not limited to scopes */
 export function keyAsText(scopes: readonly string[] | null): string {
   return scopes === null ? 'API key' : `API key with scopes ${scopes.join(' ') || '(none)'}`
 }

@@ -106,7 +106,7 @@ function rotate(io: Io): Command {
     })
 }
 
-/** The maximum delay until every replica has switched to the new key. */
+/** After the scheduled time, every replica switches to the new key within this delay. */
 const replicaMarginMs = 250
 
 function retire(io: Io): Command {
@@ -141,7 +141,11 @@ function reseal(io: Io): Command {
     })
 }
 
-/** Writes a new file that only its owner may read. @returns the `kid` @throws Error if the file cannot be created */
+/**
+ * Writes a new private key to a new file that only its owner can read.
+ * @returns the `kid` of the key
+ * @throws Error if the file cannot be created
+ */
 async function writeKeyFile(io: Io, file: string, alg: SigningAlgorithm): Promise<string> {
   const { generatePrivateJwk } = await import('../../identity/keys/signing-key.ts')
   const { kid, text } = await generatePrivateJwk(alg)
@@ -193,5 +197,5 @@ function named(what: string, keys: readonly string[]): string[] {
   return [`${what} ${keys.slice(0, mostNamed).join(', ')}${more}`]
 }
 
-/** Maximum number of names in the error message. `--json` lists all of them. */
+/** The maximum number of keys or users that the error message lists. `--json` lists all of them. */
 const mostNamed = 20

@@ -50,7 +50,7 @@ function dateOf(date: Date | null): string {
 }
 
 export function resealedAsJson(keys: Resealed, webhooks: Resealed): string {
-  // A webhook secret is identified by the id of its user. This id is a number in the JSON.
+  // `webhooks.unreadable` contains the ids of users as texts. The JSON contains them as numbers.
   const webhook_secrets = { ...webhooks, unreadable: webhooks.unreadable.map(Number) }
   return `${JSON.stringify({ signing_keys: keys, webhook_secrets })}\n`
 }

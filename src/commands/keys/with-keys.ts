@@ -42,7 +42,7 @@ export async function withKeys(
   )
 }
 
-/** Returns the keys that a gateway with this configuration signs and verifies with. @throws the errors of `withKeys` */
+/** Returns the keys that a gateway with this configuration uses to sign and verify. @throws the errors of `withKeys` */
 export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
   const config = readConfig(io, file, io.stderr)
   const files = config.auth.keys
@@ -98,8 +98,8 @@ async function createAdministration(
   return createKeyAdministration({
     store: createKeyStore(database),
     sealer: await openSealer(auth),
-    // Only one process can have the embedded database open. So there is no running gateway that must read the new key
-    // before the key signs.
+    // Only one process can have the embedded database open, so no gateway is running now. The new key can sign at once,
+    // because no gateway must read it first.
     signingDelayMs: database.kind === 'embedded' ? 0 : propagationDelayMs,
     lifetimes: {
       maxTokenTtlMs: Math.max(auth.access_token_ttl, auth.refresh_token_ttl),

@@ -25,8 +25,8 @@ export class AdminUnavailable extends Error {
 }
 
 /**
- * Administers users through the admin listener of the configuration. Each call uses the first token whose role allows
- * it. The methods throw the same errors as this function.
+ * Administers users through the admin listener that the configuration defines. Each call uses the first token whose
+ * role allows the call. The methods throw the same errors as this function.
  * @throws AdminUnavailable if the listener cannot be used; an Error if the gateway itself fails
  */
 export function createAdminClient(
@@ -131,7 +131,7 @@ export function createAdminClient(
           : request(userOperations.revokeKey, () => true, { id, key }),
       ),
     async create(email, password, plan) {
-      // The request names the first plan, so that the audit contains it.
+      // If no plan is given, the request names the first plan, so that the audit log contains the plan.
       const fields = { email, password, plan: plan ?? (await plans()).plans[0]?.name }
       return (await request(userOperations.create, userOf, { fields })) ?? 'email_in_use'
     },
@@ -167,7 +167,7 @@ interface RequestParts {
   /** The query string, which starts with a question mark. */
   readonly query?: string
   readonly fields?: object
-  /** A role whose responses do not have the data that `read` needs. */
+  /** Tokens with this role are not used, because their responses lack the data that `read` needs. */
   readonly except?: OperatorRole
 }
 
@@ -175,7 +175,7 @@ async function isDone(answer: Promise<unknown>): Promise<boolean> {
   return (await answer) !== undefined
 }
 
-/** Returns the origin of the admin listener. If it listens on every address, the origin has a loopback address. */
+/** Returns the origin of the admin listener, with a loopback address if it listens on every address. */
 function addressOf({ host, port }: { host: string; port: number }): string {
   const url = new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'

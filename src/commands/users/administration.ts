@@ -1,4 +1,4 @@
-// Defines what operators do with accounts, and implements it with the database.
+// Defines what operators can do with accounts, and implements these operations with the database.
 import { createAccountExportStore } from '../../accounts/account-export-store.ts'
 import { createIdentityStore, type Identity } from '../../accounts/external/identity-store.ts'
 import { withProviderName } from '../../accounts/external/provider-names.ts'
@@ -38,11 +38,11 @@ export interface UserAdministration {
   /** Yields one page at a time, ordered by id. */
   list(filter: UserFilter): AsyncIterable<User[]>
   find(ref: UserRef): Promise<User | undefined>
-  /** Returns the uses of the quotas that the user's plan states. */
+  /** Returns the user's uses of each quota in the plan. */
   usage(user: Pick<User, 'id' | 'plan'>): Promise<QuotaUsage[]>
   /**
-   * Returns the identities, oldest first. Undefined if the gateway does not show them, because of the role of the token
-   * or because it is older.
+   * Returns the identities, oldest first. Undefined if the gateway does not show identities. This happens if the role
+   * of the token is not sufficient, or if the gateway has an older version.
    */
   identities(id: number): Promise<readonly NamedIdentity[] | undefined>
   update(id: number, patch: UserPatch): Promise<User | undefined>
@@ -50,26 +50,26 @@ export interface UserAdministration {
   sessions(id: number): Promise<ListedSession[]>
   /** @returns whether the user exists */
   revokeSessions(id: number): Promise<boolean>
-  /** Returns the newest API keys, live and revoked, newest first. */
+  /** Returns the 100 newest API keys, newest first, including revoked keys. */
   keys(id: number): Promise<KeyRecord[]>
   /**
-   * @param key the id of a key of either kind; undefined for all keys
+   * @param key the id of an API key, which may be the key of `/api/v1/user/api-token`; undefined for all keys
    * @returns whether the user exists
    */
   revokeKeys(id: number, key?: string): Promise<boolean>
-  /** Creates a user with a subscription to the plan, by default to the first plan. */
+  /** Creates a user with a subscription to the plan. The default is the first plan. */
   create(email: string, password: string, plan?: Plan): Promise<User | 'email_in_use'>
   /** Sets the password and revokes every session of the user. @returns whether the user exists */
   setPassword(id: number, password: string): Promise<boolean>
-  /** @param quota a quota or `free_daily`; undefined for all uses */
+  /** @param quota the name of a quota, or `free_daily` for the daily uses; undefined for all uses */
   resetUsage(id: number, quota?: string): Promise<User | undefined>
   /** Returns all data stored about the user, for JSON. Undefined if the user does not exist. */
   export(id: number): Promise<object | undefined>
   delete(id: number): Promise<boolean>
   plans(): Promise<PlanListing>
-  /** Counts the users of each format of password hashes, the largest number first. */
+  /** Counts the users by the format of their password hash. The most frequent format comes first. */
   hashes(): Promise<readonly HashCount[]>
-  /** Gives every user of plan `from` the plan `to`. Yields the number of users that were moved since the last number. */
+  /** Moves every user of plan `from` to plan `to`, in steps. Yields the number of users that each step moved. */
   movePlan(from: Plan, to: Plan): AsyncIterable<number>
 }
 
@@ -89,7 +89,7 @@ interface DatabaseUsersDependencies {
   hashPassword(password: string): Promise<string>
 }
 
-/** Records changes and exports in the audit log. Every method throws StorageError if the store fails. */
+/** Every method records its changes and exports in the audit log, and throws StorageError if the store fails. */
 export function createDatabaseUsers({
   database,
   clock,
@@ -203,5 +203,5 @@ export function createDatabaseUsers({
 
 const pageSize = 100
 
-/** The time limit of a statement that reads all users. No request waits for it. */
+/** The time limit of a statement that reads all users. No request waits for this statement. */
 const hashCountTimeoutMs = 600_000

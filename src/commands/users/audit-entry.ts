@@ -13,7 +13,7 @@ export interface AuditedAction {
   readonly previous?: AuditRecord['previous'] | undefined
 }
 
-/** Returns the audit entry that the corresponding endpoint would write, with the operator `cli`. */
+/** Returns the audit entry that the endpoint of the operation would write, but with `cli` as the operator. */
 export function auditEntry(
   clock: Clock,
   { operation, userId, fields = {}, previous = null }: AuditedAction,

@@ -1,4 +1,4 @@
-// Formats users, sessions, API keys and formats of hashes as aligned text or as JSON.
+// Converts users, sessions, API keys and the counts of hash formats to aligned text or to JSON.
 import type { HashCount } from '../../accounts/hashes/hash-count-store.ts'
 import type { ListedSession } from '../../accounts/session-store.ts'
 import type { KeyRecord } from '../../identity/api-keys/user-key-store.ts'
@@ -17,7 +17,7 @@ export async function* usersAsJson(pages: AsyncIterable<User[]>): AsyncGenerator
   yield before === ',\n' ? '\n]}\n' : '{"users":[]}\n'
 }
 
-/** The email is the last column, because only the email may be long. */
+/** The email is the last column, because only the email can be long. */
 export async function* usersAsTable(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
   const formatPage = createTable(['ID', 'PLAN', 'ACTIVE', 'USAGE', 'CREATED', 'EMAIL'])
   let hasRows = false
@@ -81,7 +81,7 @@ export function keysAsJson(keys: readonly KeyRecord[]): string {
   return `${JSON.stringify({ api_keys: keys })}\n`
 }
 
-/** The scopes are the last column, because only they may be long. `*` is no limit, and `-` is no scope. */
+/** Scopes can be long, so they are the last column. `*` means no limit by scopes. `-` means an empty list. */
 export function keysAsTable(keys: readonly KeyRecord[], nowMs: number): string {
   if (keys.length === 0) return 'no API keys\n'
   const rows = keys.map(key => [
@@ -124,7 +124,7 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
   return last_usage_date === null ? '-' : `${daily_usage} on ${last_usage_date}`
 }
 
-/** Escapes invisible and bidirectional characters. With them, a text of a user could change what the operator sees. */
+/** Escapes invisible and bidirectional characters. With them, a user could change how a text looks to the operator. */
 function escapeInvisible(text: string): string {
   const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
   return text.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)

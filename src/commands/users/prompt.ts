@@ -5,7 +5,7 @@ import { passwordRefusal } from '../../accounts/password.ts'
 import type { Io } from '../io.ts'
 
 /**
- * Reads a new password, by two prompts or from standard input.
+ * Reads a new password from standard input, or asks for it twice at a prompt.
  * @throws Error if the password is invalid, or if the two entries differ
  */
 export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<string> {
@@ -30,11 +30,12 @@ async function prompt<T>(
   { hidden }: { hidden: boolean },
   work: (ask: Ask) => Promise<T>,
 ): Promise<T> {
-  // With `terminal`, readline turns off the kernel's echo. It writes its own echo to `output`, which discards it here.
+  // With `terminal`, readline turns off the kernel's echo and writes its own echo to `output`. Here, `output` discards
+  // everything, so the password is not shown.
   const reader = hidden
     ? createInterface({ input: io.stdin, output: discard(), terminal: true, historySize: 0 })
     : createInterface({ input: io.stdin, terminal: false })
-  // All questions share one iterator, so that lines typed or pasted ahead are not lost.
+  // All questions share one iterator, so that lines that are typed or pasted early are not lost.
   const lines = reader[Symbol.asyncIterator]()
   try {
     return await work(async question => {
@@ -54,7 +55,8 @@ function discard(): Writable {
 }
 
 /**
- * The maximum size of the input. The longest password has 1,024 code points of four bytes, and a newline may follow.
+ * The maximum size of the input. The longest password has 1,024 code points of four bytes each. A line end of one or
+ * two bytes can follow.
  */
 const maxInputBytes = 4 * 1024 + 2
 

@@ -21,13 +21,13 @@ export class UnknownPlan extends Error {
   }
 }
 
-/** Prints the error like an invalid argument. @returns the error of the command, with exit code 2 */
+/** Prints the error as commander prints an invalid argument. @returns the error of the command, with exit code 2 */
 export function toCommanderError({ stderr }: Io, { message }: UnknownPlan): CommanderError {
   stderr.write(`error: ${message}\n`)
   return new CommanderError(2, 'peage.plan', message)
 }
 
-/** Reads the name of a plan, which need not be configured. */
+/** Reads the name of a plan, but does not check whether the plan is configured. */
 export function readPlanName(text: string): Plan {
   if (isPlanName(text)) return text
   throw new InvalidArgumentError(

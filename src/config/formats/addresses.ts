@@ -65,7 +65,7 @@ export function parseRouteHost(text: string): string {
   return host
 }
 
-/** Returns the host in lower case, without port and final dot; empty if the text is no host with an optional port. */
+/** Returns the host in lower case, without port and final dot. Empty if the text is not HOST or HOST:PORT. */
 function bareHost(text: string): string {
   return /^(\[[^\]]*\]|[^:]*?)\.?(?::[0-9]{1,5})?$/.exec(text.toLowerCase())?.[1] ?? ''
 }
@@ -119,8 +119,8 @@ export const everyOrigin = '*'
 
 /**
  * Normalizes an origin to the form that browsers send in `Origin` (RFC 6454 §6.2; Fetch standard, CORS), because
- * origins are compared as strings. For example, `https://App.example.com:443` becomes `https://app.example.com`. Apps
- * and browser extensions use schemes other than http and https, for example `capacitor://localhost`.
+ * origins are compared as strings. For example, `https://App.example.com:443` becomes `https://app.example.com`. Other
+ * schemes than http and https are allowed for apps and browser extensions, for example `capacitor://localhost`.
  */
 export function parseOrigin(text: string): string {
   if (text === everyOrigin) return text

@@ -205,8 +205,8 @@ function parseToken(text: string): string {
 }
 
 /**
- * Parses a secret. An attacker with a copy of the database can guess the secret offline. The key derivation makes each
- * guess expensive, so a random secret of the minimum length cannot be found.
+ * Parses a secret. An attacker with a copy of the database can try out secrets offline. The key derivation makes
+ * each try expensive, so a random secret of the minimum length is safe.
  */
 function parseSecret(text: string): string {
   if (text !== '' && text.length < 16) {
@@ -229,7 +229,7 @@ function parseMethod(text: string): string {
   )
 }
 
-/** Accepts every request line that HTTP allows, because a test case may expect a refusal. */
+/** Accepts every request line that HTTP allows, even if the gateway refuses it. A test case may expect the refusal. */
 function parseRequest(text: string): { method: string; path: string } {
   const [, method, path] = /^([^ ]+) +([^ ]+)$/.exec(text) ?? []
   if (method === undefined || path === undefined)
@@ -251,7 +251,7 @@ function parsePath(text: string): string {
   }
 }
 
-/** Parses a path that requests must contain byte for byte. */
+/** Parses a path that a request must match byte for byte. */
 function parseLiteralPath(text: string): string {
   if (/[^\x21-\x7e]/.test(text))
     throw new FormatError('contains a character outside printable ASCII; percent-encode it')

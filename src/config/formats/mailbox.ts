@@ -1,4 +1,4 @@
-// Decides which email addresses the gateway sends mails to: exactly one mailbox (RFC 5321 §4.1.2).
+// Checks email addresses before the gateway sends mails to them. Each must be exactly one mailbox (RFC 5321 §4.1.2).
 import { isIPv4, isIPv6 } from 'node:net'
 
 /**

@@ -1,4 +1,4 @@
-// Stores declared paths as a tree, and finds the routes of a request segment by segment, then by host.
+// Stores the paths of routes as a tree. Finds the routes for a request by its path segments, then by its host.
 import type { PathPattern } from './path-pattern.ts'
 import { isWildcard, WildcardMap } from './wildcard-hosts.ts'
 
@@ -48,10 +48,10 @@ export class PathTree<Route extends Placed> {
   }
 }
 
-/** The routes of one path. An exact host wins over the longest wildcard, and this wildcard over routes without hosts. */
+/** The routes of one path. An exact host wins over a wildcard. The longest wildcard wins over routes without hosts. */
 export class Leaf<Route extends Placed> {
   readonly byHost = new Map<string, Route[]>()
-  /** Undefined if no route of the path has a wildcard, so that such paths cost no look-up. */
+  /** Undefined if no route of the path has a wildcard host. Requests then need no wildcard lookup. */
   byWildcard: WildcardMap<Route> | undefined
   readonly anyHost: Route[] = []
 

@@ -51,8 +51,8 @@ export function parseRedis(text: string): string {
   if (text === '') return text
   const { host } = readAddress(text, redis)
   if (host === '' || !URL.canParse(text)) throw new FormatError(redis.expected)
-  // ioredis would send any other path or `db` option to Redis as a database number. Redis would refuse that number, and
-  // the process would exit.
+  // The path and the option `db` may contain only a number. ioredis would send any other text to Redis as the database
+  // number. Redis would refuse it, and the process would exit.
   const { pathname, searchParams } = new URL(text)
   if (!/^(\/[0-9]{0,5})?$/.test(pathname) || !/^[0-9]{0,5}$/.test(searchParams.get('db') ?? '')) {
     throw new FormatError('allows only a database number after the /')
@@ -116,8 +116,8 @@ function readAddress(text: string, { schemes, expected, oneHost }: Kind): Addres
   }
   if (/[\s\p{Cc}]/u.test(text))
     throw new FormatError('contains white space; percent-encode it (a space is %20)')
-  // If the password contains an unencoded / or ?, the host ends too early. The rest of the password then becomes part
-  // of the path or an option.
+  // If the password contains an unencoded / or ?, the text before this character counts as the host. The rest of the
+  // password then becomes part of the path or an option.
   if (/^[^=]*@/.test(rest)) {
     throw new FormatError(
       'contains a / or a ? in user or password; percent-encode it (/ is %2F and ? is %3F)',

@@ -1,9 +1,10 @@
-// Finds the routes of wildcard hosts such as `*.example.com`. A wildcard stands for one or more labels.
+// Finds the routes whose wildcard matches a host. In a wildcard such as `*.example.com`, the `*` matches one or more
+// labels.
 import { isHostName } from './addresses.ts'
 
 const prefix = '*.'
 
-/** Whether a host of a route is a wildcard. A host that a client sends is never one, even if it contains `*`. */
+/** Whether a host of a route is a wildcard. The host of a request is never a wildcard, even if it contains `*`. */
 export function isWildcard(host: string): boolean {
   return host.startsWith(prefix)
 }
@@ -14,17 +15,23 @@ export function withoutWildcard(host: string): string {
 }
 
 /**
- * Whether a wildcard matches all hosts of another entry of `hosts`, and more. For example, `*.example.com` is wider than
- * `a.example.com` and than `*.b.example.com`.
+ * Whether `wildcard` matches every host that `host` matches, and further hosts. For example, `*.example.com` is wider
+ * than `a.example.com` and than `*.b.example.com`.
  */
 export function isWider(wildcard: string, host: string): boolean {
   return withoutWildcard(host).endsWith(wildcard.slice(1))
 }
 
-/** The routes of one path with wildcard hosts. A look-up does not depend on the number of wildcards. */
+/**
+ * The routes of one path that have wildcards in `hosts`. The time of a look-up does not depend on the number of
+ * wildcards.
+ */
 export class WildcardMap<Route> {
   readonly #routes = new Map<string, Route[]>()
-  /** The number of labels in the longest wildcard. Limits the look-ups, because clients choose their number of labels. */
+  /**
+   * The number of labels after `*.` in the longest wildcard. A look-up stops after this number of labels, because a
+   * client can send a host with many labels.
+   */
   #depth = 0
 
   add(wildcard: string, route: Route): void {
@@ -35,7 +42,7 @@ export class WildcardMap<Route> {
     this.#depth = Math.max(this.#depth, parent.split('.').length)
   }
 
-  /** Returns the routes of each wildcard that matches the host. The longest wildcard is last. */
+  /** Returns the routes of each wildcard that matches the host. The shortest wildcard is first, the longest is last. */
   matching(host: string): Route[][] {
     const found: Route[][] = []
     let dot = host.length
@@ -45,7 +52,8 @@ export class WildcardMap<Route> {
       const routes = this.#routes.get(host.slice(dot + 1))
       if (routes !== undefined) found.push(routes)
     }
-    // Hosts with an empty label or with characters such as `%` are valid in HTTP, but no `hosts` can contain them.
+    // A host with an empty label or with characters such as `%` is valid in HTTP, but not in `hosts`. So no wildcard
+    // matches it.
     return found.length > 0 && isHostName(host) ? found : []
   }
 }

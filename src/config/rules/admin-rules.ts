@@ -1,4 +1,5 @@
-// Checks that each operator has a different token and name, because the log and the audit identify operators by name.
+// Checks that each operator has a different token and name, because the log and the audit log identify operators by
+// name.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { isMapping } from '../sections/shape.ts'
 import type { Validation } from '../validate.ts'
@@ -33,10 +34,10 @@ export function checkOperators(yaml: YamlSource, validation: Validation): Diagno
   return diagnostics
 }
 
-/** The audit uses this name for changes by `peage users`. */
+/** The operator name that the audit log shows for changes by `peage users`. */
 const commandLineName = 'cli'
 
-/** The reserved name gives only a warning, not an error, because files of version 0.1 may contain it. */
+/** An operator called `cli` causes a warning, not an error, because files of version 0.1 may contain this name. */
 export function warnOfOperators(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const pointer = appendToPointer('/admin/tokens', commandLineName)
   if (!yaml.locations.has(pointer) || !validation.isValid(pointer)) return []

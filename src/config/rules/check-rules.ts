@@ -34,7 +34,7 @@ import { checkListeners, checkWorkers } from './server-rules.ts'
 import { checkTlsIsUsed } from './tls.ts'
 import { unknownNameMessages } from './unknown-name.ts'
 
-/** @param validation returns whether a part is already known to be invalid; the rules skip this part */
+/** @param validation shows which parts are already known to be invalid; the rules skip these parts */
 export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml)
   const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))
@@ -71,7 +71,7 @@ export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic
   ]
 }
 
-/** Compares only valid targets. An invalid target never equals another target. */
+/** Two upstreams are the same service only if they share a valid target. Invalid targets are ignored. */
 function createSameService(upstreams: readonly DeclaredUpstream[], validation: Validation): SameService {
   return sharedTargets(
     new Map(
@@ -95,7 +95,9 @@ function upstreamChecker(names: readonly string[] | undefined): (route: Declared
   }
 }
 
-/** @param questions the paths at which proxies ask about a request; undefined without `server.forward_auth` */
+/**
+ * @param questions the paths at which proxies ask whether to forward a request; undefined without `server.forward_auth`
+ */
 function ownerChecker(questions: PathPattern | undefined): (route: DeclaredRoute) => Diagnostic[] {
   return route => {
     const { pattern } = route
@@ -107,7 +109,7 @@ function ownerChecker(questions: PathPattern | undefined): (route: DeclaredRoute
   }
 }
 
-/** Without authentication there is no user, and therefore no API key, plan, daily use or email. */
+/** Refuses `scope` together with `bearer_only`. With `auth: none`, refuses all route keys that need a user. */
 function checkGuards(route: DeclaredRoute): Diagnostic[] {
   const { auth, scope, bearer_only, plans, verified, free_daily, forward_email, identity_assertion } =
     route.keys

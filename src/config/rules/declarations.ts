@@ -1,5 +1,5 @@
-// Returns the upstreams and routes of a file for the rules. An upstream or a route with an invalid key still has all of
-// its valid keys.
+// Returns the upstreams and routes of a file for the rules. If an upstream or a route has invalid keys, its valid keys
+// are still returned.
 import { appendToPointer, type Diagnostic, joinPath } from '../diagnostics.ts'
 import { parseRouteHost, parseTarget } from '../formats/addresses.ts'
 import { type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
@@ -13,7 +13,7 @@ import type { DeclaredPlans } from './declared-plans.ts'
 export interface DeclaredUpstream {
   readonly name: string
   readonly pointer: string
-  /** The keys of the upstream and their values, which are not validated yet. Empty if the upstream is not a mapping. */
+  /** The keys and values of the upstream, before validation. Empty if the upstream is not a mapping. */
   readonly keys: Readonly<Record<string, unknown>>
 }
 
@@ -53,25 +53,35 @@ export interface DeclaredRoute {
   readonly label: string
   readonly pointer: string
   readonly keys: Partial<RouteInput>
-  /** All keys of the route in the file and their values, which are not validated yet. */
+  /** All keys and values that the file contains for the route, before validation. */
   readonly written: Readonly<Record<string, unknown>>
   readonly pattern: PathPattern | undefined
-  /** The valid hosts and wildcards, normalized like the hosts of requests. An empty list means every host. */
+  /**
+   * The valid hosts and wildcards, normalized in the same way as the hosts of requests. An empty list means every host.
+   */
   readonly hosts: readonly string[] | undefined
-  /** The valid methods, with HEAD if GET is among them. `all` if the route declares none. */
+  /** The valid methods. HEAD is added if the list contains GET. `all` if the route has no `methods`. */
   readonly methods: readonly string[] | 'all' | undefined
   /** The quota and the cost of a request. Undefined if the route has no quota, or an invalid one. */
   readonly quota: RouteConfig['quota']
-  /** The declared plans among the plans of the route. Undefined if the key `plans` is invalid. */
+  /** The declared plans that may use the route. Undefined if the key `plans` is invalid. */
   readonly plans: readonly string[] | undefined
   /** Whether the route has no upstream, because it is only for forward auth. */
   readonly isForwardAuthOnly: boolean
-  /** Whether the upstream and all guards of the route are valid. Each of its plans then states its allowance. */
+  /**
+   * Whether the upstream and all guards of the route are valid. If the route also has a quota, each of its plans has an
+   * allowance for this quota.
+   */
   readonly guardsKnown: boolean
-  /** Whether the value at this place is valid, and also everything below it. */
+  /**
+   * Whether a value of the route is valid, including everything below this value. The steps lead from the route to the
+   * value.
+   */
   isValid(steps: readonly (string | number)[]): boolean
   diagnostic(key: keyof RouteInput, message: string): Diagnostic
-  /** Creates a diagnostic at a nested place: at the key in a mapping, or at the item in a list. */
+  /**
+   * Creates a diagnostic for a nested value. The diagnostic points at the key in a mapping, or at the item in a list.
+   */
   diagnosticWithin(steps: readonly (string | number)[], message: string): Diagnostic
 }
 
@@ -163,12 +173,12 @@ function withHead(methods: readonly string[]): readonly string[] {
 }
 
 /**
- * Whether two upstream names belong to the same service. This is always true for equal names, even if the upstream is
- * unknown. All routes without upstream (`undefined`) belong to one service.
+ * Whether two upstream names belong to the same service. Equal names always do, even if the file declares no upstream
+ * with this name. All routes without upstream (`undefined`) belong to one service.
  */
 export type SameService = (one: string | undefined, other: string | undefined) => boolean
 
-/** Names what two routes to the same service share, for messages. */
+/** Describes what two routes to the same service have in common, for messages. */
 export function sharedUpstream({ isForwardAuthOnly }: Pick<DeclaredRoute, 'isForwardAuthOnly'>): string {
   return isForwardAuthOnly ? 'no upstream either' : 'the same upstream'
 }

@@ -1,4 +1,4 @@
-// Returns the plans of a file for the rules. A plan with an invalid key still has all of its valid keys.
+// Returns the plans of a file for the rules. If a plan has invalid keys, its valid keys are still returned.
 import { appendToPointer } from '../diagnostics.ts'
 import { type Allowance, parseAllowance } from '../formats/units.ts'
 import type { Plans } from '../plans.ts'
@@ -11,17 +11,22 @@ export interface DeclaredPlan {
   readonly pointer: string
   /** Undefined if the name is missing or invalid. */
   readonly name: string | undefined
-  /** The quotas that the plan states. A quota with an invalid allowance has the value undefined. */
+  /** The allowances of the plan by the name of the quota. The value is undefined if the allowance is invalid. */
   readonly quotas: ReadonlyMap<string, Allowance | undefined>
-  /** Whether the plan might state more quotas, because a name of a quota is invalid. */
+  /**
+   * Whether the author may have meant further quotas, because the name of a quota or the whole key `quotas` is invalid.
+   */
   readonly hasUnknownQuotas: boolean
 }
 
 export interface DeclaredPlans extends Pick<Plans, 'names' | 'allowance'> {
   readonly all: readonly DeclaredPlan[]
-  /** Whether the author may have declared a plan of this name. */
+  /** Whether the file declares a plan with this name. Also true if the file has a plan whose name cannot be read. */
   isKnown(name: string): boolean
-  /** Whether the author may have stated an allowance of this quota for the plan. */
+  /**
+   * Whether the plan has an allowance for this quota. Also true if the plan is unknown or its `hasUnknownQuotas` is
+   * true.
+   */
   isStated(plan: string, quota: string): boolean
 }
 

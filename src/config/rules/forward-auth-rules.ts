@@ -1,4 +1,4 @@
-// Checks `server.forward_auth`, and the routes without an upstream that it allows.
+// Checks `server.forward_auth`, and the routes without an upstream. Only `server.forward_auth` allows these routes.
 import type { Diagnostic } from '../diagnostics.ts'
 import { type PathPattern, parsePathPattern, touchesGatewayPath } from '../formats/path-pattern.ts'
 import type { RouteInput } from '../sections/schema.ts'
@@ -6,7 +6,10 @@ import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import type { DeclaredRoute } from './declarations.ts'
 
-/** Returns the pattern of the path and of every path below it. Undefined without a valid path. */
+/**
+ * Returns a pattern for `server.forward_auth.path` and every path below it. Undefined if this path is missing or
+ * invalid.
+ */
 export function forwardAuthPattern(yaml: YamlSource, validation: Validation): PathPattern | undefined {
   const { server } = yaml.value as { server?: { forward_auth?: { path?: unknown } | null } | null }
   const path = server?.forward_auth?.path
@@ -31,7 +34,7 @@ export function missingUpstream(route: DeclaredRoute): Diagnostic[] {
   return [{ ...route.diagnosticWithin([], 'is required: the name of an upstream'), path }]
 }
 
-/** Refuses keys that change or limit a request to an upstream. */
+/** If the route has no upstream, refuses the keys that change or limit a forwarded request. */
 export function checkForwardAuthRoute(route: DeclaredRoute): Diagnostic[] {
   if (!route.isForwardAuthOnly) return []
   const { keys } = route

@@ -74,8 +74,8 @@ const isHost = (direction: Direction, name: string) =>
 
 const hostNotRemovable = 'is required in every request (RFC 9112 §3.2); set another value instead'
 
-// RFC 9110 §5.1 allows more characters, but a configured name must be unambiguous. Servers read names with other
-// characters in different ways.
+// RFC 9110 §5.1 allows more characters. But servers interpret names with other characters in different ways, so these
+// names are refused.
 const namePattern = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
 const valuePattern = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
 const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/

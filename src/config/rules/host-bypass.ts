@@ -1,5 +1,5 @@
 // Finds routes that let a request bypass the guards of another route. The guarded route is limited to some hosts. For
-// the bypass, the request only has to name a different host.
+// the bypass, the client only has to send a different host.
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { isGatewayPath, isMoreSpecific, overlap, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'
@@ -14,13 +14,14 @@ import type { DeclaredPlans } from './declared-plans.ts'
  *   than one of these hosts.
  * - Both routes lead to the same service.
  * - The bypass admits a caller or an API key that the guarded route refuses, or it does not count a use that the
- *   guarded route counts. A use of another quota or a lower cost does not count as the same use.
- * - The two routes have a path and a method in common. With the host of the guarded route, the request reaches the
- *   guarded route. With a host that no route names, or that only the wider wildcard matches, it reaches the bypass.
+ *   guarded route counts. To count the use for another quota, or with a lower cost, is not enough.
+ * - The two routes have a path and a method in common. With a host of the guarded route, the request reaches the
+ *   guarded route. With a host that no route names, or that only the wider wildcard matches, the request reaches the
+ *   bypass.
  *
- * There is no bypass if the other route has the more specific path. It then also receives the requests for the hosts of
- * the guarded route, so the path was never guarded there. There is also no bypass if third routes receive every path
- * that both patterns match.
+ * There is no bypass if the other route has the more specific path. In this case, requests with a host of the guarded
+ * route reach the other route too. So the guarded route never guarded these requests. There is also no bypass if
+ * further routes receive all paths that match both patterns.
  */
 export function checkHostBypasses(
   routes: readonly DeclaredRoute[],
@@ -53,7 +54,10 @@ function messageOf({ route, hosts }: PlacedRoute): string {
   return `requests for this path with another host reach ${label}, which has weaker guards and ${sharedUpstream(route)}; ${remedy}`
 }
 
-/** Stops at the limit, because a file may have thousands of routes, each bypassed through thousands of others. */
+/**
+ * Returns at most `limit` elements for which `isOne` is true. The search stops at the limit, because each of thousands
+ * of routes may be bypassed through thousands of others.
+ */
 function takeUpTo<T>(limit: number, all: readonly T[], isOne: (one: T) => boolean): T[] {
   const found: T[] = []
   for (const one of all) {
@@ -73,13 +77,15 @@ interface Table {
   /** Routes with a valid path and valid hosts, in file order. */
   readonly placed: readonly PlacedRoute[]
   /**
-   * Returns the routes without hosts, or with a wider wildcard, whose path overlaps with the path of the guarded route.
-   * Leaves out routes with a more specific path.
+   * Returns the routes through which the guarded route may be bypassed. Each of them has no hosts, or a wildcard that
+   * is wider than a host of the guarded route. Its path overlaps with the path of the guarded route, and is not more
+   * specific.
    */
   lessSpecific(guarded: PlacedRoute): PlacedRoute[]
   /**
-   * Whether there is a path that leads to the guarded route with one of its hosts, and to the bypass with a host that no
-   * route names. If the bypass has hosts, only a wildcard that is wider than the host of the guarded route counts.
+   * Whether the same path leads to the guarded route with one of its hosts, and to the bypass with another host. If the
+   * bypass has no hosts, no route names the other host. Otherwise, the other host matches a wildcard of the bypass that
+   * is wider than the host of the guarded route.
    */
   isOpen(bypass: PlacedRoute, guarded: PlacedRoute): boolean
 }
@@ -95,8 +101,9 @@ function createTable(routes: readonly DeclaredRoute[], outcomeOf: (route: Declar
     const placed = { route, outcome: outcomeOf(route), pattern, hosts, index }
     leaves.set(placed, all.insert(placed))
     if (route.guardsKnown && (hosts.length === 0 || hosts.some(isWildcard))) bypasses.insert(placed)
-    // Paths with one more segment than the pattern are tested too. A route with as many segments as the pattern, but
-    // without `/*`, does not match these longer paths.
+    // Paths with one more segment than a pattern are tested too. A third route may receive all paths with as many
+    // segments as the pattern, but not the longer paths. For example, `/a` matches only one of the paths that `/a/*`
+    // matches.
     lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
   }
   const sorted = [...lengths].sort((a, b) => a - b)
@@ -104,7 +111,8 @@ function createTable(routes: readonly DeclaredRoute[], outcomeOf: (route: Declar
   const label = unusedLabel(placed)
   /** @param host undefined for a host that no route names */
   const routesTo = (route: PlacedRoute, host: string | undefined, path: readonly string[]) => {
-    // For a wildcard, this host matches as few other routes as possible, as the path from `pathOfBoth` does.
+    // The `*` of a wildcard is replaced with a label that no route contains. So as few other routes as possible match
+    // this host.
     const named = host?.replace('*', label) ?? ''
     return all.find(named, path) === leaves.get(route)?.fitting(named)
   }
@@ -139,9 +147,9 @@ function unusedLabel(routes: readonly PlacedRoute[]): string {
 const unusedSegment = '\0'
 
 /**
- * Returns a path of the given length that matches both patterns and as few other routes as possible. At a position
- * where neither pattern has a literal, the path has a segment that no route contains. So if a third route receives this
- * path, it receives every path of this length that both patterns match.
+ * Returns a path with `length` segments that matches both patterns and as few other routes as possible. At a position
+ * where neither pattern has a literal, the path has a segment that no route contains. So a third route that receives
+ * this path receives every path of this length that matches both patterns.
  */
 function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | undefined {
   const fits = ({ segments, wildcard }: PathPattern) =>
@@ -158,20 +166,23 @@ function literalAt({ segments }: PathPattern, index: number): string | undefined
 function lessSpecific(bypasses: PathTree<PlacedRoute>, { pattern, hosts }: PlacedRoute): PlacedRoute[] {
   // A route with several wildcards may be found several times.
   const found = new Set<PlacedRoute>()
-  /** `isBehind` is true if, at an earlier segment, the tree's path has a parameter and the pattern has a literal. */
+  /**
+   * If `isBehind` is true, the tree's path is already less specific than the pattern. At an earlier segment, the tree's
+   * path has a parameter and the pattern has a literal.
+   */
   const waiting = [{ node: bypasses, depth: 0, isBehind: false }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { node, depth, isBehind } = next
     for (const leaf of [node.exact, node.wildcard]) {
       for (const route of leaf === undefined ? [] : withWiderHosts(leaf, hosts)) {
-        // All routes of a leaf match the same paths.
+        // All routes of a leaf match the same paths, so the first route decides for all of them.
         if (!overlap(route.pattern, pattern) || isMoreSpecific(route.pattern, pattern)) break
         found.add(route)
       }
     }
     const segment = pattern.segments[depth]
-    // All routes below this node have longer paths. Each of these routes is more specific than the pattern, or does not
-    // match it.
+    // All routes below this node have longer paths than the pattern. So each of these routes is more specific than the
+    // pattern, or does not overlap with it.
     if (segment === undefined && !(pattern.wildcard && isBehind)) continue
     const wait = (child: PathTree<PlacedRoute> | undefined, behind: boolean) => {
       if (child) waiting.push({ node: child, depth: depth + 1, isBehind: behind })
@@ -188,7 +199,10 @@ function withWiderHosts({ anyHost, byWildcard }: Leaf<PlacedRoute>, hosts: reado
   return [...anyHost, ...hosts.flatMap(host => byWildcard.matching(withoutWildcard(host)).flat())]
 }
 
-/** A set of callers, with one bit per caller. A file may have a million pairs of routes to compare, and 100 plans. */
+/**
+ * A set of callers, with one bit per caller, so that sets are compared fast. A file may have 100 plans, and a million
+ * pairs of routes to compare.
+ */
 type Callers = bigint
 
 interface Outcome {
@@ -200,8 +214,9 @@ interface Outcome {
 }
 
 /**
- * Returns a function that finds the outcome of a route for each kind of caller. The kinds are callers without a
- * credential or with a bad credential, and users of each plan with and without a verified email.
+ * Returns a function that finds the outcome of a route for each kind of caller. Two kinds are callers without a
+ * credential, and callers with an invalid credential. Each plan adds two kinds: users with a verified email, and users
+ * without one.
  */
 function createOutcomes(plans: DeclaredPlans): (route: DeclaredRoute) => Outcome {
   const users = plans.names.flatMap(plan => [true, false].map(isVerified => ({ plan, isVerified })))
@@ -238,8 +253,8 @@ function isWeaker(lax: PlacedRoute, guarded: PlacedRoute): boolean {
 }
 
 /**
- * Returns whether some API key passes the guards of the lax route, but is refused by the guarded route. A route without
- * `scope` accepts only keys without scopes, which every route with `scope` accepts too.
+ * Returns whether the lax route accepts an API key that the guarded route refuses. A lax route without `scope` accepts
+ * only keys without scopes. Every route with `scope` accepts these keys too.
  */
 function letsMoreKeysIn(lax: DeclaredRoute['keys'], guarded: DeclaredRoute['keys']): boolean {
   if (guarded.auth === 'none' || lax.bearer_only) return false

@@ -1,4 +1,4 @@
-// Checks that the files in `auth.keys` can sign, and checks the secrets that encrypt stored keys.
+// Checks that the gateway can sign with the files in `auth.keys`. Also checks the secrets that encrypt stored keys.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { readJwk } from '../formats/private-jwk.ts'
 import { maxValueBytes, type ReadFile, tryRead } from '../read-file.ts'
@@ -32,8 +32,8 @@ function readKey(file: string, readFile: ReadFile): { kid: string } | { error: s
 }
 
 /**
- * `auth.key_secret_old` is only for decryption. Without `auth.key_secret`, all new keys would be stored unencrypted, so
- * it must be set too.
+ * `auth.key_secret_old` is only for decryption, so `auth.key_secret` must be set too. Otherwise, all new keys would be
+ * stored unencrypted.
  */
 export function checkKeySecrets(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { auth } = yaml.value as { auth?: { key_secret?: string; key_secret_old?: string } | null }

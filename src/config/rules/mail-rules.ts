@@ -18,8 +18,8 @@ function writtenMail(yaml: YamlSource): WrittenMail {
 }
 
 /**
- * @param env the variables that show whether this is production; in production, the log must not contain mails, because
- *   many people can read the log
+ * @param env the environment variables; if `NODE_ENV` is `production`, mails must not go to the log, because many
+ * people can read it
  */
 export function checkMail(
   yaml: YamlSource,
@@ -43,7 +43,7 @@ export function checkMail(
   return diagnostics
 }
 
-/** Checks that the folder exists. A template file may be missing. If it exists, it must be readable as UTF-8 text. */
+/** Checks that the folder exists, and that each template in it is readable as UTF-8 text. Templates may be missing. */
 export function checkMailTemplates(
   yaml: YamlSource,
   validation: Validation,

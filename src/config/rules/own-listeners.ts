@@ -45,16 +45,16 @@ function leadsTo(origin: string, { host, port }: ListenAddress): boolean {
   )
 }
 
-/** Returns the addresses in canonical form. A name is returned unchanged. */
+/**
+ * Returns both IP addresses of `localhost`. Returns an IP address in canonical form, and any other name in lower case.
+ */
 function addressesOf(host: string): string[] {
   const name = host.toLowerCase().replace(/\.$/, '')
   if (name === 'localhost' || name.endsWith('.localhost')) return ['127.0.0.1', '::1']
   return [ipaddr.isValid(name) ? ipaddr.process(name).toString() : name]
 }
 
-/**
- * @param listenedAt the address of the listener; at `0.0.0.0` it receives only IPv4, at `::` it receives IPv4 and IPv6
- */
+/** @param listenedAt the address of the listener: `0.0.0.0` for IPv4 only, or `::` for IPv4 and IPv6 */
 function isLoopback(address: string, listenedAt: string): boolean {
   return /^127(\.\d+){3}$/.test(address) || (address === '::1' && listenedAt === '::')
 }

@@ -1,4 +1,4 @@
-// Checks that `allow_in_path` does not let requests bypass the guards of the same service.
+// Checks that `allow_in_path` does not let requests bypass the guards of a route to the same service.
 import type { Diagnostic } from '../diagnostics.ts'
 import { type DeclaredRoute, type SameService, sharedUpstream } from './declarations.ts'
 

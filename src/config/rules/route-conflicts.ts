@@ -26,7 +26,7 @@ export function checkRouteConflicts(routes: readonly DeclaredRoute[]): Diagnosti
   })
 }
 
-/** The routes that claim one path and host, by their indexes. */
+/** The indexes of the routes that claim the same path and host. */
 interface Claims {
   /** The index of the first of these routes, whatever its methods are. */
   any: number
@@ -36,9 +36,9 @@ interface Claims {
 }
 
 /**
- * Claims the requests of a route. A route with hosts does not conflict with a route for every host, because the route
- * with hosts wins.
- * @returns the index of the first route that already claims one of the requests; infinity if there is none
+ * Claims the path, hosts and methods of a route. A route with hosts does not conflict with a route for every host,
+ * because the route with hosts wins.
+ * @returns the index of the first route that has already claimed a request of this route; infinity if there is none
  */
 function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, index: number): number {
   const { pattern, hosts, methods } = route

@@ -5,7 +5,7 @@ import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /**
- * `auto` counts as several processes even on one core. If it depended on the cores, a file could be valid on only some
+ * `auto` counts as several processes, even on a machine with one core. Otherwise, a file could be valid on only some
  * machines.
  */
 export function checkWorkers(yaml: YamlSource, validation: Validation): Diagnostic[] {
@@ -38,7 +38,7 @@ const reasons = {
   redis: 'rate limits need Redis to count across processes',
 }
 
-/** A listener on every address (0.0.0.0, ::) occupies its port on each single address too. */
+/** A listener on every address (0.0.0.0 or ::) also occupies its port on each single address. */
 export function checkListeners(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { clients, operators } = readListeners(yaml, validation)
   if (clients === undefined || operators === undefined || clients.port === 0) return []

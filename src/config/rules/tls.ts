@@ -1,5 +1,5 @@
-// Checks the TLS files before the gateway listens: files of `server.tls`, `tls.ca` of upstreams, and files of
-// `postgres://` addresses. Also checks that an upstream with `tls` has an https target.
+// Checks the TLS files before the gateway listens: the files of `server.tls`, the `tls.ca` files of upstreams, and the
+// files that `postgres://` addresses name. Also checks that an upstream with `tls` has an https target.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
@@ -11,7 +11,7 @@ import { declaredUpstreams, targetUrl } from './declarations.ts'
 
 type Half = 'cert' | 'key'
 
-/** A certificate and its private key, both in PEM. Instead of one certificate, there may be a chain, leaf first. */
+/** A certificate and its private key, both in PEM. `cert` may also be a chain, with the server certificate first. */
 export type CertificatePair = Readonly<Record<Half, string>>
 
 /** An error in a file. The message completes a sentence that starts with the file name. */
@@ -47,7 +47,7 @@ export function readPair(
   return { pair, errors }
 }
 
-/** Returns the errors of a certificate and its key. Empty if both can be parsed and belong together. */
+/** Returns the errors of a certificate and its key. Empty if both are valid and belong together. */
 export function pairErrors({ cert, key }: Partial<CertificatePair>): CertificateError[] {
   const certificate = cert === undefined ? undefined : attempt(() => new X509Certificate(cert))
   const privateKey = key === undefined ? undefined : attempt(() => createPrivateKey(key))
@@ -63,7 +63,7 @@ export function pairErrors({ cert, key }: Partial<CertificatePair>): Certificate
   try {
     createSecureContext({ cert, key })
   } catch (error) {
-    // OpenSSL wrote the message of this error, for example because a key is too short or the chain is broken.
+    // OpenSSL creates the message of this error. Causes are, for example, a key that is too short, or a broken chain.
     return [{ half: 'cert', message: `cannot be used for TLS (${(error as Error).message})` }]
   }
   return []
@@ -88,7 +88,7 @@ function attempt<T>(work: () => T): T | undefined {
 }
 
 /**
- * Reports `tls` of an upstream that has only `http:` targets, because it would suggest a protection that does not
+ * Reports an upstream with `tls` that has only `http:` targets. The key `tls` would suggest a protection that does not
  * exist.
  */
 export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagnostic[] {

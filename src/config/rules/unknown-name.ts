@@ -3,8 +3,8 @@ import { mostProblems } from '../diagnostics.ts'
 import { nearest } from '../did-you-mean.ts'
 
 /**
- * Returns a function that describes an unknown name, with the nearest declared name. The number of searches is limited,
- * because each search takes time and only `mostProblems` diagnostics are reported.
+ * Returns a function that creates the message for an unknown name. The message suggests the most similar declared name.
+ * The number of searches is limited, because each search takes time and only `mostProblems` diagnostics are reported.
  */
 export function unknownNameMessages(noun: string, names: readonly string[]): (name: string) => string {
   if (names.length === 0) return () => `unknown ${noun}; no ${noun}s are declared`

@@ -59,8 +59,8 @@ function withoutWeight(yaml: YamlSource, validation: Validation, upstream: Decla
 }
 
 /**
- * Warns only of a `resolve` that is in the file. The default value has no effect either, but it is not a mistake of the
- * author.
+ * Warns of a `resolve` without effect, but only if the file contains this key. If the default has no effect, the author
+ * made no mistake.
  */
 function nothingToResolve(
   yaml: YamlSource,

@@ -2,7 +2,7 @@
 import { type Keywords, type Properties, type Schema, Type } from '../../schema/type.ts'
 import { type FormatName, formats } from '../formats/formats.ts'
 
-/** Builds a mapping with these keys and no others. */
+/** Builds the schema of a mapping that may contain only these keys. */
 export function section<Of extends Properties>(
   properties: Of,
   options: Omit<Keywords, 'properties'> & { description: string },
@@ -48,7 +48,7 @@ export const NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]*$'
 /** The pattern of the scopes of routes and API keys. */
 export const SCOPE_PATTERN = '^[a-z][a-z0-9:._-]{0,63}$'
 
-/** The pattern of the names of plans, quotas and providers. The database checks it for plans and quotas. */
+/** The pattern of the names of plans, quotas and providers. The database checks the names of plans and quotas too. */
 export const PLAN_PATTERN = '^[a-z][a-z0-9_-]{0,31}$'
 
 const planPattern = new RegExp(PLAN_PATTERN, 'u')
@@ -64,13 +64,16 @@ export function isScope(text: string): boolean {
   return scopePattern.test(text)
 }
 
-/** Describes the names that match each pattern, for messages about names that do not match. */
+/** Describes the names that match each pattern. Used in messages about names that do not match. */
 export const nameNouns: Readonly<Record<string, string>> = {
   [NAME_PATTERN]: 'a name of letters, digits, _ . and - that begins with a letter or digit',
   [PLAN_PATTERN]: 'a name of at most 32 lower-case letters, digits, _ and - that begins with a letter',
 }
 
-/** Builds the schema of the name of a configured plan. A rule checks whether the plan is configured. */
+/**
+ * Builds the schema of a text that names a configured plan. A rule, not the schema, checks whether the plan is
+ * configured.
+ */
 export function planReference(options: Keywords = {}): Schema<string, string> {
   return Type.String({ title: 'the name of a plan', ...options })
 }
@@ -84,7 +87,7 @@ export function scopeName(description: string): Schema<string, string> {
   })
 }
 
-/** Builds the schema of the name that a plan or a quota gets. */
+/** Builds the schema of the name of a plan or of a quota. */
 export function ownName(description: string): Schema<string, string> {
   return Type.String({ title: nameNouns[PLAN_PATTERN] as string, description, pattern: PLAN_PATTERN })
 }

@@ -29,7 +29,7 @@ const plan = section(
   { description: 'One plan.' },
 )
 
-/** The plans of a file without the section. */
+/** The plans if the file has no `plans` section. */
 const builtInPlans = [{ name: 'free' }, { name: 'premium' }, { name: 'pro', api_keys: 5, webhook: true }]
 
 export const plans = Type.Array(plan, {

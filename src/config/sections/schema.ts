@@ -77,7 +77,7 @@ export const schema = section(
 )
 
 export type DecodedConfig = Decoded<typeof schema>
-/** A route as written, with defaults filled in, before its texts are decoded. */
+/** A route of the file with defaults filled in. Its texts, for example durations, are not decoded yet. */
 export type RouteInput = Written<typeof route>
 
 /** Durations are in milliseconds and sizes in bytes. Hosts are in lower case, without port and final dot. */
@@ -87,17 +87,17 @@ export type UpstreamConfig = Decoded<typeof upstream>
 
 type MailSection = NonNullable<DecodedConfig['mail']>
 
-/** The mail settings. Undefined in the configuration if `mail.smtp` is empty. */
+/** The mail settings. `Config` contains none if `mail.smtp` is empty. */
 export type MailConfig = Omit<MailSection, 'smtp' | 'from' | 'product'> & {
   smtp: NonNullable<MailSection['smtp']>
   from: NonNullable<MailSection['from']>
   product: string
 }
 
-/** A provider with a client id. Audiences are not empty. */
+/** A provider with a client ID. The list `audiences` contains no empty texts. */
 export type ProviderConfig = Decoded<typeof provider> & { name: string; label: string }
 
-/** The settings of the service that receives events. Undefined in the configuration if `events.url` is empty. */
+/** The settings of the service that receives events. `Config` contains none if `events.url` is empty. */
 export type EventsConfig = NonNullable<DecodedConfig['events']>
 
 export type Config = Omit<DecodedConfig, 'routes' | 'mail' | 'auth'> & {

@@ -1,5 +1,5 @@
-// Checks whether a value matches a schema, and decodes it. Covers the keywords that the configuration uses. A test
-// compares the results with ajv, which compiles the schema too slowly for startup.
+// Checks whether a value matches a schema, and decodes it. Supports only the keywords that the configuration uses. Used
+// instead of ajv, which compiles the schema too slowly for startup. A test compares the results with ajv.
 import { converterOf, decoderOf, type Keywords, type Schema } from '../../schema/type.ts'
 import { appendToPointer } from '../diagnostics.ts'
 import { type FormatName, formatError } from '../formats/formats.ts'
@@ -48,7 +48,8 @@ export function checkShape(schema: Schema, value: unknown, pointer = '', fillsIn
   return errors
 
   function checkPart(part: Schema, inner: unknown, key: string | number): void {
-    // Spreading is not possible, because a file may have more errors than a call may have arguments.
+    // The errors are not spread into one `push` call, because a file may have more errors than a call may have
+    // arguments.
     for (const error of checkShape(part, inner, appendToPointer(pointer, key), fillsIn)) errors.push(error)
   }
 
@@ -102,7 +103,7 @@ function decodeWritten(schema: Schema, value: unknown): unknown {
 
 type Mapping = Record<string, unknown>
 
-/** Returns whether a value is a mapping of keys, and not a list. */
+/** Returns whether a value is a mapping, and not a list or null. */
 export function isMapping(value: unknown): value is Mapping {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

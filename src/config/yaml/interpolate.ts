@@ -16,13 +16,13 @@ export interface InterpolationResult {
   /** The environment variables that the text uses, each once. */
   readonly variables: readonly string[]
   readonly fromFile: boolean
-  /** The number of inserted characters. It exceeds `room` if the text needs more characters than may be inserted. */
+  /** The number of inserted characters. If it is greater than `room`, `errors` reports that the values are too long. */
   readonly putIn: number
   /** One message for each placeholder that could not be replaced. Messages never contain values. */
   readonly errors: readonly string[]
 }
 
-/** Replaces the placeholders once. Placeholders in an inserted value are not replaced. */
+/** Replaces the placeholders in one pass. A placeholder inside an inserted value stays as it is. */
 export function interpolate(
   text: string,
   { env, readFile, room }: InterpolationContext,
@@ -54,7 +54,7 @@ export function interpolate(
       } else if (name !== undefined) {
         variables.add(name)
         const value = Object.hasOwn(env, name) ? env[name] : undefined
-        // As in the shell, an empty value counts as unset with `:-`.
+        // As in the shell, `${NAME:-default}` also gives the default if the variable is empty.
         if (fallback !== undefined) return put(value || fallback)
         if (value !== undefined) return put(value)
         errors.push(

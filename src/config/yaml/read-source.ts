@@ -1,4 +1,4 @@
-// Reads a file into values and their locations, or returns the errors that prevent it.
+// Reads a YAML file into values and their locations. If the file cannot be read or parsed, returns the errors.
 import { type Diagnostic, locateDiagnostics, type Problems } from '../diagnostics.ts'
 import { inUtf8, maxFileBytes, type ReadFile, readErrorReason, readLimited } from '../read-file.ts'
 import { interpolate } from './interpolate.ts'
@@ -26,8 +26,8 @@ export function readSource(
   whenMissing?: string,
 ): ReadSource | Problems {
   const { file, env, readFile = readLimited } = source
-  // An ASCII file in UTF-16 without a byte order mark is valid UTF-8 with NUL characters. YAML does not allow these
-  // characters, so the file is refused.
+  // ASCII text in UTF-16 without a byte order mark is also valid UTF-8, but contains NUL. YAML does not allow NUL. So
+  // each NUL is replaced with U+FFFD, which `inUtf8` refuses.
   const readYaml: ReadFile = (path, maxBytes) => readFile(path, maxBytes).replaceAll('\0', '\uFFFD')
   let text: string
   try {

@@ -21,7 +21,7 @@ export function sentenceOf(text: string, error: SyntaxError): string {
 
 type Sentence = string | ((text: string, at: number, part: string) => string)
 
-/** The patterns match the parser's messages, because its codes are too coarse. */
+/** The patterns match messages of the parser, because one of its error codes can mean several different mistakes. */
 const sentences: readonly (readonly [RegExp, Sentence])[] = [
   [/^Tabs are not allowed/, 'the indentation contains a tab; use spaces'],
   [
@@ -64,8 +64,8 @@ const sentences: readonly (readonly [RegExp, Sentence])[] = [
 ]
 
 /**
- * The parser reports the same error at the same place for two mistakes: an extra colon, and a next line that is
- * indented deeper.
+ * The parser reports the same error at the same place for two mistakes: a colon inside the value, and a next line that
+ * is indented too deep.
  */
 function ofNestedMapping(text: string, at: number): string {
   return /:(\s|$)/.test(lineAfter(text, at))
@@ -84,7 +84,7 @@ function ofTextAfterValue(text: string, at: number): string {
   return `this text follows a closing ${quote}; ${inside}`
 }
 
-/** Limits the search in each direction to this many characters. A line may be very long and have many errors. */
+/** The maximum number of characters to search in each direction. A long line with many errors would take too long. */
 const mostLooked = 500
 
 function lineAfter(text: string, at: number): string {
@@ -97,8 +97,8 @@ function ofUnclosed(_text: string, _at: number, bracket: string): string {
 }
 
 /**
- * The parser puts text from the file after a word and a colon. A colon without a word before it belongs to the message.
- * Control characters also come from the file, and they would start new lines in the output.
+ * Matches the place where a message of the parser begins to quote the file. Usually, this is a colon directly after a
+ * word. A colon after a space belongs to the message. Control characters are from the file, and could start a new line.
  */
 const quotation = /(?<! ):|\p{Cc}|(?<=^Unknown directive|^Unsupported YAML version) /u
 

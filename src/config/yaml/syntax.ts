@@ -15,13 +15,14 @@ import type { Diagnostic } from '../diagnostics.ts'
 import { sentenceOf } from './syntax-messages.ts'
 
 /**
- * Errors that affect only one value. After any other error, the parser guesses how the text continues, so its next
- * errors are only consequences.
+ * The codes of errors that affect only one value. After any other error, the parser guesses how the text continues, so
+ * the errors after it are not reliable.
  */
 const LOCAL_ERRORS = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
 
 /**
- * Returns all errors by offset (`local`), and the first error after which the rest of the text is unreliable (`fatal`).
+ * Returns all errors, sorted by offset, as `local`. Returns the first error that makes the rest of the text unreliable
+ * as `fatal`.
  */
 export function syntaxDiagnostics(
   text: string,
@@ -34,14 +35,15 @@ export function syntaxDiagnostics(
 }
 
 /**
- * Maximum nesting, deeper than in any real configuration. The composer is recursive, and deeper texts would exhaust the
- * stack.
+ * The maximum nesting depth. No real configuration is nested this deep. The composer is recursive, so a deeper text
+ * could exhaust the stack.
  */
 export const MAX_DEPTH = 100
 
-/** @throws Unreadable if the text nests too deep */
+/** @throws Unreadable if the text is nested too deep */
 export function parseText(text: string): Document {
-  // Always uses the core schema, even with a %YAML directive, so that texts do not become dates, sets or octal numbers.
+  // The schema is always `core`, even after a %YAML directive. Other schemas could turn texts into dates, sets or octal
+  // numbers.
   const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
   let first: Document | undefined
   for (const document of composer.compose(tokensOf(text), true, text.length)) {
@@ -54,7 +56,7 @@ export function parseText(text: string): Document {
   return first as Document
 }
 
-/** The error for a text that is not reliable in any part. The file then has only this one diagnostic. */
+/** The error for a text that is nested too deep or has too many values. It becomes the only diagnostic of the file. */
 export class Unreadable extends Error {
   readonly diagnostic: Diagnostic
 
@@ -64,12 +66,12 @@ export class Unreadable extends Error {
   }
 }
 
-/** Stops if the text nests too deep, because a million brackets would use a gigabyte of memory. */
+/** Throws as soon as the nesting is too deep, because a million open brackets would use a gigabyte of memory. */
 function* tokensOf(text: string): Generator<CST.Token, void> {
   const parser = new Parser()
   for (const lexeme of new Lexer().lex(text)) {
     yield* parser.next(lexeme)
-    // The first two entries of the stack are the document and its value, which is level 0.
+    // The first two entries of the stack are the document and its root value (level 0).
     if (parser.stack.length > MAX_DEPTH + 2) {
       throw new Unreadable(parser.stack.at(-1)?.offset ?? 0, `is nested more than ${MAX_DEPTH} levels deep`)
     }
@@ -82,8 +84,8 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
 }
 
 /**
- * Maps each alias to the node that it refers to, which is the last earlier node with the same anchor. The library
- * itself would search the whole document for each alias.
+ * Maps each alias to its target: the last node before the alias that has the same anchor. The function of the library
+ * is not used, because it searches the whole document for each alias.
  */
 export function resolveAliases(document: Document): Map<Alias, Node> {
   const anchored = new Map<string, Node>()

@@ -27,15 +27,15 @@ function admit(identity: Identity, reservation: Reservation | undefined): Admiss
 export const admitUncounted: Guard<TargetAvailable, Admission> = (_, identity) => admit(identity, undefined)
 
 interface Counting<Counted> {
-  /** Returns what the request counts; undefined if it counts nothing. */
+  /** Returns the use to count; undefined if the request does not count as a use. */
   countedOf(identity: Identity): Counted | undefined
-  /** Returns the refusal if the user is known to have no use left. */
+  /** Returns the refusal if the gateway remembers that the user has no uses left. */
   refusalFromMemory(counted: Counted): Refusal | undefined
   /** Stores a use. @returns the refusal if no use is left @throws StorageError */
   count(counted: Counted, request: GuardedRequest): Promise<Refusal | undefined>
 }
 
-/** Creates a guard that is synchronous if nothing is counted, or if the user is known to have no use left. */
+/** Creates a guard that is synchronous if it counts no use, or if it remembers that the user has no uses left. */
 export function createCountingGuard<Counted>(counting: Counting<Counted>): Guard<TargetAvailable, Admission> {
   const { countedOf, refusalFromMemory, count } = counting
 
@@ -66,7 +66,7 @@ export function createCountingGuard<Counted>(counting: Counting<Counted>): Guard
 
   return (request, identity) => {
     const counted = countedOf(identity)
-    // The gateway itself responds to a request at its last hop, so no use is counted.
+    // The gateway itself responds to a request with `Max-Forwards: 0`, so no use is counted.
     if (counted === undefined || request.head.isLastHop) return admit(identity, undefined)
     return refusalFromMemory(counted) ?? reserveAndCount(request, counted, identity)
   }

@@ -26,7 +26,7 @@ export interface AuthenticationDependencies {
   sessions: Pick<SessionCache, 'isLive'> | undefined
   lastUsed: Pick<LastUsed, 'record'>
   badKeys: RateLimiter
-  /** Receives the error that made the check of an API key fail. The client receives only a 401. */
+  /** Called with the error if an API key could not be checked. The client receives only a 401. */
   onApiKeyError(error: unknown): void
   clock: Clock
 }
@@ -35,8 +35,8 @@ export interface AuthenticationDependencies {
 export type Authenticate = (auth: Route['auth']) => Guard<void, Identity>
 
 /**
- * Creates the guard. It uses the stored record of the user, never the claims of the token. The guard is synchronous if
- * token and user are cached.
+ * Creates the guard. The guard reads the plan of the user from the stored record, never from the claims of the token.
+ * The guard is synchronous if token and user are cached.
  * @throws Refusal 401 if the credential is missing or invalid
  * @throws StorageError, which becomes a 503, if the user of a bearer token cannot be read
  * @throws Refusal 429 after too many invalid API keys (`bad_keys`)
@@ -150,8 +150,9 @@ async function lookUp(
 }
 
 /**
- * Every failure of the check counts as an invalid key. The response is a 401 even if the store is unreachable.
- * @returns `expired` if the store is unreachable, and the key has expired by the record that was last cached
+ * Waits for the owner of the API key. If the store is unreachable, the response is a 401, as for an invalid key.
+ * @returns `expired` if the store is unreachable, but the last cached record shows that the key has expired
+ * @throws Refusal `key_check_failed` if the store is unreachable
  */
 async function orInvalid(
   { users, clock, onApiKeyError }: AuthenticationDependencies,
@@ -169,7 +170,7 @@ async function orInvalid(
   }
 }
 
-/** Returns the header of a 401. It contains the error only if a token was presented (RFC 6750 §3). */
+/** Returns the header of a 401. The header contains `error` only if the request has a token (RFC 6750 §3). */
 export function challenge({
   isTokenPresented,
 }: Pick<Credentials, 'isTokenPresented'>): Record<string, string> {

@@ -1,5 +1,5 @@
 // Defines a guard that refuses a request if no target is available, or if the client has used up its share of
-// connections. The guard runs before the daily count, so that the refused request costs no use.
+// connections. The guard runs before the guards that count uses, so that a refused request costs no use.
 import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { tooManyConnections } from '../../refusals/limits.ts'

@@ -32,8 +32,8 @@ export interface EndpointAdmission {
 export type ChainResult<Allowed = Admission> = Allowed | NotAdmitted
 
 /**
- * Runs the guards of a request, before its body is read. Never throws. A refused request costs no daily use, because
- * uses are counted last.
+ * Runs the guards of a request, before its body is read. Never throws. A refused request costs no use, because uses are
+ * counted last.
  */
 export type GuardChain<Allowed = Admission> = (
   request: GuardedRequest,
@@ -48,17 +48,17 @@ interface Dependencies {
   plans: Plans
 }
 
-/** The two chains of a route. They share all guards, and therefore also their limits and counts. */
+/** The two guard chains of a route. A guard that is in both chains has one state, so limits and counts are shared. */
 export interface RouteGuards {
   /** The guards of a request that the gateway forwards. Undefined if the route has no upstream. */
   readonly guards: GuardChain | undefined
-  /** The guards of a request that a proxy asks about. `max_body` and `target` are left out, because the proxy forwards it. */
+  /** The guards for questions of proxies, without `max_body` and `target`, because the proxy forwards the request. */
   readonly questionGuards: GuardChain
 }
 
 /**
- * Compiles only the guards that the route configures, so that the other guards cost nothing. The guard `scope` is compiled
- * for every route with authentication, because it refuses API keys with scopes on routes without a scope.
+ * Compiles only the guards that the route configures, so that the other guards cost nothing. Every route with
+ * authentication gets the guard `scope`. On a route without a scope, this guard refuses API keys with scopes.
  */
 export function compileGuards(
   route: Route,

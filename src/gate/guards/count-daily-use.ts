@@ -22,8 +22,7 @@ interface Options {
 export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)
   /**
-   * @param day the day on which the user has no uses left; this day is already over if the count started just before
-   *   midnight
+   * @param day the day on which the user has no uses left; yesterday if midnight has passed since the count started
    */
   const refusal = (day: string) => {
     const now = clock.now()

@@ -24,7 +24,7 @@ interface Options {
   now(): number
 }
 
-/** A use of a limited allowance of a plan. */
+/** A use to count against the limited allowance of the user's plan. */
 interface Counted {
   readonly userId: number
   readonly plan: Plan
@@ -39,11 +39,11 @@ interface LastRefusal {
   readonly refusal: Refusal
 }
 
-/** The maximum number of kept refusals. A refusal is kept for repeated requests, and is valid for one second. */
+/** The maximum number of cached refusals. */
 const maxLastRefusals = 1_000
 
 export function createCountQuota({ plans, counter, exhausted, now }: Options): CountQuota {
-  /** The last refusals of the users. Requests of a user that are refused within the same second share a refusal. */
+  /** The last refusal for each exhausted quota of a user. Requests that are refused in the same second share it. */
   const lastRefusals = new Map<ExhaustedQuota, LastRefusal>()
 
   return ({ name, cost }) => {
@@ -64,7 +64,7 @@ export function createCountQuota({ plans, counter, exhausted, now }: Options): C
       countedOf(identity) {
         if (identity.kind !== 'user') return undefined
         const { id: userId, plan } = identity.user
-        // A plan whose allowance is 0 or missing does not reach this guard, because the plan guard refuses it.
+        // The plan guard refuses users whose allowance is 0 or missing. So an allowance without a period is unlimited.
         const allowance = plans.allowance(plan, name)
         if (allowance?.period === undefined) return undefined
         return { userId, plan, limit: allowance.limit, period: allowance.period }

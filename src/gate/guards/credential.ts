@@ -3,14 +3,18 @@ import { stripSpace } from '../../identity/api-keys/api-key.ts'
 import { isGatewayToken } from '../../identity/tokens/tokens.ts'
 
 export interface Credentials {
-  /** The bearer token; undefined if the header is absent or malformed. */
+  /** The bearer token; undefined if the `Authorization` header is absent or malformed. */
   readonly bearer: string | undefined
   /** The API key, without white space at both ends; undefined if it is empty or absent. */
   readonly apiKey: string | undefined
-  /** Whether there is an `Authorization` header of any kind, or an API key. If so, the request cannot be anonymous. */
+  /**
+   * Whether the request has an API key or an `Authorization` header, even a malformed one. If so, the request is not
+   * anonymous.
+   */
   readonly isPresented: boolean
   /**
-   * Whether the request has an `Authorization` header. If so, a 401 contains `error="invalid_token"` (RFC 6750 §3.1).
+   * Whether the request has an `Authorization` header. If so, a 401 response contains `error="invalid_token"` (RFC 6750
+   * §3.1).
    */
   readonly isTokenPresented: boolean
 }
@@ -27,16 +31,16 @@ export function readCredentials(authorization: string | undefined, apiKey: strin
 }
 
 /**
- * Returns the text after `Bearer `, without a syntax check. Other spellings of `Bearer` give `undefined`. Use this only
- * to look up a token in the cache. Cached tokens passed the check when they were first received.
+ * Returns the text after `Bearer `, without a check of its syntax. For other spellings, for example `bearer`, returns
+ * undefined. Use this function only to look up a token in the cache, because cached tokens have passed the check.
  */
 export function bearerUnchecked(authorization: string): string | undefined {
   return authorization.startsWith('Bearer ') ? authorization.slice(7) : undefined
 }
 
 /**
- * Returns whether a value contains an access token or API key of this gateway. Neither may reach an upstream, even if
- * the client sent it in the wrong header.
+ * Returns whether a value contains an access token or API key of this gateway. The gateway must not forward these
+ * credentials, even if the client sent them in the wrong header.
  */
 export function carriesGatewayCredential(value: string): boolean {
   return value.split(/[\s,]+/).some(part => isGatewayToken(part) || part.startsWith('peage_'))

@@ -12,18 +12,18 @@ export interface GuardedRequest {
   /** Undefined if tracing is off. */
   readonly trace: Pick<RequestTrace, 'onGuard' | 'onGuardFailed'> | undefined
   /**
-   * The identity of the caller, set by the authentication guard. So the log contains the user even if a later guard
-   * refuses.
+   * The identity of the caller. The authentication guard sets it, so that the log contains the user even if a later
+   * guard refuses the request.
    */
   identity: Identity
-  /** Returns whether the client has disconnected, or the parser rejected the body. In both cases, no use is counted. */
+  /** Returns whether the client has disconnected or the parser has rejected the body. If so, no use is counted. */
   isGone(): boolean
   /**
-   * Reserves a connection for the request, because no use may be counted without a connection. The caller must pass the
-   * reservation on or cancel it.
+   * Reserves an upstream connection before a use is counted. Otherwise, a use could be counted for a request that gets
+   * no connection. The caller must pass the reservation on or cancel it.
    * @returns a promise if no connection is free; undefined if the gateway does not forward the request
    * @throws Refusal 503 `upstream_unavailable` if no connection becomes free in time
-   * @throws Refusal 429 `rate_limited` if the client has used up its share
+   * @throws Refusal 429 `rate_limited` if the client already uses its share of the connections
    * @throws ClientDisconnected if the client leaves during the wait
    */
   reserveConnection(): Reservation | undefined | Promise<Reservation>
@@ -33,9 +33,9 @@ export interface GuardedRequest {
 /**
  * A guard makes one decision. `In` is the result of the previous guard, and `Out` the result of this guard. Both types
  * are brands: they only mark, for the compiler, which guards have allowed the request. So a chain with a missing or
- * swapped guard does not compile. A guard is synchronous unless it has to wait. It may return a refusal instead of
- * throwing it, because a throw costs as much as all guards together.
- * @throws Refusal, ClientDisconnected, or an error of a store; synchronously or as a rejection
+ * swapped guard does not compile. A guard is synchronous unless it has to wait. It can return a refusal instead of
+ * throwing it, because a throw takes as long as all guards together.
+ * @throws Refusal, ClientDisconnected, or an error of a store; the guard throws it or rejects its promise with it
  */
 export type Guard<In, Out> = (
   request: GuardedRequest,
@@ -49,7 +49,7 @@ type GuardResult<Out> = Out | Refusal
  * @param second the next guard; `undefined` if the route does not configure it
  */
 export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undefined): Guard<A, C> {
-  // If the second guard is not configured, every request passes it. The types B and C then differ only in the brand.
+  // Without a second guard, the first guard decides. The cast is safe, because B and C differ only in their brand.
   if (second === undefined) return first as unknown as Guard<A, C>
   const next = (request: GuardedRequest, result: GuardResult<B>) =>
     result instanceof Refusal ? result : second(request, result)
@@ -59,7 +59,7 @@ export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undef
   }
 }
 
-/** Returns the guard in a form that also counts its decisions and adds a span to the request's trace. */
+/** Returns a guard that runs `guard`, counts its decisions, and adds a span to the request's trace. */
 export function recorded<In, Out>(
   name: GuardName,
   decisions: GuardCounts,

@@ -1,5 +1,5 @@
-// Enforces the rate limits: of the user's plan over all routes together, and of the route. A route's limit counts per
-// user, or per client address for anonymous requests.
+// Enforces two rate limits for each request. The limit of the user's plan counts the requests to all routes together.
+// The limit of the route counts per user, or per client address for anonymous requests.
 import type { Plans } from '../../config/plans.ts'
 import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
@@ -15,8 +15,9 @@ declare const limited: unique symbol
 export type WithinLimit = Identity & { readonly [limited]: true }
 
 /**
- * Creates a guard that refuses with 429 `rate_limited`. If the store is unreachable, requests are counted in memory
- * instead. The guard is synchronous if neither the user's plan nor the route has a limit.
+ * Creates the guard of a route, which refuses requests over a limit with 429 `rate_limited`. If the store is
+ * unreachable, requests are counted in memory instead. The guard is synchronous if neither the user's plan nor the
+ * route has a limit.
  */
 export type RateLimit = (route: Route) => Guard<Identity, WithinLimit>
 
@@ -30,7 +31,7 @@ interface NamedLimit {
  *   replicas
  */
 export function createRateLimit(createLimiter: CreateRateLimiter, plans: Plans): RateLimit {
-  // Limiters of plans and routes have a prefix, and limiters of local endpoints do not. So their names are never equal.
+  // The prefix makes the names different from the limiter names of the local endpoints, which have no prefix.
   const create = (kind: 'plan' | 'route', name: string, limit: Limit): NamedLimit => ({
     limiter: createLimiter(`${kind}:${name}`, limit),
     names: {
@@ -55,7 +56,7 @@ export function createRateLimit(createLimiter: CreateRateLimiter, plans: Plans):
   }
 }
 
-/** Counts the request under each limit in turn. A limit after a refusing limit does not count the request. */
+/** Counts the request under each limit, in order. If one limit refuses the request, later limits do not count it. */
 async function consumeEach(
   limits: readonly (NamedLimit | undefined)[],
   request: GuardedRequest,

@@ -14,7 +14,10 @@ export function anonymousRefusal(): Refusal {
   return new Refusal('unauthenticated', { headers: { 'www-authenticate': 'Bearer' } })
 }
 
-/** Refuses anonymous requests with 401 `unauthenticated`, and users of other plans with 403 `plan_insufficient`. */
+/**
+ * Refuses anonymous requests with 401 `unauthenticated`, and users whose plan is not listed with 403
+ * `plan_insufficient`.
+ */
 export function requirePlan(plans: readonly Plan[] | undefined): Guard<ScopeAllowed, PlanAllowed> {
   return (_, identity) => {
     if (plans === undefined) return identity as Identity as PlanAllowed

@@ -1,4 +1,5 @@
-// Defines the scope guard, which limits what API keys may use. It never refuses an access token or an anonymous request.
+// Defines the scope guard, which refuses API keys that a route or endpoint does not accept. It never refuses an access
+// token or an anonymous request.
 import type { AcceptedKeys } from '../../endpoints/local-endpoint.ts'
 import type { ApiKey } from '../../identity/api-keys/api-key-store.ts'
 import type { Identity } from '../../identity/identity.ts'
@@ -12,10 +13,10 @@ declare const scoped: unique symbol
 
 export type ScopeAllowed = Identity & { readonly [scoped]: true }
 
-/** Returns the refusal of an API key; undefined if the key passes. */
+/** Returns the refusal of an API key; undefined if the key is accepted. */
 export type CheckKey = (key: Pick<ApiKey, 'scopes' | 'isApiToken'>) => Refusal | undefined
 
-/** Creates the check of a route, which refuses with 403 `bearer_required` or `scope_insufficient`. */
+/** Creates the check of a route, which refuses API keys with 403 `bearer_required` or `scope_insufficient`. */
 export function checkKeyForRoute({ scope, bearer_only }: Pick<Route, 'scope' | 'bearer_only'>): CheckKey {
   return ({ scopes }) => {
     if (bearer_only) return new Refusal('bearer_required')
@@ -24,7 +25,7 @@ export function checkKeyForRoute({ scope, bearer_only }: Pick<Route, 'scope' | '
   }
 }
 
-/** Creates the check of an endpoint of the gateway, which refuses with 403 `bearer_required`. */
+/** Creates the check of one of the gateway's own endpoints, which refuses API keys with 403 `bearer_required`. */
 export function checkKeyForEndpoint(accepted: AcceptedKeys): CheckKey {
   return ({ isApiToken }) =>
     accepted === 'all' || (accepted === 'api_token' && isApiToken)
@@ -32,7 +33,7 @@ export function checkKeyForEndpoint(accepted: AcceptedKeys): CheckKey {
       : new Refusal('bearer_required')
 }
 
-/** Creates the guard. It records no decision for other credentials, because it has nothing to decide for them. */
+/** Creates the guard. For requests without an API key, the guard has nothing to decide, so no decision is counted. */
 export function requireScope(check: CheckKey, decisions: GuardCounts): Guard<WithinLimit, ScopeAllowed> {
   const guard = recorded('scope', decisions, (_: GuardedRequest, key: ApiKey) => check(key) ?? key)
   return (request, identity) => {

@@ -1,4 +1,4 @@
-// Defines the guard of routes with `verified`. It requires that the user has verified the email.
+// Defines the guard of routes with the option `verified`. It requires a user whose email is verified.
 import type { Identity } from '../../identity/identity.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Guard } from './guard.ts'

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http'
 export function isLastHop(request: IncomingMessage): boolean {
   if (!limitsForwards(request.method)) return false
   const raw = request.rawHeaders
-  // Node's `headers` contains only the first of several values, so this reads the raw headers.
+  // If the header is repeated, Node's `headers` contains only its first value. So the raw headers are read.
   return raw.some(
     (name, i) => i % 2 === 0 && /^max-forwards$/i.test(name) && /^0+$/.test(raw[i + 1] as string),
   )

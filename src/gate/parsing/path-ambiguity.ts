@@ -1,5 +1,5 @@
-// Finds what a path could mean to servers that decode it again, cut parameters, or remove trailing dots. See
-// docs/security-model.md#paths.
+// Finds how other servers could interpret a path. Some servers decode a path again, cut parameters, or remove trailing
+// dots. See docs/security-model.md#paths.
 
 /** Bit flags for the parts of a path that servers interpret differently. */
 export const ambiguity = { encoded_slash: 1, semicolon: 2, trailing_dot: 4, double_encoding: 8 } as const
@@ -13,8 +13,8 @@ export function toFlags(allowed: readonly Allowance[]): number {
 }
 
 /**
- * Returns the ambiguities of a segment as flags. The flags are 0 if there is no ambiguity. A route must allow all
- * ambiguities of a segment to accept it. Returns `undefined` if no route can allow the segment, because a server may
+ * Returns the ambiguities of a segment as flags; 0 if there is no ambiguity. A route accepts the segment only if the
+ * route allows all of them. Returns `undefined` if no route can allow the segment, for example because a server could
  * read a dot segment or a control character in it.
  * @param segment the segment, decoded once
  */
@@ -37,8 +37,9 @@ export function ambiguitiesOf(segment: string): number | undefined {
 }
 
 /**
- * Returns the segments that laxer servers may read from a path. There is one list for each number of additional
- * decodings. If a decoded path contains `?` or `#`, there is another list that ends before this character.
+ * Returns the lists of segments that more lenient servers could read from a path. The first list is for the path as
+ * given, and each further list is for one more decoding. If the decoded path contains `?` or `#`, there is also a list
+ * for the part before this character.
  * @param segments the segments, decoded once and in lower case; no interpretation of them contains a dot segment
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {
@@ -63,14 +64,14 @@ const escaped = /%[0-9a-f]{2}/i
  */
 const dotSegment = /(?:^|[/\\])\s*\.[.\s]*(?:$|[/\\;?#])/
 /**
- * The maximum number of additional decodings. No legitimate path needs more, and each decoding takes a pass over the
+ * The maximum number of additional decodings. No legitimate path needs more, and each decoding is another pass over the
  * path.
  */
 const maxDecodings = 4
 
 /**
- * Decodes a text once more. A `%` that begins no escape stays unchanged. Returns undefined if the result is invalid
- * UTF-8 or has a control character.
+ * Decodes a text once more. A `%` that does not begin an escape stays unchanged. Returns undefined if the result is
+ * invalid UTF-8 or has a control character.
  */
 function decodeAgain(text: string): string | undefined {
   if (!escaped.test(text)) return text
@@ -89,7 +90,7 @@ function segmentsAsLaxServer(text: string): string[] {
     .filter(segment => segment !== '')
 }
 
-/** Removes white space and trailing dots. A regular expression would take quadratic time for a thousand dots. */
+/** Removes white space at both ends and trailing dots. A regular expression would take quadratic time for many dots. */
 function trimmed(segment: string): string {
   let end = segment.length
   while (end > 0 && (segment[end - 1] === '.' || segment[end - 1]?.trim() === '')) end--

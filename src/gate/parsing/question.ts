@@ -1,5 +1,5 @@
-// Parses the questions of forward auth (`server.forward_auth`). In a question, a proxy asks about the request of a
-// client, which it forwards itself. See docs/forward-auth.md.
+// Parses the questions of forward auth (`server.forward_auth`). With a question, a proxy asks whether it may forward
+// the request of a client. The proxy, not the gateway, then forwards the request. See docs/forward-auth.md.
 import { type IncomingHttpHeaders, type IncomingMessage, METHODS } from 'node:http'
 import { canonicalName, identityNames } from '../../config/formats/header-names.ts'
 import type { Config } from '../../config/sections/schema.ts'
@@ -8,25 +8,33 @@ import { Refusal } from '../../refusals/refusal.ts'
 import { parseRequestHead, type RequestHead, refuseMessage } from './request-head.ts'
 import { isHost, parseRequestTarget } from './request-target.ts'
 
-/** A question. It has the parts of the asked request that the routing decision reads. */
+/** A question, with the parts of the client's request that the routing decision reads. */
 export interface Question {
-  /** The method of the asked request, or of the question if it is invalid. */
+  /**
+   * The method of the client's request. If the question does not describe a valid request, this is the question's own
+   * method.
+   */
   readonly method: string
-  /** The headers of the question, which include the headers of the asked request. */
+  /** The headers of the question, which include the headers of the client's request. */
   readonly headers: IncomingHttpHeaders
   readonly httpVersion: string
-  /** The target of the asked request as received, or of the question if it is invalid. */
+  /**
+   * The target of the client's request. If the question does not describe a valid request, this is the question's own
+   * target.
+   */
   readonly url: string
-  /** The head of the asked request. Credentials and framing are the question's own. */
+  /** The head of the client's request. Its credentials and framing are read from the question. */
   readonly head: RequestHead
-  /** Whether a refusal must have a status that nginx passes on (`?as=nginx`). */
+  /** Whether the question has `?as=nginx`. A refusal must then have a status that nginx passes on to the client. */
   readonly isForNginx: boolean
 }
 
 export interface Questions {
-  /** Returns whether the request is for the path of the questions, or for a path below it. */
+  /** Returns whether the request is for `server.forward_auth.path`, or for a path below it. */
   isAtPath(request: IncomingMessage): boolean
-  /** Returns the question. Returns undefined for a request that is not a question, or whose peer may not ask. */
+  /**
+   * Parses a question. Returns undefined if the path is different, or if the peer is not in `server.forward_auth.from`.
+   */
   parse(request: IncomingMessage): Question | undefined
 }
 
@@ -60,7 +68,7 @@ export function createQuestions({ from, path }: ForwardAuth, trustedProxies: rea
         headers: request.headers,
         httpVersion: request.httpVersion,
         url: subject?.url ?? url,
-        // The gateway does not forward the request, so `Max-Forwards` does not end here.
+        // `Max-Forwards` has no effect, because the proxy forwards the request and the gateway does not.
         head: { ...head, host: subject?.host ?? head.host, isLastHop: false },
         isForNginx: url === `${path}?as=nginx` && !isMalformed,
       }
@@ -69,11 +77,14 @@ export function createQuestions({ from, path }: ForwardAuth, trustedProxies: rea
 }
 
 interface QuestionFields {
-  /** The values of each field. A valid question has each of them once. */
+  /** The values of three `X-Forwarded-*` headers. In a valid question, each of these lists has exactly one value. */
   readonly method: string[]
   readonly uri: string[]
   readonly host: string[]
-  /** Whether an identity header has another spelling, which the proxy does not replace but a service may accept. */
+  /**
+   * Whether there is an identity header in another spelling, for example `X_User_Id`. The proxy does not replace this
+   * header, but a service could accept it.
+   */
   hasDisguisedIdentity: boolean
 }
 
@@ -93,7 +104,7 @@ function scanQuestion(raw: readonly string[]): QuestionFields {
   return fields
 }
 
-/** Matches every spelling of the identity headers, and some other names. */
+/** A fast first check. Matches every spelling of the identity headers, but also some other names. */
 const mayBeIdentity = /^[^a-z0-9]*x[^a-z0-9]+(?:user|peage)/
 
 /** Returns undefined if the fields do not describe a request that a client could send. */
@@ -105,5 +116,5 @@ function subjectIn(fields: QuestionFields): { method: string; url: string; host:
     : undefined
 }
 
-/** Node's parser accepts only these methods. For CONNECT, Node hands over the connection, and the gateway refuses it. */
+/** The methods that clients can use. Node's parser rejects all other methods, and the gateway refuses CONNECT. */
 const acceptedMethods = new Set(METHODS.filter(method => method !== 'CONNECT'))

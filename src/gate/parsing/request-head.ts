@@ -13,12 +13,12 @@ export interface RequestHead {
   readonly clientRequestId: string | undefined
   /** The address at the other end of the connection. */
   readonly peer: string
-  /** The client's address, according to the trusted proxies. */
+  /** The client's address. If the peer is a trusted proxy, the address is read from `X-Forwarded-For`. */
   readonly client: string
   readonly peerIsTrusted: boolean
   /**
-   * The address of the peer, if it is private and forwarded the request, but is not a trusted proxy. All clients behind
-   * this peer share one rate limit.
+   * The address of the peer, if the peer seems to be a load balancer that is missing from the trusted proxies. That is,
+   * the address is private, and the request has `X-Forwarded-For`. All clients behind this peer share one rate limit.
    */
   readonly untrustedForwarder: string | undefined
   /** The Host header, as received; empty if an HTTP/1.0 client sent none. */
@@ -27,8 +27,8 @@ export interface RequestHead {
   authorization: string | undefined
   readonly apiKey: string | undefined
   /**
-   * Whether there are two `Authorization` or `X-API-Key` headers, or too many bearer tokens among the WebSocket
-   * subprotocols.
+   * Whether there are two `Authorization` headers or two `X-API-Key` headers. On a WebSocket route, also whether a
+   * subprotocol contains a second credential.
    */
   hasAmbiguousCredentials: boolean
   /** The declared length of the body; undefined if it is chunked or absent. */
@@ -74,7 +74,7 @@ export function parseRequestHead(
   }
 }
 
-/** Returns the refusal of a message that is too large or malformed, or undefined. */
+/** Returns the refusal if the headers are too large or the message is malformed; otherwise undefined. */
 export function refuseMessage(request: IncomingMessage, seen: RequestHeaders): Refusal | undefined {
   if (seen.bytes > maxHeaderBytes) return closing('headers_too_large')
   return seen.isMalformed || !hasValidFraming(request, seen) ? malformed() : undefined
@@ -92,8 +92,8 @@ function targetOf(request: IncomingMessage, seen: RequestHeaders): RequestTarget
 }
 
 /**
- * Returns a refusal that closes the connection. Servers may interpret the request differently, so later bytes on the
- * connection cannot be trusted.
+ * Returns the refusal of a malformed request, which also closes the connection. Servers could interpret the request
+ * differently, so later bytes on the connection cannot be trusted.
  */
 export function malformed(): Refusal {
   return closing('request_invalid')

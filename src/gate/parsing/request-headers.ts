@@ -18,7 +18,10 @@ export interface RequestHeaders {
   isMalformed: boolean
 }
 
-/** Reads the raw headers in one pass. Duplicates must be detected, but Node's `headers` joins or drops them. */
+/**
+ * Reads the raw headers in one pass. They are needed to detect duplicates, because Node's `headers` joins or drops
+ * them.
+ */
 export function scanHeaders(raw: readonly string[]): RequestHeaders {
   const headers: RequestHeaders = {
     host: undefined,

@@ -5,11 +5,11 @@ export interface RequestTarget {
   /** The authority of an absolute-form target (RFC 9112 §3.2.2). It replaces the Host header. */
   readonly authority: string | undefined
   /**
-   * The path for the upstream. Duplicate slashes of the client's path are merged. Escapes and letter case stay
-   * unchanged.
+   * The client's path, with duplicate slashes merged. Escapes and letter case are unchanged. By default, the upstream
+   * receives this path.
    */
   readonly path: string
-  /** The client's path with its duplicate slashes; undefined if it has none. */
+  /** The client's path as received, if it contains duplicate slashes; otherwise undefined. */
   readonly unmergedPath: string | undefined
   /** The query, including the `?`; empty without one. */
   readonly query: string
@@ -23,7 +23,7 @@ export interface RequestTarget {
 
 /**
  * Parses a request target. Returns `undefined` if the path is invalid on every route (400 `Chemin invalide`). A target
- * with `ambiguities` is also refused, except on a route that allows them.
+ * with `ambiguities` is valid only on a route that allows all of them.
  */
 export function parseRequestTarget(target: string): RequestTarget | undefined {
   let authority: string | undefined
@@ -65,8 +65,8 @@ const absoluteForm = /^https?:\/\/([^/?#@]+)((?:[/?].*)?)$/i
 const hostSyntax = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
 // A raw `#` is not allowed in a target (RFC 9112 §3.2), because only some servers cut the target there.
 const forbiddenInQuery = /[^!"$-~\x80-\xff]/
-// Matches paths that need the full rules. These contain escapes, unusual characters, empty segments, or segments that
-// end in a dot.
+// Matches paths that contain escapes, unusual characters, empty segments, or segments that end in a dot. All other
+// paths need no decoding.
 const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
 const forbiddenRaw = /[^\u0021-\u007e]|[\\#]/
 
@@ -130,7 +130,7 @@ function decodeOnce(segment: string): string | undefined {
   }
 }
 
-/** Folds only ASCII letters. `toLowerCase()` would also change the Kelvin sign into `k`. */
+/** Changes only ASCII letters to lower case. `toLowerCase()` would also change the Kelvin sign into `k`. */
 function foldAscii(text: string): string {
   return text.replace(/[A-Z]/g, letter => letter.toLowerCase())
 }

@@ -15,8 +15,8 @@ export function asksForWebSocket(request: Pick<IncomingMessage, 'headers'>): boo
 }
 
 /**
- * Returns whether the handshake is valid. A body makes it invalid, because one side would read the body as WebSocket
- * frames.
+ * Returns whether the handshake is valid. A body makes it invalid, because the gateway or the upstream could read the
+ * body as WebSocket frames.
  */
 export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedRequest): boolean {
   const options = listOf((headers.connection ?? '').toLowerCase())
@@ -24,7 +24,7 @@ export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedR
     method === 'GET' &&
     httpVersion === '1.1' &&
     options.includes('upgrade') &&
-    // Node's parser interprets `Connection` differently. If the parser finds no upgrade, it continues to parse HTTP.
+    // Node's parser can find no upgrade although `options` contains one. It then continues to parse HTTP.
     upgrade === true &&
     headers['transfer-encoding'] === undefined &&
     (headers['content-length'] ?? '0') === '0' &&
@@ -41,7 +41,7 @@ interface OfferedProtocols {
   readonly others: readonly string[]
 }
 
-/** @param value the value of the header, or several values joined by commas */
+/** @param value the value of `Sec-WebSocket-Protocol`, or several values joined by commas */
 export function parseOfferedProtocols(value: string | undefined): OfferedProtocols {
   const bearers: string[] = []
   const others: string[] = []

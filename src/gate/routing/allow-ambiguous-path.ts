@@ -8,7 +8,7 @@ interface Options {
   /** Returns whether a path belongs to the gateway's own endpoints. */
   isOwn(segments: readonly string[]): boolean
   routes: RouteTable<Route>
-  /** Returns whether two upstreams, given by name, are the same service. Routes without upstream share a service. */
+  /** Returns whether two upstream names belong to one service. Two routes without an upstream also count as one. */
   isSameService(one: string | undefined, other: string | undefined): boolean
 }
 
@@ -17,8 +17,8 @@ export type AllowAmbiguous = (route: Route, method: string, host: string, target
 
 /**
  * Creates the check. The route must allow all ambiguities of the path, and the path must not bypass the guards of
- * another route. So if a laxer server interprets the path differently, the result must not match a local endpoint, or
- * another guarded route of the same service.
+ * another route. So if a more lenient server interprets the path differently, the result must match neither a local
+ * endpoint nor another guarded route of the same service.
  */
 export function createAllowAmbiguous({ isOwn, routes, isSameService }: Options): AllowAmbiguous {
   return (route, method, host, target) => {

@@ -19,7 +19,7 @@ export interface Preflight {
 }
 
 interface CorsPolicy {
-  /** Returns the headers for every response except a preflight response. @param origin the origin of the request */
+  /** Returns the headers of a response that is not a preflight response. @param origin the origin of the request */
   answer(origin: string | undefined): CorsHeaders
   /** @param methods the methods served at the path; `undefined` for every method */
   preflight(preflight: Preflight, methods: Iterable<string> | undefined): CorsHeaders
@@ -31,7 +31,7 @@ interface CorsPolicy {
  */
 export type CorsPolicies = (route: Route | undefined) => CorsPolicy | undefined
 
-/** @returns `undefined` if CORS is not configured; the origin of requests is then not read */
+/** @returns `undefined` if CORS is not configured; the gateway then ignores the header `Origin` */
 export function createCorsPolicies(
   server: CorsConfig | undefined,
   routes: readonly Route[],
@@ -46,7 +46,7 @@ export function createCorsPolicies(
 }
 
 /**
- * Returns undefined if the request is no preflight. Only an `OPTIONS` request with `Origin` and
+ * Returns undefined if the request is not a preflight. Only an `OPTIONS` request with `Origin` and
  * `Access-Control-Request-Method` is a preflight.
  */
 export function readPreflight({
@@ -69,8 +69,7 @@ export const replacedHeaders: ReadonlySet<string> = new Set(
 const exposedHeaders = ['X-Peage-Error', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy']
 
 /**
- * A response to a refused origin has no other CORS header. This header makes caches store a separate response for each
- * origin.
+ * The only CORS header of a response to a refused origin. It makes caches store a separate response for each origin.
  */
 const onlyVary: CorsHeaders = { vary: 'Origin' }
 
@@ -117,5 +116,5 @@ function everyMethod(method: string): Iterable<string> {
   return new Set(METHODS.includes(method) ? [...usualMethods, method] : usualMethods)
 }
 
-/** Matches a list of header names (RFC 9110 §5.6.1). Any other text from the client is not echoed. */
+/** Matches a list of header names (RFC 9110 §5.6.1). A text that does not match is not sent back to the client. */
 const isList = /^[!#$%&'*+.^_`|~0-9A-Za-z, \t-]+$/

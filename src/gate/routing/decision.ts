@@ -1,5 +1,5 @@
-// Makes the routing decision: a local endpoint, a route with its guards, a preflight, or a refusal. It also decides about
-// requests that a proxy asks about (docs/forward-auth.md).
+// Decides how the gateway handles a request: with a local endpoint, a route and its guards, a preflight response, or a
+// refusal. Also decides about the questions of forward auth (docs/forward-auth.md).
 import type { IncomingMessage } from 'node:http'
 import type { FindLocalPath, LocalPath } from '../../endpoints/endpoint-table.ts'
 import type { LocalEndpoint } from '../../endpoints/local-endpoint.ts'
@@ -30,7 +30,7 @@ export interface ForwardingRoute extends GuardedRoute {
 export type RoutingDecision = ToLocalEndpoint | ToRoute | ToQuestion | ToPreflight | Refused
 
 interface Common {
-  /** CORS headers of every response, including refusals and upstream responses; undefined without CORS. */
+  /** The CORS headers of the response, even of a refusal or an upstream response; undefined without CORS. */
   readonly cors: CorsHeaders | undefined
 }
 
@@ -47,7 +47,7 @@ export interface ToRoute extends Common {
   readonly isWebSocket: boolean
 }
 
-/** A proxy asks about a request to the route. */
+/** The decision for a question of forward auth, in which a proxy asks about a request to `route`. */
 export interface ToQuestion extends Common {
   readonly kind: 'question'
   readonly route: GuardedRoute
@@ -75,12 +75,12 @@ interface Options {
   policies: CorsPolicies | undefined
 }
 
-/** The parts of a request that the decision reads, except its head. */
+/** The parts of a request that the decision reads in addition to its `RequestHead`. */
 export type DecidedRequest = Pick<IncomingMessage, 'method' | 'headers' | 'httpVersion'>
 
 /**
- * Decides where a request goes. On a WebSocket route, also sets the bearer token of `head` from the subprotocols.
- * @param isQuestion whether a proxy asks about the request, and forwards it itself
+ * Decides where a request goes. On a WebSocket route, also copies the bearer token from the subprotocols into `head`.
+ * @param isQuestion whether a proxy asks about the request; the proxy, not the gateway, then forwards the request
  */
 export type Decide = (request: DecidedRequest, head: RequestHead, isQuestion?: boolean) => RoutingDecision
 
@@ -119,10 +119,10 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
   }
 
   /**
-   * Returns the response to a preflight, even if nothing is served at the path. A refused preflight would hide the 404
-   * from the page.
+   * Returns the response to a preflight, even if nothing is served at the path. If the preflight were refused, the web
+   * page could not see the 404 of its request.
    * @param methods the methods served at the path; undefined for every method
-   * @returns undefined if the request is no preflight, or if CORS is not configured for the path
+   * @returns undefined if the request is not a preflight, or if CORS is not configured for the path
    */
   function toPreflight(
     preflight: Preflight | undefined,
@@ -141,7 +141,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
     host: string,
     route: ForwardingRoute,
   ): RoutingDecision {
-    // If the authority and `Host` differ, one may be forged. So only a route that lists its hosts serves the request.
+    // If the target's authority and `Host` differ, one may be forged. So only a route with `hosts` serves the request.
     const isContradicted = target.authority !== undefined && normalizeHost(head.host) !== host
     if (isContradicted && route.hosts.length === 0) return refuse(request, malformed(), route)
     const isWebSocket = route.websocket && asksForWebSocket(request)
@@ -149,7 +149,8 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
       if (!isHandshake(request)) return refuse(request, malformed(), route, true)
       takeBearer(request, head)
     }
-    // The gateway and the upstream might use different credentials, so even a route without guards refuses the request.
+    // With two credentials, the upstream could use a different one than the gateway. So even a route without guards
+    // refuses the request.
     if (head.hasAmbiguousCredentials) {
       return refuse(request, new Refusal('credentials_ambiguous'), route, isWebSocket)
     }
@@ -175,14 +176,14 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
     const preflight = policies && readPreflight(request)
     const found = findLocalPath(target.segments)
     if (isQuestion && target.unmergedPath !== undefined) {
-      // The gateway merges duplicate slashes, but the proxy does not.
+      // The gateway checks the path with merged slashes, but the proxy forwards it with duplicate slashes.
       const { route } = routes.match(method, host, target.segments)
       if (!route?.allow_in_path.includes('double_slash')) {
         return refuse(request, new Refusal('path_invalid'), route)
       }
     }
     if (found !== undefined && !isReplaced(found, host, target)) {
-      // The proxy sends these paths to the gateway itself, so it does not ask about them.
+      // The proxy must send requests for these paths to the gateway. A question about them is refused.
       return isQuestion
         ? toLocal(request, head, target, 'unknown', undefined)
         : toLocal(request, head, target, found, preflight)
@@ -208,7 +209,7 @@ export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }
       return refuse(request, notAllowed(allowOf(served)), served[0])
     }
     if (isQuestion) return toQuestion(request, head, match.route)
-    // For clients of the gateway, the route does not exist. A less specific route must not forward the request.
+    // A route without an upstream exists only for forward auth. A less specific route must not forward the request.
     if (!isForwarding(match.route)) return refuse(request, new Refusal('route_unknown'))
     return toRoute(request, head, target, host, match.route)
   }
@@ -218,7 +219,10 @@ function isForwarding(route: GuardedRoute | undefined): route is ForwardingRoute
   return route?.upstream !== undefined
 }
 
-/** Uses the token of the subprotocol `peage.bearer.<token>`. Browsers cannot set `Authorization` on a WebSocket. */
+/**
+ * Reads the token from the subprotocol `peage.bearer.<token>`, because browsers cannot set the header `Authorization`
+ * for a WebSocket.
+ */
 function takeBearer(request: DecidedRequest, head: RequestHead): void {
   const { bearers } = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
   if (bearers.length === 0) return

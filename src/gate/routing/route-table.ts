@@ -1,12 +1,12 @@
-// Matches requests to routes: segment by segment from the left, then by host, then by method.
+// Finds the route of a request: by the segments of the path from left to right, then by host, then by method.
 import { PathTree } from '../../config/formats/path-tree.ts'
 import type { Route } from './route.ts'
 
 export type Match<R extends Route> =
   | { readonly kind: 'route'; readonly route: R }
   /**
-   * Some routes match the path and the host, but the most specific of these routes do not allow the method. Less
-   * specific routes are not tried. `routes` are the most specific routes, and `route` is the first of them.
+   * `routes` are the most specific routes that match the path and the host, but none of them allows the method. Less
+   * specific routes are not tried. `route` is the first of `routes`.
    */
   | { readonly kind: 'method'; readonly routes: readonly R[]; readonly route: R }
   | { readonly kind: 'none'; readonly route?: undefined }
@@ -14,7 +14,7 @@ export type Match<R extends Route> =
 export interface RouteTable<R extends Route> {
   /**
    * @param host the host in lower case, without port and final dot
-   * @param segments the path segments, decoded once and folded, as `parseRequestTarget` returns them
+   * @param segments the path segments, decoded once and in lower case, as `parseRequestTarget` returns them
    */
   match(method: string, host: string, segments: readonly string[]): Match<R>
 }

@@ -1,4 +1,4 @@
-// Finds API keys of both kinds by their hash or id, for the authentication guard, and records their uses.
+// Finds API keys by hash or id, including the keys of `/api/v1/user/api-token`, and records their last use.
 import { type Database, prepared, type Queryable } from '../../storage/database.ts'
 
 /** An API key that is not revoked. It may have expired, and its owner may be inactive. */
@@ -16,11 +16,11 @@ export interface ApiKey {
 
 export interface ApiKeyStore {
   findActive(tokenHash: string): Promise<ApiKey | undefined>
-  /** Returns the keys of these ids that are not revoked, by id. */
+  /** Returns the keys with these ids, as a map from id to key. Revoked keys are left out. */
   findActiveByIds(ids: readonly string[], tx?: Queryable): Promise<Map<string, ApiKey>>
   /**
-   * Records the time of a use, unless a later time is already recorded. If the recorded time is more than a minute
-   * later, it came from a wrong clock, so it is replaced.
+   * Records the time of a use, unless a later time is already recorded. A recorded time that is more than a minute
+   * later is replaced, because it came from a wrong clock.
    */
   recordUse(id: string, usedAt: Date): Promise<void>
 }
@@ -58,21 +58,21 @@ export function createApiKeyStore(database: Database): ApiKeyStore {
   }
 }
 
-/** The id of a record `t` of `api_tokens`, as users and operators see it. */
+/** The SQL expression for the id of the row `t` of `api_tokens`, as users and operators see the id. */
 export const apiTokenIdColumn = "'api-token-' || t.id as id"
 
-/** Returns the id of the record in `api_tokens`. @returns undefined if the text is not an id of such a key */
+/** Returns the row id in `api_tokens` for an id like `api-token-17`; undefined for any other text. */
 export function apiTokenIdOf(id: string): number | undefined {
   const [, digits] = /^api-token-([1-9][0-9]{0,15})$/.exec(id) ?? []
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** Returns whether a text has the form of the id of a key of either kind. */
+/** Returns whether a text looks like the id of an API key: `api-token-` with a number, or a UUID. */
 export function isKeyId(text: string): boolean {
   return apiTokenIdOf(text) !== undefined || isApiKeyId(text)
 }
 
-/** Returns whether a text has the form of an id in `api_keys`. The database refuses any other text. */
+/** Returns whether a text is a UUID, like the ids in `api_keys`. A query with any other text would fail. */
 export function isApiKeyId(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
 }

@@ -8,10 +8,10 @@ export interface ApiTokenStore {
   /**
    * Stores a user's new API token and revokes the previous one, in one transaction. Concurrent calls all succeed, and
    * the token of the last call is active. Returns `user_gone`, without a change, if the user was deleted or deactivated
-   * in the meantime. Otherwise the stored token would become usable when the account is reactivated. Does not check the
-   * plan, because a token stays valid through plan changes.
+   * in the meantime. A token stored for a deactivated user would become usable when the account is reactivated. Does
+   * not check the plan, because a token stays valid when the plan changes.
    * @param now stored as `created_at`
-   * @param precondition runs after the user is locked; if it throws, nothing is changed
+   * @param precondition runs while the row of the user is locked; if it throws, nothing is changed
    */
   replace(
     userId: number,
@@ -36,10 +36,10 @@ interface Dependencies {
 /** Every method throws StorageError when the store fails. */
 export function createApiTokenStore({ database, perUser, recordChanges }: Dependencies): ApiTokenStore {
   return {
-    // The user is locked first, in a separate statement. A single statement could wait for another replica's commit
-    // without seeing the token stored there. The unique index would then refuse a second active token. FOR NO KEY
-    // UPDATE is the weakest lock that excludes itself, so logins and refreshes (KEY SHARE) continue. A deletion also
-    // locks the user before the tokens, so it cannot deadlock with this transaction.
+    // The row of the user is locked first, in a separate statement. A single statement could wait for another replica's
+    // commit, but would not see the token of this commit. The unique index would then refuse a second active token. FOR
+    // NO KEY UPDATE is the weakest lock that only one transaction can hold. Logins and refreshes (KEY SHARE) do not
+    // wait for it. A deletion also locks the user before the tokens, so it cannot deadlock with this transaction.
     replace: (userId, tokenHash, now, precondition) =>
       perUser.run(userId, () =>
         database.transaction(async tx => {

@@ -1,4 +1,4 @@
-// Stores the API keys of a user: creates keys, lists and revokes keys of both kinds, and prunes dead keys.
+// Stores the API keys of a user, and deletes old keys. Also lists and revokes the key of `/api/v1/user/api-token`.
 import type { CoalescingQueue } from '../../async/coalescing-queue.ts'
 import { countRows, type Database, type Queryable, type TransactionStep } from '../../storage/database.ts'
 import type { User } from '../../users/user.ts'
@@ -36,14 +36,16 @@ export interface NewKey {
 }
 
 export interface UserKeyStore {
-  /** Returns the live keys of both kinds, newest first. */
+  /**
+   * Returns the keys that are neither revoked nor expired, newest first. Includes the key of `/api/v1/user/api-token`.
+   */
   listLive(userId: number, now: Date): Promise<ListedKey[]>
-  /** Returns the 100 newest keys, live and revoked, without the key of `/api/v1/user/api-token`. */
+  /** Returns the 100 newest keys, even revoked or expired keys, without the key of `/api/v1/user/api-token`. */
   listNewest(userId: number, tx?: Queryable): Promise<KeyRecord[]>
   /**
    * Stores a key, unless the user was deleted or deactivated in the meantime.
-   * @param check runs after the user is locked, so the number of keys cannot change before the key is stored; if it
-   *   throws, nothing is changed
+   * @param check runs while the row of the user is locked, so that the number of keys cannot change before the key is
+   *   stored; if it throws, nothing is changed
    */
   create(
     userId: number,
@@ -51,17 +53,20 @@ export interface UserKeyStore {
     check: (tx: Queryable, user: User, liveKeys: number) => Promise<void>,
   ): Promise<ListedKey | 'user_gone'>
   /**
-   * Revokes a key of either kind.
-   * @param id any text
+   * Revokes a key, which may also be the key of `/api/v1/user/api-token`.
+   * @param id the id of the key; any text is allowed
    * @returns whether the user had a live key with this id; undefined if the user does not exist
    */
   revoke(userId: number, id: string, now: Date, inTransaction?: TransactionStep): Promise<boolean | undefined>
   /**
-   * Revokes all keys of both kinds.
+   * Revokes all keys, including the key of `/api/v1/user/api-token`.
    * @returns the number of live keys that were revoked; undefined if the user does not exist
    */
   revokeAll(userId: number, now: Date, inTransaction?: TransactionStep): Promise<number | undefined>
-  /** Deletes keys that were revoked or expired more than 30 days ago. @returns the number of deleted keys */
+  /**
+   * Deletes up to `limit` keys that were revoked or expired more than 30 days ago.
+   * @returns the number of deleted keys
+   */
   prune(now: Date, limit: number): Promise<number>
 }
 
@@ -74,7 +79,7 @@ interface Dependencies {
 
 /** Every method throws StorageError when the store fails. */
 export function createUserKeyStore({ database, perUser, recordChanges }: Dependencies): UserKeyStore {
-  /** Runs a change with the user locked. @returns undefined if the user does not exist */
+  /** Runs a change while the row of the user is locked. @returns undefined if the user does not exist */
   const ofUser = <T>(
     userId: number,
     inTransaction: TransactionStep | undefined,
@@ -145,12 +150,12 @@ export function createUserKeyStore({ database, perUser, recordChanges }: Depende
   }
 }
 
-/** How long a dead key stays in the table, so that operators still see it. */
+/** How long a revoked or expired key stays in the table, so that operators still see it. */
 const retentionMs = 30 * 24 * 60 * 60_000
 
 const columns = 'k.id::text, k.name, k.prefix, k.scopes, k.created_at, k.expires_at, k.last_used_at'
 
-/** Whether the record `k` is a live key. `$2` is the current time. */
+/** The SQL condition that the row `k` is neither revoked nor expired. `$2` is the current time. */
 const isLive = 'k.revoked_at is null and (k.expires_at is null or k.expires_at > $2)'
 
 async function revokeKey(tx: Queryable, userId: number, id: string, now: Date): Promise<boolean> {
@@ -165,17 +170,17 @@ async function revokeKey(tx: Queryable, userId: number, id: string, now: Date): 
 }
 
 /**
- * Revokes all keys of a user, of both kinds. The user must be locked, so that no key is created at the same time.
- * @returns the number of revoked keys that were live
+ * Revokes all keys of a user, including the key of `/api/v1/user/api-token`. The row of the user must be locked, so
+ * that no key is created at the same time.
+ * @returns the number of revoked keys that had not expired
  */
 export async function revokeKeys(tx: Queryable, userId: number, now: Date): Promise<number> {
   return (await revokeApiToken(tx, userId)) + (await revokeRecords(tx, 'true', [userId, now]))
 }
 
 /**
- * Revokes records of `api_keys`. A replica with another clock may still accept a key that has expired here, so expired
- * keys are revoked too.
- * @returns the number of revoked keys that were live
+ * Revokes keys in `api_keys`, including expired keys. A replica with a slow clock could still accept an expired key.
+ * @returns the number of revoked keys that had not expired
  */
 async function revokeRecords(
   tx: Queryable,

@@ -5,13 +5,14 @@ import type { ChangeFeed } from '../../storage/change-feed.ts'
 
 interface RecordCache<K, V extends object> {
   /**
-   * Returns a cached record synchronously. While the feed is fresh, concurrent callers of one key share one read. While
-   * the feed is lost, the reads of one key run one after another.
+   * Returns a cached record synchronously. While the change feed is fresh, concurrent callers of one key share one
+   * read. While the feed is not fresh, nothing is served from the cache, and the reads of one key run one after
+   * another.
    * @throws errors of `read`, synchronously or in the promise
    */
   get(key: K): V | undefined | Promise<V | undefined>
   /**
-   * Returns the record as it was last cached. If the feed is lost, the record may be outdated.
+   * Returns the record as it was last cached. If the change feed is not fresh, the record may be outdated.
    * @returns undefined if the record was not cached, was evicted, or was reported as changed
    */
   lastKnown(key: K): V | undefined
@@ -39,7 +40,7 @@ export function createRecordCache<K extends {}, V extends object>({
   read,
 }: Options<K, V>): RecordCache<K, V> {
   const present = createLru<K, V>(maxRecords)
-  /** Whether `present` must be cleared before the next use. Until then it serves only `lastKnown`. */
+  /** Whether `present` must be cleared before the next use. Until then, only `lastKnown` reads it. */
   let isOutdated = false
   const absent = maxAbsent > 0 ? createLru<K, true>(maxAbsent) : undefined
   /** The running reads that began after the last change of their record. New callers may share these reads. */
@@ -67,16 +68,16 @@ export function createRecordCache<K extends {}, V extends object>({
   }
 
   /**
-   * While the feed is lost, a running read may have begun before a change that a new caller must see. New callers share
-   * the next read instead, which starts after the running read.
+   * The reads while the change feed is not fresh. A running read may have begun before a change that a new caller must
+   * see. So new callers share the next read, which starts after the running read.
    */
   const uncachedReads = new Map<K, { running: Promise<V | undefined>; next?: Promise<V | undefined> }>()
 
   function readUncached(key: K): Promise<V | undefined> {
     const turn = uncachedReads.get(key)
     if (turn === undefined) return startRead(key)
-    // If a read fails, the next read fails with the same error, so that callers do not wait twice for a store that is
-    // down.
+    // If the running read fails, the next read fails with the same error. So callers do not wait twice for a store that
+    // is down.
     turn.next ??= turn.running.then(() => startRead(key))
     return turn.next
   }

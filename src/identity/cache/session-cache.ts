@@ -15,7 +15,7 @@ export interface ActiveSession {
 export interface SessionCache {
   /**
    * Returns whether a session of a user is active. Synchronous if the session is cached.
-   * @param user a user whose epoch is as recent as the change feed
+   * @param user the user as `UserCache.find` returns it, so that `session_epoch` is up to date
    * @throws StorageError, synchronously or in the promise
    */
   isLive(user: Pick<UserWithEpoch, 'id' | 'session_epoch'>, sessionId: string): MaybePromise<boolean>
@@ -70,8 +70,8 @@ export function createSessionCache({
         // the session is newer than the cached user, and has not ended.
         if (session === undefined || session.epoch < epoch) return false
         if (clock.now() < session.expiresAt.getTime()) return true
-        // A rotation extends the session, but the database does not report rotations. So the store may have a later
-        // record than the cache.
+        // A rotation of the refresh token extends the session, but the database does not report it. So the store may
+        // have a later record than the cache.
         sessions.forget(key)
         return chain(sessions.get(key), successor => successor !== undefined && successor.epoch >= epoch)
       })

@@ -26,7 +26,7 @@ interface Dependencies {
   maxTokens: number
 }
 
-/** Caches only valid tokens. The key is the full text, so that no other text can match another token's entry. */
+/** Caches only valid tokens. The key of an entry is the whole token, so that no other text can match the entry. */
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
   const cached = createLru<string, VerifiedToken>(maxTokens)
   /** Running verifications. Their number is limited by the number of requests. */

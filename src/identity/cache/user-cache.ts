@@ -16,7 +16,7 @@ export interface KeyOwner {
 export interface UserCache {
   /** Returns the active user with this id. */
   find(userId: number): MaybePromise<UserWithEpoch | undefined>
-  /** Returns the active user of an API key that is not revoked, by the key's hash. The key may have expired. */
+  /** Returns the unrevoked API key with this hash and its active user. The key may have expired. */
   findOwner(tokenHash: string): MaybePromise<KeyOwner | undefined>
   /** Returns an API key as it was last cached, by its hash. It may be outdated while the store fails. */
   lastKnownKey(tokenHash: string): ApiKey | undefined
@@ -28,8 +28,8 @@ interface Dependencies {
   apiKeys: Pick<ApiKeyStore, 'findActive'>
   feed: ChangeFeed
   /**
-   * The maximum number of users, and also of API keys. When the cache is full, it removes the least recently used
-   * entry.
+   * The maximum number of cached users. The same maximum applies to cached API keys. When the cache is full, it removes
+   * the least recently used entry.
    */
   maxUsers: number
   results: CacheResults
@@ -38,8 +38,8 @@ interface Dependencies {
 const maxUnknownKeys = 1_000
 
 export function createUserCache({ users, apiKeys, feed, maxUsers, results }: Dependencies): UserCache {
-  // Inactive users are cached too, because the database reports their reactivation. Unknown ids are not cached. The
-  // database does not report the insertion of a user, and a restored database may reuse an id.
+  // Inactive users are cached too, because the database reports their reactivation. Unknown ids are not cached, because
+  // the database does not report when a user is inserted. Also, a restored database may reuse an id.
   const byId = createRecordCache<number, UserWithEpoch>({
     feed,
     maxRecords: maxUsers,

@@ -14,8 +14,8 @@ export interface KeyInfo {
   readonly signsFrom: Date | null
   readonly signsAssertions: boolean
   /**
-   * The time from which no signature of the key is valid, so that the key can be retired. `null` if no other key is
-   * scheduled to sign after this key.
+   * The time from which all signatures of the key have expired, so that the key can be retired. `null` if no other key
+   * is scheduled to sign after this key.
    */
   readonly retirableFrom: Date | null
 }
@@ -23,13 +23,13 @@ export interface KeyInfo {
 export interface KeyAdministration {
   /** Returns the keys, sorted by `signsFrom`, latest first. */
   list(): Promise<KeyInfo[]>
-  /** Creates a key that is published and verifies but does not sign. Returns its `kid`. */
+  /** Creates a key that is published and used to verify, but not to sign. Returns its `kid`. */
   generate(alg: SigningAlgorithm): Promise<string>
-  /** Creates a key, or takes a stored key, and schedules it to sign after every replica has loaded it. */
+  /** Creates a key, or uses the stored key `kid`. Schedules this key to sign after every replica has loaded it. */
   rotate(to: { alg: SigningAlgorithm } | { kid: string }): Promise<KeyRotation | 'unknown' | 'signs'>
   /**
-   * Deletes a key, so its signatures become invalid. Without `force`, deletes it only if none of its signatures is
-   * still valid.
+   * Deletes a key, so its signatures become invalid. Without `force`, deletes the key only if all its signatures have
+   * expired.
    */
   retire(kid: string, options: { force: boolean }): Promise<Retirement>
 }
@@ -47,7 +47,7 @@ interface Dependencies {
   store: KeyStore
   /** Undefined if `auth.key_secret` is not set. */
   sealer: Sealer | undefined
-  /** The time that running replicas may need to load a newly stored key. */
+  /** The time after which every running replica has loaded a newly stored key. */
   signingDelayMs: number
   lifetimes: Lifetimes
 }
@@ -90,8 +90,8 @@ export function createKeyAdministration({
   }
 
   /**
-   * Creates the JWK to store. First checks that this process can open the stored keys. A gateway that cannot open a new
-   * key would fail to load all keys.
+   * Creates the JWK to store. First checks that this process can decrypt the stored keys, so that it uses the same
+   * secret as the gateways. A gateway that cannot decrypt the new key would fail to load all keys.
    */
   async function createStoredJwk(alg: SigningAlgorithm): Promise<{ kid: string; text: string }> {
     const rows = await store.all()

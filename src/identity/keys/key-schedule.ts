@@ -1,4 +1,4 @@
-// Computes when each stored key signs, and when none of its signatures is valid any more.
+// Computes when each stored key signs, and when all its signatures have expired.
 
 export interface KeyTimes {
   /** The time when the key was stored, and therefore published. All times in this file are in milliseconds. */
@@ -22,7 +22,8 @@ const publicationDelayMs = jwksMaxAgeSeconds * 1000 + 2 * propagationDelayMs
 export const assertionTtlMs = 60_000
 
 /**
- * Returns the key that signs access and refresh tokens. The replicas verify these tokens themselves.
+ * Returns the key that signs access and refresh tokens. Replicas verify these tokens with their loaded keys, so cached
+ * copies of the JWKS do not matter.
  * @param keys the keys, sorted by `signsFrom`, latest first, as the store lists them
  */
 export function signerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
@@ -51,8 +52,8 @@ export interface Lifetimes {
 }
 
 /**
- * Returns the time from which no signature of the key is valid. `undefined` if no other key is scheduled to sign after
- * this key.
+ * Returns the time from which all signatures of the key have expired. `undefined` if no other key is scheduled to sign
+ * after this key.
  * @param keys all keys, with or without this key
  */
 export function retirableFrom(

@@ -1,4 +1,4 @@
-// Stores the signing keys that replicas share. A `private_jwk` is JSON or sealed (see sealer.ts).
+// Stores the signing keys that replicas share. A `private_jwk` is plain JSON or sealed (encrypted, see sealer.ts).
 import type { Database } from '../../storage/database.ts'
 import { type Column, createSealedColumn } from '../sealed-column-store.ts'
 
@@ -6,7 +6,7 @@ export interface StoredKey {
   kid: string
   private_jwk: string
   created_at: Date
-  /** `null` for a key that only verifies. The key with the latest `signs_from` in the past signs. */
+  /** `null` for a key that only verifies. The key whose `signs_from` passed most recently is the key that signs. */
   signs_from: Date | null
   /** The time of the read. All times come from the database's clock, because the replicas' clocks may differ. */
   read_at: Date

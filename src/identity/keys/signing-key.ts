@@ -17,8 +17,8 @@ export type PublicJwk = Readonly<Record<'kty' | 'kid' | 'alg' | 'use', string>> 
   Readonly<Partial<Record<'crv' | 'x' | 'y' | 'n' | 'e', string>>>
 
 /**
- * The error if a signing key cannot be used. Its message is a part of a sentence for the operator, and contains no part
- * of the key.
+ * The error if a signing key cannot be used. Its message is for the operator and contains no part of the key. If the
+ * message has no subject, `withSubject` adds one.
  */
 export class KeyError extends Error {
   override readonly name = 'KeyError'

@@ -1,4 +1,4 @@
-// Provides the keys that sign and verify, from files or from the database, which shares them with all replicas.
+// Provides the keys for signing and verification. They come from files, or from the database that all replicas share.
 import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../clock.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
@@ -16,7 +16,7 @@ export interface SigningKeys extends KeyRing {
    */
   find(kid: string): Promise<SigningKey | undefined>
   /**
-   * Reads the stored keys again. Key files are not read, because a configuration reload creates a new set.
+   * Reads the stored keys again. Does not read key files, because a configuration reload creates new `SigningKeys`.
    * @throws StorageError, KeyError
    */
   reload(): Promise<void>
@@ -41,9 +41,9 @@ interface StoredKeysDependencies {
 }
 
 /**
- * Opens the keys stored in the database. If there is none, generates the first key.
+ * Reads and decrypts the keys in the database. If there is none, generates the first key.
  * @throws StorageError
- * @throws KeyError with a message for the operator if `auth.key_secret` is missing or different
+ * @throws KeyError with a message for the operator if `auth.key_secret` is missing or cannot decrypt the keys
  */
 export async function openSigningKeys({
   store,

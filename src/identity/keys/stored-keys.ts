@@ -11,7 +11,7 @@ export interface DecryptedKey {
 /**
  * Returns all stored keys, sorted by `signs_from`, latest first. At least one of them is signing now.
  * @throws StorageError
- * @throws KeyError with a message for the operator if `auth.key_secret` is missing or different
+ * @throws KeyError with a message for the operator if `auth.key_secret` is missing or cannot decrypt the keys
  */
 export async function readStoredKeys(store: KeyStore, sealer: Sealer | undefined): Promise<DecryptedKey[]> {
   let rows = await store.all()

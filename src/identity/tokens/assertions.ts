@@ -19,15 +19,15 @@ interface Dependencies {
 }
 
 /**
- * A signature costs more than the rest of the gate. So for 30 s, an upstream receives the same assertion for all requests
- * of one API key, and for all requests of a user with access tokens.
+ * A signature takes more time than the rest of the gate. So for 30 s, an upstream receives the same assertion for all
+ * requests of one API key, and for all requests of a user with access tokens.
  */
 export function createAssertions({ tokens, keys, clock }: Dependencies): Assertions {
   const remembered = new Map<string, { token: Promise<string>; at: number }>()
   return {
     tokenFor(caller, upstream) {
       const { user, apiKey } = caller
-      // Access tokens of one user share assertions, because these contain nothing about the access token.
+      // Access tokens of one user share assertions, because assertions contain nothing about the access token.
       // `*` is not a scope, so a key without a limit differs from every key with scopes.
       const credential = apiKey === undefined ? '' : `${apiKey.id} ${apiKey.scopes ?? '*'}`
       const key = `${keys.forAssertions().kid} ${upstream} ${user.plan} ${user.id} ${credential}`

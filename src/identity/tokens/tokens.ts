@@ -1,4 +1,4 @@
-// Issues access tokens, refresh tokens and assertions, and verifies access and refresh tokens.
+// Issues access tokens, refresh tokens and identity assertions. Verifies access tokens and refresh tokens.
 import { randomBytes } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../../clock.ts'
@@ -8,16 +8,19 @@ import { assertionTtlMs } from '../keys/key-schedule.ts'
 import type { SigningKey } from '../keys/signing-key.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 
-/** The contents of a valid token. All other data about the user is read from the stored record. */
+/**
+ * The data that the gateway uses from a valid token. Other data about the user, for example the plan, comes from the
+ * database.
+ */
 export interface VerifiedToken {
   userId: number
-  /** The signing key. If the key is removed, the token is invalid. */
+  /** The ID of the key that signed the token. If this key is removed, the token becomes invalid. */
   kid: string
   /** The expiry in milliseconds since the epoch. The token is invalid from this time on. */
   expiresAtMs: number
   /** Milliseconds since the epoch. */
   issuedAtMs: number
-  /** The `sid` claim. Undefined for tokens of version 0.1. */
+  /** The `sid` claim. Undefined for a token that Péage 0.1 issued. */
   sessionId: string | undefined
 }
 
@@ -43,12 +46,16 @@ export interface TokenSession {
 export interface Tokens {
   /** @param session the session whose ID the token contains; the token expires when this session ends, or earlier */
   issueAccess(user: { id: number; email: string; plan: Plan }, session: TokenSession): Promise<string>
-  /** `expiresAt` is stored with the session. It has milliseconds, while the expiry in the token has whole seconds. */
+  /**
+   * `expiresAt` is stored with the session and is exact to the millisecond. The `exp` claim of the token has whole
+   * seconds.
+   */
   issueRefresh(userId: number, session: TokenSession): Promise<{ token: string; expiresAt: Date }>
   /**
-   * Issues a token that the upstream verifies and that has the upstream as its audience. Because of its `typ`, it
-   * cannot be used as an access or refresh token.
-   * @param key the API key of the request, if its id and scopes are part of the statement
+   * Issues an identity assertion for one upstream. The `typ` of this token is `JWT`, so the gateway does not accept it
+   * as an access or refresh token.
+   * @param audience the name of the upstream
+   * @param key the API key of the request, if the token should contain its ID and scopes
    */
   issueAssertion(
     user: { id: number; plan: Plan },
@@ -59,7 +66,10 @@ export interface Tokens {
   verifyAccess(token: string): Promise<VerifiedToken | TokenProblem>
   /** @throws StorageError under the same conditions as `verifyAccess` */
   verifyRefresh(token: string): Promise<VerifiedToken | TokenProblem>
-  /** Verifies only with the loaded keys. So if a key is only in the store, the result is `key_unknown`. */
+  /**
+   * Verifies without reading the stored keys. If the signing key of the token is not loaded, the result is
+   * `key_unknown`.
+   */
   verifyRefreshOffline(token: string): Promise<VerifiedToken | TokenProblem>
 }
 
@@ -68,7 +78,7 @@ interface Options {
   clock: Clock
   issuer: string
   audience: string
-  /** The lifetimes are rounded up to whole seconds, but no token outlives its session. */
+  /** Both lifetimes are rounded up to whole seconds. A token never expires later than its session. */
   accessTokenTtlMs: number
   refreshTokenTtlMs: number
 }
@@ -95,7 +105,7 @@ export function createTokens({
       sub: String(userId),
       ...claims,
       iat: issuedAt,
-      // The end of a session is rounded down, so that no token is valid after it.
+      // `endsAtMs` is rounded down to whole seconds, so that no token is valid after the end of its session.
       exp: Math.min(issuedAt + Math.ceil(ttlMs / 1000), Math.floor(endsAtMs / 1000)),
       jti: randomBytes(16).toString('base64url'),
     })
@@ -108,7 +118,7 @@ export function createTokens({
     key: SigningKey,
   ): Promise<VerifiedToken | TokenProblem> {
     const userId = parseSubject(claims.sub)
-    // Requires a single audience. jose would also accept a list that contains the right audience.
+    // The `aud` claim must be a single text. jose would also accept a list that contains the expected audience.
     if (userId === undefined) return 'malformed'
     if (typeof claims.aud !== 'string') return 'audience'
     try {
@@ -163,7 +173,7 @@ export function createTokens({
   }
 }
 
-/** @param error an error of `jwtVerify`, which checks the signature before the claims */
+/** @param error an error that `jwtVerify` threw; `jwtVerify` checks the signature before the claims */
 function problemOf(error: unknown): TokenProblem {
   if (error instanceof errors.JWTExpired) return 'expired'
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'
@@ -173,12 +183,13 @@ function problemOf(error: unknown): TokenProblem {
 }
 
 /**
- * Returns whether a text looks like a token of the gateway, valid or not. These tokens must not be sent to an upstream.
+ * Returns whether a text looks like an access or refresh token of the gateway. The token may be invalid. The gateway
+ * must not send these tokens to an upstream.
  */
 export function isGatewayToken(token: string): boolean {
   const [header = ''] = token.split('.', 1)
-  // Shorter texts contain no header with a `typ` of the gateway. Without this check, a header full of commas would cost
-  // thousands of parses.
+  // A shorter header cannot contain a `typ` of the gateway. Callers split the value of a request header at commas.
+  // Without this check, a value full of commas would cause thousands of parses.
   if (header.length < minHeaderChars) return false
   const typ = parseObject(Buffer.from(header, 'base64url').toString())?.typ
   return typeof typ === 'string' && /^(application\/)?(at|rt)\+jwt$/i.test(typ)
@@ -204,9 +215,10 @@ interface DecodedToken {
 }
 
 /**
- * Parses a token, but only in the form that the gateway writes. Other forms are refused, because they can be
- * interpreted in two ways: duplicate members, and other base64 for the same bytes. Also refuses header members that
- * name a key or change how the token is read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
+ * Parses a token, but only in the exact form that the gateway writes. Other forms can be read in two ways, for example
+ * JSON with duplicate members, or a second base64 text for the same bytes. Header members other than `alg`, `kid` and
+ * `typ` are refused too. They can name a key or change how the token is read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC
+ * 8725 §3).
  */
 function decode(token: string, typ: TokenType): DecodedToken | 'malformed' | 'type' {
   if (token.length > maxTokenBytes) return 'malformed'
@@ -225,13 +237,16 @@ function decode(token: string, typ: TokenType): DecodedToken | 'malformed' | 'ty
   return { token, kid, alg, claims }
 }
 
-/** The length of `{"typ":"at+jwt"}` in base64url. */
+/** The length in base64url of `{"typ":"at+jwt"}`, the shortest header with a `typ` of the gateway. */
 const minHeaderChars = 22
 
 /** The maximum length of a token, 4 KiB. An accepted token is ASCII, so each character is one byte. */
 const maxTokenBytes = 4096
 
-/** Accepts only the output of `JSON.stringify`, which excludes duplicate members and invalid UTF-8. */
+/**
+ * Parses a JSON object. Accepts only bytes that `JSON.stringify` would write, which excludes duplicate members and
+ * invalid UTF-8.
+ */
 function parseCompact(bytes: Buffer): Record<string, unknown> | undefined {
   const object = parseObject(bytes.toString())
   return object !== undefined && bytes.equals(Buffer.from(JSON.stringify(object))) ? object : undefined

@@ -1,4 +1,5 @@
-// Composes the subject and text of one mail. Links come only from the configuration, never from a request's Host.
+// Composes the subject and text of one mail. Links are built only from the configuration, never from the Host of a
+// request.
 import type { MailConfig } from '../../config/sections/schema.ts'
 import { type CodeKind, isNoticeKind, type MailKind } from '../mail-kind.ts'
 import { escapeHtml, fill, type Templates } from './templates.ts'
@@ -14,11 +15,14 @@ export interface ComposeSettings extends Pick<MailConfig, 'product' | 'contact' 
   readonly templates: Templates
 }
 
-/** The code and the token of a mail. Either proves that the mail was read. */
+/** The code and the token of a mail. Each of them proves that the client can read mails to this address. */
 export interface CodeAndToken {
   /** The code has 8 digits. */
   readonly code: string
-  /** The token has 64 characters of base64url: the ID of the row, and 256 bits that depend on the secret key. */
+  /**
+   * The token has 64 characters of base64url. It encodes the ID of the row in `account_codes`, and 256 bits that are
+   * derived from the row with a secret key.
+   */
   readonly token: string
 }
 
@@ -54,7 +58,7 @@ export function compose(
   }
 }
 
-/** A token is base64url, which needs no encoding in any part of a URL. */
+/** Inserts the token without encoding, because base64url needs no encoding in any part of a URL. */
 function linkOf(kind: CodeKind, token: string, links: MailConfig['links']): string {
   return links[kind]?.replaceAll('{token}', token) ?? ''
 }

@@ -1,5 +1,5 @@
-// Reads the operator's mail templates from a folder: `reset.txt`, `verify.txt`, `email.txt` and `notice.txt`, each
-// optionally with `.html`.
+// Reads the operator's mail templates from a folder: `reset.txt`, `verify.txt`, `email.txt` and `notice.txt`. Each can
+// have an HTML version, for example `reset.html`.
 import { join } from 'node:path'
 import { inUtf8, maxValueBytes, readLimited } from '../../config/read-file.ts'
 import type { CodeKind } from '../mail-kind.ts'
@@ -8,7 +8,10 @@ import type { Values } from './texts.ts'
 export type TemplateName = CodeKind | 'notice'
 
 interface Template {
-  /** The subject of the mail: the rest of the first line, if this line begins with `Subject:`. */
+  /**
+   * The subject of the mail. If the first line of the `.txt` file begins with `Subject:`, the rest of this line is the
+   * subject.
+   */
   readonly subject?: string
   readonly text?: string
   readonly html?: string
@@ -42,7 +45,10 @@ function takeSubject(file: string): Template {
   return subject === undefined ? { text: file } : { subject: subject.trim(), text: rest }
 }
 
-/** Replaces each placeholder once. Placeholders inside a value are not replaced. */
+/**
+ * Replaces all placeholders with their values. If a value itself contains a placeholder, this placeholder is not
+ * replaced.
+ */
 export function fill(
   template: string,
   values: Values,

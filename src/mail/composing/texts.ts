@@ -1,5 +1,5 @@
-// Contains the texts of mails without a template, in French and English. The texts never contain the address of another
-// user.
+// Contains the built-in texts of mails, in French and English. They are used for mails without a template. The texts
+// never contain the address of another user.
 import type { MailConfig } from '../../config/sections/schema.ts'
 import type { CodeKind, MailKind, NoticeKind } from '../mail-kind.ts'
 
@@ -136,8 +136,8 @@ function inEnglish(minutes: string): string {
 }
 
 /**
- * Converts minutes into a larger unit. From two hours on, rounds down to whole hours, and from two days on, to whole
- * days.
+ * Converts minutes to a unit that is easy to read. From 2 hours, the result is in hours. From 2 days, the result is in
+ * days. Hours and days are rounded down.
  */
 function largestUnit(minutes: number): { count: number; unit: 'minute' | 'hour' | 'day' } {
   if (minutes >= 2 * 24 * 60) return { count: Math.floor(minutes / 24 / 60), unit: 'day' }

@@ -16,8 +16,8 @@ export interface OutgoingMail extends MailText {
 export interface MailSender {
   /**
    * @param signal the deadline of the attempt; when it aborts, the connection is closed
-   * @throws SmtpFailure
-   * @throws NoConnectionFree before anything was sent
+   * @throws SmtpFailure if the attempt fails
+   * @throws NoConnectionFree if every connection was busy for too long; nothing was sent
    */
   send(mail: OutgoingMail, signal: AbortSignal): Promise<void>
   close(): void

@@ -4,8 +4,8 @@ import type { SmtpServer } from '../../config/formats/mail.ts'
 import type { MailSender } from './mail-sender.ts'
 
 /**
- * How long a mail waits for a free connection. After that, the mail goes back to the queue. Most of the time of its
- * lease is then still left.
+ * The maximum time that a mail waits for a free connection. After this time, the mail returns to the queue, long before
+ * its lease expires.
  */
 const maxWaitMs = 20_000
 

@@ -1,8 +1,8 @@
 // Describes why a mail was not sent: the step, the server's reply, and whether a retry can help.
 
 /**
- * The steps in the order of the SMTP conversation. `connection` is not in this order. It means that the connection
- * ended or stalled at any step.
+ * The steps in the order of the SMTP conversation. The last two can occur at any step. `connection` means that the
+ * connection ended or stalled. `deadline` means that the time limit of the attempt expired.
  */
 export type SmtpStep =
   | 'name'
@@ -79,7 +79,10 @@ function isCertificateCode(code: string): boolean {
   return /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|ALTNAME|CA_|SIGNATURE/.test(code)
 }
 
-/** Omits the text of a login reply, because it may repeat the credentials. */
+/**
+ * Describes a failure in one line. For a reply to the login, the result is only the reply code, because the text of the
+ * reply may repeat the credentials.
+ */
 function describe(step: SmtpStep, message: string, response: string | undefined): string {
   if (response === undefined) return oneLine(message)
   const [code = ''] = /^\d{3}( \d\.\d{1,3}\.\d{1,3})?/.exec(response) ?? []

@@ -1,4 +1,5 @@
-// Sends mails over a few connections to one server. The connections stay open between mails in quick succession.
+// Sends mails over a few connections to one server. An idle connection stays open for some seconds, so that the next
+// mail can use it.
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { createSemaphore } from '../../async/semaphore.ts'
 import type { SmtpServer } from '../../config/formats/mail.ts'
@@ -7,8 +8,8 @@ import { openSession, type SmtpSession } from './smtp-session.ts'
 
 const maxConnections = 10
 /**
- * The maximum number of mails per connection. Many servers close a connection after a number of mails, and some servers
- * report an error when they do so. This maximum is below the limits of these servers.
+ * The maximum number of mails per connection. Many servers close a connection after a fixed number of mails, and some
+ * of them report an error then. This maximum is lower than the limits of these servers.
  */
 const maxMailsPerConnection = 50
 const maxIdleMs = 5_000
@@ -69,7 +70,8 @@ export function createSmtpSender(server: SmtpServer, waitMs: number): MailSender
           await session.send(mail.from.address, mail.to, message, signal)
           release(session, mails + 1)
         } catch (error) {
-          // After a rejected mail, the state of the conversation is unknown, so a new connection is opened.
+          // After a failure, the state of the connection is unknown. So the connection is closed, and the next mail
+          // uses another connection.
           session.quit()
           throw error
         }
@@ -84,7 +86,7 @@ export function createSmtpSender(server: SmtpServer, waitMs: number): MailSender
   }
 }
 
-/** Builds the message from objects, so that no text is parsed as a header. */
+/** Passes the addresses as objects, because nodemailer would parse a text as an address header. */
 function buildMessage({ from, to, subject, text, html, messageId, date }: OutgoingMail): Promise<Buffer> {
   const composer = new MailComposer({
     from: { name: from.name, address: from.address },

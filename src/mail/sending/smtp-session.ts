@@ -1,5 +1,5 @@
-// Opens a connection to an SMTP server. The connection is encrypted, verified and logged in. It sends mails one after
-// another.
+// Opens a connection to an SMTP server, with TLS and login if they are configured. Sends mails over this connection,
+// one after another.
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
@@ -16,7 +16,7 @@ export interface SmtpSession {
   destroy(): void
 }
 
-/** An attempt has its own deadline. These timeouts only prevent the library from waiting longer. */
+/** The deadline of the attempt normally ends each wait. The timeouts of the library are only a second limit. */
 const libraryTimeoutMs = 60_000
 
 /** @throws SmtpFailure */
@@ -90,7 +90,8 @@ export async function openSession(server: SmtpServer, signal: AbortSignal): Prom
     isReady = true
     const { credentials } = server
     if (credentials !== undefined) {
-      // Without a login, the relay would reject each recipient, and the mails would fail permanently.
+      // If the gateway continued without a login, the relay would reject every recipient. The mails would then fail
+      // permanently.
       if (!connection.allowsAuth) throw new SmtpFailure('login', 'the server does not offer a login')
       const { user, password } = credentials
       await run(done => connection.login({ user, pass: password }, done), signal)

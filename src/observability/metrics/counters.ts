@@ -8,7 +8,7 @@ export interface GuardCounts {
   error: number
 }
 
-/** The numbers of decisions of each guard. The guards have the names that `peage explain` uses. */
+/** The numbers of decisions, by the name of the guard. `peage explain` uses the same names. */
 export type GuardDecisions = Readonly<
   Record<
     | 'authenticate'
@@ -24,25 +24,28 @@ export type GuardDecisions = Readonly<
   >
 >
 
-/** Lookups of users, keys and sessions. `bypass` counts lookups that skip the cache while the change feed is lost. */
+/**
+ * Results of cache lookups for users, API keys and sessions. While the change feed does not work, lookups skip the
+ * cache and are counted as `bypass`.
+ */
 export interface CacheResults {
   hit: number
   miss: number
   bypass: number
 }
 
-/** Results of delivery attempts. `retried` counts attempts that are followed by another attempt. */
+/** Results of attempts to deliver a message. `retried` counts failed attempts after which another attempt follows. */
 export interface DeliveryOutcomes {
   delivered: number
   retried: number
   failed: number
 }
 
-/** Counts attempts to send mails when they end, by kind of mail. */
+/** Counts each attempt to send a mail, by kind of mail. An attempt is counted when it ends. */
 export interface MailOutcomes {
   /**
-   * From now on, exposes the counts of all outcomes of these kinds, even if a count is 0. So Prometheus sees the first
-   * failure as an increase.
+   * From now on, exposes the counts of these kinds with every outcome, even if a count is 0. Prometheus then sees the
+   * first failure as an increase from 0 to 1.
    */
   expose(kinds: readonly string[]): void
   count(kind: string, outcome: 'sent' | 'retried' | 'failed'): void
@@ -61,9 +64,9 @@ export interface Counters {
   readonly mails: MailOutcomes
   /** Attempts to send events to `events.url`. */
   readonly events: DeliveryOutcomes
-  /** Uses that were counted only in Postgres, because Redis failed. */
+  /** Daily uses that were counted only in Postgres, because Redis failed. */
   dailyUsageFallbacks: number
-  /** The number of requests that were forwarded by peers that are not trusted proxies. */
+  /** The number of requests with X-Forwarded-For from a private address that is not a trusted proxy. */
   untrustedForwarders: number
   /** Counts a request of the gateway to an identity provider. @param provider the name in `auth.providers` */
   countProviderRequest(provider: string, outcome: string): void
@@ -71,8 +74,8 @@ export interface Counters {
   countAuth(endpoint: string, outcome: string): void
   countReload(outcome: ReloadResult): void
   /**
-   * Call this when the last reload was `incomplete` and its configuration is now active in every process. The metric
-   * that counts reloads still counts this reload as a failure.
+   * Call this when the last reload was `incomplete` and its configuration is now active in every process. In
+   * `peage_config_reloads_total`, this reload still counts as a failure.
    */
   completeReload(): void
   lastReload(): ReloadResult

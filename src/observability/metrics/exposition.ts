@@ -13,7 +13,8 @@ export interface Exposition {
 }
 
 /**
- * `own` selects only the gateway's metrics. `all` also reads the event-loop delays of the process, which resets them.
+ * `own` selects only the metrics that the gateway defines. `all` also selects the metrics of the Node process. Reading
+ * the event-loop delays of the process resets them.
  */
 export type MetricsPart = 'all' | 'own'
 
@@ -35,7 +36,10 @@ export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promis
   return AggregatorRegistry.aggregate(gathered as object[]).metrics()
 }
 
-/** Returns the metrics that only increase, merged as if one process had counted them. */
+/**
+ * Returns the counters and histograms whose values are added up. The result is the same as if one process had counted
+ * everything.
+ */
 export async function mergedCounters(
   gathered: readonly (readonly FamilyJson[])[],
 ): Promise<readonly FamilyJson[]> {
@@ -49,13 +53,17 @@ export async function mergedCounters(
 
 let processRegistry: Registry | undefined
 
-/** Created once, because each creation leaves observers that cannot be removed. */
+/**
+ * Returns the metrics of the Node process. They are created only once, because each creation adds observers that cannot
+ * be removed.
+ */
 function processMetrics(): Registry {
   if (processRegistry !== undefined) return processRegistry
   processRegistry = new Registry()
   collectDefaultMetrics({ register: processRegistry })
-  // Removes the metrics of active handles, requests and resources. A kind without instances has no series, so series
-  // would appear and disappear. Each scrape would also list every instance.
+  // Removes the metrics of active handles, requests and resources. A type of handle, request or resource has a series
+  // only while it is in use. So series would appear and disappear. Each scrape would also have to list everything that
+  // is in use.
   for (const kind of ['handles', 'requests', 'resources']) {
     processRegistry.removeSingleMetric(`nodejs_active_${kind}`)
     processRegistry.removeSingleMetric(`nodejs_active_${kind}_total`)

@@ -10,7 +10,7 @@ export interface Sample {
   readonly metricName?: string
 }
 
-/** How the values of the workers of one machine are merged. */
+/** How the values of several workers on one machine are merged. */
 type Aggregator = 'sum' | 'min' | 'max' | 'first'
 
 /**
@@ -52,7 +52,7 @@ export function unlabeledSample(value: number): readonly Sample[] {
   return [{ labels: {}, value }]
 }
 
-/** Returns one sample per name. The name becomes the value of the label. */
+/** Returns one sample for each entry of `counts`. The key of the entry becomes the value of the label. */
 export function byLabel(label: string, counts: Readonly<Record<string, number>>): readonly Sample[] {
   return Object.entries(counts).map(([name, value]) => ({ labels: { [label]: name }, value }))
 }

@@ -7,7 +7,7 @@ export interface PoolState {
   readonly idle: number
   /** The number of statements that wait for a connection. */
   readonly waiting: number
-  /** `storage.pool`. */
+  /** The maximum number of connections (`storage.pool`). */
   readonly max: number
 }
 
@@ -18,7 +18,7 @@ export interface StorageGauges {
 }
 
 interface GatewayGauges {
-  /** Returns every target with its upstream, its origin, and whether it receives requests. */
+  /** Returns every target. `target` is the origin of the target, and `isHealthy` shows whether it receives requests. */
   targets(): readonly TargetState[]
   /** Returns the number of open WebSockets and event streams, by kind. */
   openStreams(): Readonly<Record<'web_socket' | 'event_stream', number>>
@@ -34,8 +34,8 @@ interface TargetState {
 
 export interface Gauges {
   /**
-   * Adds the values of this gateway until the returned function is called. There can be several gateways, because a
-   * previous gateway may still have open streams.
+   * Includes the values of this gateway in the gauges until the returned function is called. Several gateways can be
+   * registered, because a previous gateway may still have open streams.
    */
   register(gateway: GatewayGauges): () => void
   readonly families: readonly Family[]

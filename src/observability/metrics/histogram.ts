@@ -1,4 +1,4 @@
-// Implements histograms of durations. Prometheus's cumulative form is calculated at a scrape.
+// Implements histograms of durations. The cumulative counts that Prometheus expects are calculated only at a scrape.
 import { type Family, family, type Sample } from './families.ts'
 
 export interface Histogram {
@@ -8,9 +8,9 @@ export interface Histogram {
 }
 
 /**
- * The upper bounds of the buckets. The time that the gateway itself takes is below the first bound. The last bound is
- * 30 s, because a request that takes longer is ended by the default timeout of its upstream. There are two or three
- * bounds per decade, so the p99 is accurate to about a factor of two.
+ * The upper bounds of the buckets. The time that the gateway adds to a request is below the first bound. The last bound
+ * is 30 s, because the default timeout of an upstream ends a longer request. There are two or three bounds per decade,
+ * so the p99 is accurate to about a factor of two.
  */
 const bucketBoundsSeconds = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
@@ -30,7 +30,7 @@ export function observe(durations: Histogram, durationMs: number): void {
   durations.sumMs += durationMs
 }
 
-/** @param rows the histograms, each with the value of its label */
+/** @param rows the histogram for each value of `label` */
 export function histogram(
   name: string,
   help: string,

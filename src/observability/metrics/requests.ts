@@ -17,25 +17,31 @@ interface CountedRequest {
   readonly status: number | undefined
   /** Milliseconds from the arrival of the request to the end of its response. */
   readonly durationMs: number
-  /** Whether a proxy asked about the request, and forwards it itself. */
+  /**
+   * Whether the request is the question of a proxy (see `docs/forward-auth.md`). The proxy, not the gateway, then
+   * forwards the request of the client.
+   */
   readonly isQuestion?: boolean
 }
 
 interface RouteCounts {
-  /** The counts by method, then by status. An unknown status is counted under its class. */
+  /** The counts by method, then by status. An unknown status is counted under its class, for example `4xx`. */
   readonly byMethod: Map<string, Map<number | string, { count: number }>>
   readonly durations: Histogram
 }
 
-/** The route label for requests that matched no route. If a declared route has this name, both share one series. */
+/**
+ * The route label for requests that matched no route. If a declared route has this name too, its requests are counted
+ * in the same series.
+ */
 const noRoute = 'none'
 
 /** The status that is recorded if the client disconnected before a response began. nginx uses the same number. */
 const clientGone = 499
 
 /**
- * The status of a WebSocket. Its duration is not measured, because it would hide the durations of the route's other
- * requests.
+ * The status of a WebSocket. The duration of a WebSocket is not measured. It is long, and would hide the durations of
+ * the other requests of the route.
  */
 const switchingProtocols = 101
 
@@ -75,8 +81,8 @@ export function createRequestCounts(): RequestCounts {
 }
 
 /**
- * Finds or creates the cell in which a request is counted. All unknown methods share one label, and so do the unknown
- * statuses of one class.
+ * Finds or creates the cell in which a request is counted. All unknown methods share the label `other`. All unknown
+ * statuses of one class share one label, for example `4xx`.
  */
 function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): { count: number } {
   const method = knownMethods.has(rawMethod) ? rawMethod : 'other'
@@ -89,14 +95,14 @@ function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): {
 }
 
 /**
- * Returns whether the status is counted separately. Other statuses are counted by class, because an upstream may invent
- * them.
+ * Returns whether the status has its own label. Other statuses share one label per class, because an upstream can send
+ * any number as a status.
  */
 function isKnown(status: number): boolean {
   return status === clientGone || status in STATUS_CODES
 }
 
-/** @param labels further labels */
+/** @param labels the labels in addition to route, method and status */
 function samplesOf(
   route: string,
   { byMethod }: RouteCounts,
@@ -111,8 +117,8 @@ function samplesOf(
 }
 
 /**
- * The methods that appear in metric labels and span names. A client may send any other method. Such a method does not
- * appear, because there must be few labels and span names.
+ * The methods that appear in metric labels and span names. Other methods do not appear, because a client can invent any
+ * number of them. There must be few labels and span names.
  */
 export const knownMethods: ReadonlySet<string> = new Set([
   'GET',

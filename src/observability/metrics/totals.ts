@@ -1,4 +1,4 @@
-// Adds up the metrics of all processes, without routes and methods.
+// Adds up the metrics of all processes, for all routes and methods together.
 import type { FamilyJson } from './families.ts'
 
 export interface CounterTotals {
@@ -8,7 +8,7 @@ export interface CounterTotals {
   /** Refused requests by guard. */
   readonly refused: Readonly<Record<string, number>>
   /**
-   * The numbers of requests that took at most as long as each upper bound. The keys are the bounds in seconds, in
+   * For each upper bound, the number of requests that took at most this long. The keys are the bounds in seconds, in
    * ascending order. The last bound is infinite.
    */
   readonly durations: ReadonlyMap<number, number>
@@ -57,9 +57,9 @@ export function totalsOf(gathered: readonly (readonly FamilyJson[])[]): CounterT
 }
 
 /**
- * Estimates a quantile like Prometheus' `histogram_quantile`, which assumes that the durations in a bucket are evenly
- * distributed.
- * @param durations the cumulative counts. The keys are the upper bounds of the buckets in seconds.
+ * Estimates a quantile in the same way as `histogram_quantile` of Prometheus. It assumes that the durations in a bucket
+ * are evenly distributed.
+ * @param durations the cumulative counts; the keys are the upper bounds of the buckets in seconds
  * @returns the quantile in milliseconds; null if there are no durations
  */
 export function quantileMs(durations: ReadonlyMap<number, number>, quantile: number): number | null {
@@ -70,7 +70,7 @@ export function quantileMs(durations: ReadonlyMap<number, number>, quantile: num
   let below = 0
   let from = 0
   for (const [to, count] of buckets) {
-    // A duration above the last bound has no known upper limit.
+    // For the last bucket, no upper limit is known. So the result is the highest finite bound.
     if (to === Number.POSITIVE_INFINITY) break
     if (count >= rank) return (from + ((to - from) * (rank - below)) / (count - below)) * 1000
     below = count

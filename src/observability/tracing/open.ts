@@ -1,4 +1,4 @@
-// Opens tracing if OpenTelemetry's standard variables enable it. Only this file loads OpenTelemetry.
+// Opens tracing if the standard environment variables of OpenTelemetry enable it. Only this file loads OpenTelemetry.
 import type { Logger } from 'pino'
 import type { ReadFile } from '../../config/read-file.ts'
 import { checkOtlpVariables } from './otlp-variables.ts'
@@ -9,7 +9,10 @@ interface Options {
   version: string
 }
 
-/** Call this once per process. The SDK reads its other settings from the environment. */
+/**
+ * Opens tracing, unless `settings` is undefined. Call this once per process. The SDK itself reads the settings from the
+ * environment.
+ */
 export async function openTracing(
   settings: TracingSettings | undefined,
   options: Options,
@@ -24,12 +27,15 @@ type Env = Readonly<Record<string, string | undefined>>
 interface TracingSettings {
   /** The URL to which traces are sent. The parts of the URL that may be secret are omitted. */
   readonly endpoint: string
-  /** A sentence for each setting that the gateway accepts, but that does not take effect as it is written. */
+  /** One sentence for each setting that the gateway accepts, but whose value is ignored or replaced. */
   readonly warnings: readonly string[]
 }
 
 interface ReadSettings {
-  /** Undefined if the settings cannot work, or if neither an endpoint nor `OTEL_TRACES_EXPORTER=otlp` is set. */
+  /**
+   * Undefined if the settings do not enable tracing or have problems. An endpoint or `OTEL_TRACES_EXPORTER=otlp`
+   * enables tracing.
+   */
   readonly traces?: TracingSettings
   /** One sentence for each setting that makes tracing impossible. */
   readonly problems: readonly string[]
@@ -94,7 +100,7 @@ function urlOf(text: string): URL | undefined {
   return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined
 }
 
-/** Returns whether Node can decode the user info of the URL. If not, Node would throw at each export. */
+/** Returns whether Node can decode the user and password of the URL. If not, Node would throw at each export. */
 function isEncoded({ username, password }: URL): boolean {
   try {
     return decodeURIComponent(username + password) !== undefined
@@ -119,8 +125,8 @@ const ratios = ['traceidratio', 'parentbased_traceidratio']
 const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbased_always_off', ...ratios]
 
 /**
- * Returns the problems of the sampler's settings. If these settings are invalid, the SDK samples every request, and
- * this is not what the operator wants.
+ * Returns the problems in the settings of the sampler. With invalid settings, the SDK would sample every request, which
+ * is not what the operator wants.
  */
 function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {
   if (sampler === undefined) return []

@@ -47,12 +47,15 @@ export function createTracing({ logger, version }: Options): Tracing {
   }
 }
 
-/** The minimum time between two of the SDK's warnings, because the SDK emits one for every batch. */
+/**
+ * The minimum time between two logged warnings of the SDK. Without this limit, the SDK would log a warning for every
+ * batch.
+ */
 const warnIntervalMs = 60_000
 
 /**
- * Matches the number of dropped spans in the SDK's warning about a full queue. The SDK counts from zero again after
- * each warning.
+ * Matches the number of dropped spans in a warning of the SDK about a full queue. After each warning, the SDK counts
+ * from zero again. So the gateway adds up the numbers until it logs a warning.
  */
 const droppedSpans = /(?<=^Dropped )\d+(?= spans)/
 
@@ -70,7 +73,7 @@ function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(
     const reason = args.join(' ')
     const count = droppedSpans.exec(reason)
     dropped += Number(count ?? 0)
-    // The log already contains a warning that spans are dropped while the collector is unreachable.
+    // While the collector is unreachable, the log already contains the warning that spans are dropped.
     if (!isSettingUp && (isUnreachable || now - lastWarned < warnIntervalMs)) return
     if (!isSettingUp) lastWarned = now
     logger.warn({ reason: reason.replace(droppedSpans, String(dropped)) }, 'OpenTelemetry')
@@ -98,7 +101,7 @@ function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(
   }
 }
 
-/** @param onResult called for each batch, with the reason if its export failed, otherwise with undefined */
+/** @param onResult called after the export of each batch, with the reason of a failure; undefined means success */
 function observingResults(
   exporter: SpanExporter,
   onResult: (failure: string | undefined) => void,
@@ -113,7 +116,10 @@ function observingResults(
   }
 }
 
-/** Returns the status of a response, or the failure of a connection. It never returns text from the collector. */
+/**
+ * Returns why an export failed: the status of the response, or the error of the connection. The result never contains
+ * text from the collector.
+ */
 function exportFailureReason(error: (Error & { code?: unknown }) | undefined): string {
   const parts = [error?.code, error?.message].filter(word => word !== undefined && word !== '')
   return parts.length === 0 ? 'the collector did not confirm the spans' : parts.join(' ')

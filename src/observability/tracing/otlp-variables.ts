@@ -1,5 +1,5 @@
-// Checks the variables of the OTLP exporter and of its batches. The SDK ignores some mistakes. Other mistakes make it
-// drop spans.
+// Checks the environment variables of the OTLP exporter and of its batches. The SDK ignores some mistakes in these
+// variables. Because of other mistakes, it drops spans.
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { maxFileBytes, type ReadFile, tryRead } from '../../config/read-file.ts'
 
@@ -9,7 +9,7 @@ type Get = (name: string) => string | undefined
 interface Findings {
   /** One sentence for each variable whose value makes tracing impossible. */
   readonly problems: readonly string[]
-  /** One sentence for each variable whose value the SDK does not use as written. */
+  /** One sentence for each variable whose value the SDK ignores or replaces. */
   readonly warnings: readonly string[]
 }
 
@@ -57,8 +57,8 @@ function* headerFindings(get: Get): Generator<Finding> {
 const ownFields = ['connection', 'content-length', 'expect', 'trailer', 'transfer-encoding', 'upgrade']
 
 /**
- * Checks one entry of a list of headers. The message never repeats the entry, because its name may be secret. If a
- * secret contains a comma, the rest of the secret looks like another header.
+ * Checks one entry of a list of headers. The message never repeats the entry, because even the name may be secret. For
+ * example, if a secret value contains a comma, the rest of the value looks like the name of another header.
  */
 function entryError(entry: string): string | undefined {
   const [, rawName = '', rawValue] = /^([^=]*)=(.*)$/s.exec(entry) ?? []
@@ -121,8 +121,8 @@ function* compressionFindings(get: Get): Generator<Finding> {
 }
 
 /**
- * Checks that the certificate files are readable. If one is not, the SDK would use Node's authorities and no client
- * certificate.
+ * Checks that the certificate files are readable. If a file is not readable, the SDK would use the certificate
+ * authorities of Node, and no client certificate.
  */
 function* fileFindings(get: Get, readFile: ReadFile): Generator<Finding> {
   for (const kind of ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY']) {

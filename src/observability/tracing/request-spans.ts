@@ -24,8 +24,8 @@ import type {
 import { recordedUpstream } from './upstream-spans.ts'
 
 /**
- * The guards with spans. They may query storage, or decide by the user's plan or email. The other guards only compare
- * two numbers.
+ * The guards that have a span. These guards may query storage, or decide according to the plan or email of the user.
+ * The other guards only compare values in memory.
  */
 const guardsWithSpans: ReadonlySet<string> = new Set([
   'authenticate',
@@ -74,8 +74,8 @@ export class RecordedRequest implements RequestTrace {
   readonly spanId: string
   readonly isContinued: boolean
   /**
-   * The span to which storage spans belong. It is undefined while the code runs queries that do not belong to this
-   * request.
+   * The parent of the spans of storage queries. Undefined after the gateway has begun to forward the request, because
+   * later queries do not belong to the request.
    */
   storeParent: Context | undefined
   readonly #tracer: Tracer
@@ -142,8 +142,8 @@ export class RecordedRequest implements RequestTrace {
     span.setAttribute('peage.decision', decision)
     if (outcome !== undefined) span.setAttribute('peage.outcome', outcome)
     if (status !== undefined) span.setAttribute('http.response.status_code', status)
-    // A 4xx status is an error of the client, so the span does not fail. If the response is incomplete, the span fails
-    // with any status.
+    // A 4xx status is an error of the client, so the span does not count as failed. If the response is incomplete, the
+    // span counts as failed with every status.
     const failureType = outcome === 'broken' ? outcome : (status ?? 0) >= 500 ? String(status) : undefined
     if (failureType !== undefined) {
       span.setAttribute('error.type', failureType).setStatus({ code: SpanStatusCode.ERROR })

@@ -1,5 +1,5 @@
-// Builds the span attributes of requests, by OpenTelemetry's conventions for HTTP. No attribute contains a secret, and
-// each attribute has few distinct values.
+// Builds the names and attributes of the spans of requests, according to OpenTelemetry's conventions for HTTP. No
+// attribute contains a secret. There are few different names.
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
 import { redactPath } from '../logger.ts'

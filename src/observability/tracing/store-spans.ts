@@ -1,12 +1,12 @@
-// Creates the spans of storage queries (OpenTelemetry's conventions for databases). They contain the statement without
-// its values.
+// Creates the spans of storage queries (OpenTelemetry's conventions for databases). They contain a summary of the
+// statement, without values.
 import { type Attributes, type Context, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import { errorType } from './span-fields.ts'
 import type { StoreSpans } from './tracing.ts'
 
 /**
- * @param currentParent returns the parent of a query's span. It returns undefined if the query does not belong to a
- *   request. The query then has no span.
+ * @param currentParent returns the parent for the span of the current query. If it returns undefined, the query belongs
+ *   to no request and gets no span.
  */
 export function createStoreSpans(tracer: Tracer, currentParent: () => Context | undefined): StoreSpans {
   function inSpanOfRequest<T>(attributes: () => Attributes, run: () => Promise<T>): Promise<T> {
@@ -55,8 +55,8 @@ async function inSpan<T>(
 
 /**
  * Returns a short summary of a statement for `db.query.summary`, so that there are few span names. The summary contains
- * all writes of the statement. If the statement writes nothing, the summary contains the first table that it reads. For
- * example, `update users` becomes `UPDATE users`.
+ * all writes of the statement with their tables. If the statement writes nothing, the summary contains the first table
+ * that it reads. For example, the summary of `update users set …` is `UPDATE users`.
  */
 export function summaryOf(text: string): string {
   const known = summaries.get(text)
@@ -71,7 +71,8 @@ export function summaryOf(text: string): string {
 
 const summaries = new Map<string, string>()
 
-// Excludes clauses that end with `update` but are not an update: `for update`, `for no key update`, `do update`.
+// Matches each write of a statement. The clauses `for update`, `for no key update` and `do update` are excluded,
+// because they are not statements.
 const writes = /(?<!\b(?:for|key|do) )\b(insert into|update|delete from|lock table) ([a-z_]+)/g
 
 function summarize(text: string): string {

@@ -5,7 +5,7 @@ import { createTraceState, type SpanContext, TraceFlags } from '@opentelemetry/a
  * @param traceparent the header from node:http. If the client repeats the header, node:http joins the values, and the
  *   result is malformed.
  * @param tracestate the header from node:http
- * @returns undefined if `traceparent` is malformed; a new trace then begins here
+ * @returns undefined if `traceparent` is malformed; the gateway then begins a new trace
  */
 export function readParent(
   traceparent: string | string[] | undefined,

@@ -1,9 +1,12 @@
-// Defines the tracing interface for the rest of the program. If tracing is disabled, no instance exists and nothing is
-// loaded.
+// Defines the tracing interface for the rest of the program. If tracing is disabled, there is no `Tracing` object, and
+// OpenTelemetry is not loaded.
 import type { IncomingMessage } from 'node:http'
 
 export interface Tracing {
-  /** Begins the span of a received request. Its `traceparent`, if valid, is the parent. */
+  /**
+   * Begins the span of a received request. If the request has a valid `traceparent`, it identifies the parent of the
+   * span.
+   */
   begin(request: IncomingMessage, received: ReceivedRequest): RequestTrace
   readonly stores: StoreSpans
   /**
@@ -16,30 +19,39 @@ export interface Tracing {
 export interface ReceivedRequest {
   readonly requestId: string
   readonly method: string
-  /** The request target as received. If a proxy asks about a request, the target of this request. */
+  /**
+   * The request target as received. For the question of a proxy (`docs/forward-auth.md`), the target of the request
+   * that the question is about.
+   */
   readonly url: string
   readonly client: string
-  /** The requested authority, as received. */
+  /** The host and port that the client requested, as received. */
   readonly host: string
-  /** The declared path of the route or of the gateway's endpoint, never the client's path. */
+  /** The path as declared for the route or for the endpoint of the gateway. Never the path that the client sent. */
   readonly template: string | undefined
   readonly route: string | undefined
 }
 
 export interface RequestTrace {
-  /** 32 and 16 lower-case hexadecimal digits (W3C Trace Context). */
+  /** `traceId` has 32 and `spanId` has 16 lower-case hexadecimal digits (W3C Trace Context). */
   readonly traceId: string
   readonly spanId: string
-  /** Whether the client's `traceparent` was valid. Its `tracestate` then belongs to this trace and is passed on. */
+  /**
+   * Whether the client sent a valid `traceparent`. If so, the gateway continues the client's trace and keeps the
+   * client's `tracestate`.
+   */
   readonly isContinued: boolean
-  /** Runs `work`. The storage queries of `work`, and of everything that it starts, then belong to this request. */
+  /**
+   * Runs `work`. The storage queries of `work` belong to this request, including the queries of asynchronous calls that
+   * `work` starts.
+   */
   run(work: () => void): void
   /** Call this when a guard begins. @param name the name of the guard; undefined after the last guard */
   onGuard(name: string | undefined): void
   /** Call this when the current guard has ended without allowing the request. */
   onGuardFailed(decision: GuardFailure, thrown: unknown): void
   /**
-   * Call this when the request leaves the gateway. Later storage queries do not belong to the request.
+   * Call this when the gateway begins to forward the request. Later storage queries do not belong to the request.
    * @param propagates whether the upstream receives `traceparent`
    */
   forwardTo(upstream: string, propagates: boolean): UpstreamTrace
@@ -72,14 +84,14 @@ export interface Attempt {
 }
 
 export interface AttemptSpan {
-  /** The value of the header; undefined if it is not propagated. */
+  /** The value of `traceparent` for the upstream. Undefined if the upstream does not receive this header. */
   readonly traceparent: string | undefined
   onStatus(status: number): void
   /** @param outcome the outcome, or the error that ended the attempt */
   end(outcome: string | Error): void
 }
 
-/** Wraps storage queries in spans. Each call settles like `run`. */
+/** Wraps storage queries in spans. Each method settles with the result or the error of `run`. */
 export interface StoreSpans {
   /** @param text the SQL statement without values; the values are in the parameters */
   statement<T>(text: string, run: () => Promise<T>): Promise<T>

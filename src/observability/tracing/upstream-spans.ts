@@ -45,7 +45,8 @@ function attemptSpan(span: Span, propagates: boolean): AttemptSpan {
     traceparent: propagates ? writeParent(span.spanContext()) : undefined,
     onStatus(status) {
       span.setAttribute('http.response.status_code', status)
-      // The gateway is the caller of the upstream. For a caller, a 4xx is an error like a 5xx.
+      // This span describes the gateway as a client of the upstream. For a client, a 4xx status is an error too
+      // (OpenTelemetry's conventions for HTTP).
       if (status >= 400) fail(String(status))
     },
     end(outcome) {

@@ -6,7 +6,7 @@ import type { PrimaryApi, WorkerApi } from './protocol.ts'
 import { createRpcChannel, type RpcChannel } from './rpc.ts'
 
 export interface WorkerProcess {
-  /** Undefined if the fork failed because the machine had no room for another process. */
+  /** Undefined if the process could not be created, for example because the machine had no resources left. */
   readonly pid: number | undefined
   /** Resolves when the worker accepts calls, or has exited. */
   readonly ready: Promise<unknown>
@@ -26,9 +26,9 @@ export interface ExitStatus {
 export type Fork = () => WorkerProcess
 
 /**
- * The threshold in bytes above which freed blocks return to the system at once. Without this setting, glibc raises the
- * threshold by itself and keeps freed memory for each thread. Each thread that hashed a password kept 19 MiB. glibc
- * reads the setting only at the start of a process.
+ * The size in bytes above which a freed block of memory returns to the system at once. Without this setting, glibc
+ * raises the threshold by itself and keeps freed memory for each thread. Each thread that hashed a password kept 19
+ * MiB. glibc reads the setting only when a process starts.
  */
 const allocation = { MALLOC_MMAP_THRESHOLD_: '1048576' }
 
@@ -36,7 +36,7 @@ const program = fileURLToPath(new URL('../../worker.js', import.meta.url))
 
 /**
  * Creates a function that forks workers. Workers share one listening socket. This process accepts the connections and
- * distributes them in turn.
+ * gives them to the workers in turn.
  * @throws Error if this process is itself a worker of another cluster
  */
 export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {

@@ -9,21 +9,21 @@ interface WorkerMetrics {
   /** Undefined if the slot has no worker. */
   pid: number | undefined
   /**
-   * The metrics in the worker's reply. It is undefined if the worker did not reply in time. If a metric is absent, the
+   * The metrics in the worker's reply; undefined if the worker did not reply in time. If the reply lacks a metric, the
    * values of the previous reply are used.
    */
   families: Families | undefined
 }
 
 /**
- * @returns a function that receives the replies of the running workers and returns all metrics, with the counters of
- *   exited workers
+ * @returns a function that receives the replies of the running workers. It returns the metrics of all workers,
+ *   including the counters of exited workers.
  */
 export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Promise<Families[]> {
   const latest = new Map<number, Families>()
   /**
-   * The counters of exited workers. The first entry may be the total of several workers, and each other entry is of one
-   * worker.
+   * The counters of exited workers, with one entry per worker. Only the first entry may be the total of several
+   * workers.
    */
   let gone: Families[] = []
   let isAdding = false
@@ -54,7 +54,7 @@ export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Pr
 }
 
 /**
- * The maximum number of exited workers whose counters are stored separately. If more workers have exited, the counters
- * of several workers are added up.
+ * The maximum number of exited workers whose counters are stored separately. If more workers have exited, their
+ * counters are added up.
  */
 const maxSeparate = 8

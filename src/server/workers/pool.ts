@@ -109,8 +109,8 @@ async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Prom
 }
 
 /**
- * @returns the reply of the worker. If the worker exits before it replies, this is not a failure, because its
- *   replacement starts with the active configuration.
+ * @returns the reply of the worker. If the worker exits before it replies, the reply is empty. This is not a failure,
+ *   because the worker is replaced.
  */
 async function prepareIn(slot: WorkerSlot, config: Config): Promise<PrepareReply> {
   const pid = slot.pid()

@@ -7,11 +7,11 @@ import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 
 // Types are used here instead of interfaces, because interfaces have no index signature.
 export type WorkerApi = {
-  /** Makes the worker serve clients with this configuration. It replies when it listens, or with an error. */
+  /** Makes the worker serve clients with this configuration. The worker replies when it listens, or with an error. */
   serve(config: Config): Promise<{ address: string } | { error: string }>
   /**
-   * Makes the worker build another configuration, but not use it for requests yet. If the worker fails to do so,
-   * it replies with the reason. If the machine caused the failure, the reply also contains the error code.
+   * Makes the worker build another configuration, but not use it for requests yet. If the worker fails to do so, it
+   * replies with the reason. If a system error is the cause, the reply also contains the error code.
    */
   prepare(config: Config): Promise<PrepareReply>
   /** Activates the prepared configuration, or discards it. */
@@ -22,7 +22,7 @@ export type WorkerApi = {
   /** Replies when the worker has received every change that is already committed. */
   catch_up(): Promise<void>
   /**
-   * Makes the worker drain and exit. There is no reply, only the exit.
+   * Makes the worker drain and exit. The worker does not reply before it exits.
    * @param time the time limit in milliseconds
    */
   drain(time: number): Promise<never>
@@ -34,13 +34,13 @@ export interface PrepareReply {
 }
 
 export type PrimaryApi = {
-  /** Sent once, when the worker accepts calls. Earlier calls to the worker are lost. */
+  /** The worker calls this once, when it accepts calls. Calls that the primary has sent before are lost. */
   hello(): Promise<void>
   /** Replies `true` when every worker has received every change that is already committed. */
   changes_visible(): Promise<true>
 }
 
-/** The time for a worker to prepare a configuration, or to activate it. */
+/** The maximum time for a worker to prepare a configuration, or to activate it. */
 export const prepareTimeoutMs = 10_000
 
 /** The maximum wait for a worker's reply while a client or an operator waits for the result. */

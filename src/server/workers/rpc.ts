@@ -43,7 +43,7 @@ export function createRpcChannel<Theirs extends RpcMethods>(
   let calls = 0
   let isClosed = false
 
-  // A channel that has just closed is no error, because the exit of the peer is reported elsewhere.
+  // Errors are ignored. If the channel has just closed, the peer has exited, and its exit is reported elsewhere.
   const send = (message: Call | Reply) => channel.send?.(message, undefined, undefined, () => {})
 
   async function answer({ method, id, params }: Call): Promise<void> {

@@ -1,4 +1,5 @@
-// Keeps one worker slot filled. A worker that dies is replaced, with a growing delay if its replacements also die.
+// Keeps one worker slot filled. A worker that dies is replaced. If its replacements also die, the delay before each
+// start grows.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/sections/schema.ts'
@@ -8,7 +9,7 @@ import type { RpcChannel } from './rpc.ts'
 
 export interface WorkerSlot {
   /**
-   * Resolves to the address when the first worker listens. From then on, the slot is kept filled.
+   * Resolves to the address when the first worker listens. From then on, a worker that exits is replaced.
    * @throws Error with the reason if the worker cannot listen
    */
   open(): Promise<string>

@@ -17,15 +17,17 @@ export class DataDirLocked extends Error {
   }
 }
 
-/** How long an empty lock file is respected. A process writes its lock within microseconds after creating the file. */
+/**
+ * How long an empty lock file counts as a lock. A process creates the file and writes its content within microseconds.
+ */
 const EMPTY_LOCK_TTL_MS = 1_000
 /** How long a process waits for another process that takes over the same stale lock. */
 const TAKEOVER_TIMEOUT_MS = 5_000
 
 /**
- * Acquires `<dir>/peage.lock`. If there is a lock of a process that has ended, the lock is taken over. A process is
- * identified by its pid and its start time, because pids are reused. For example, every container has a process 1. If
- * only the pid were compared, an old lock could lock the folder forever.
+ * Acquires `<dir>/peage.lock`. If the process that owns an existing lock has ended, the lock is taken over. A process
+ * is identified by its pid and its start time, because pids are reused. For example, every container has a process 1.
+ * If only the pid were compared, an old lock could lock the folder forever.
  * @returns the function `release`, which releases the folder; a second call has no effect
  * @throws DataDirLocked if the process that owns the lock is running
  */
@@ -41,10 +43,11 @@ export async function lockDataDir(dir: string): Promise<{ release(): Promise<voi
 }
 
 /**
- * Creates `file`, or replaces it if its process has ended. It does not delete a stale file, because a second process
- * could then delete the new lock of the first process. Only the owner of `<file>.takeover` may replace the stale file.
- * The owner checks that the stale file is unchanged, and renames its own file over it. If the owner dies,
- * `<file>.takeover` is taken over in the same way.
+ * Creates `file`, or replaces it if the process that owns it has ended. A stale file is never deleted. Otherwise, if
+ * two processes found it at the same time, the second one could delete the new lock of the first one. Only the owner of
+ * `<file>.takeover` may replace the stale file. The owner first checks that the stale file is unchanged, and then
+ * renames `<file>.takeover` to `file`. If the owner dies before that, another process takes over `<file>.takeover` in
+ * the same way.
  */
 async function acquire(file: string, mine: string, dir: string): Promise<void> {
   const deadline = Date.now() + TAKEOVER_TIMEOUT_MS
@@ -52,7 +55,8 @@ async function acquire(file: string, mine: string, dir: string): Promise<void> {
     if (create(file, mine)) return
     const theirs = read(file)
     if (theirs === undefined) {
-      // The lock file was deleted in the meantime, or it is a broken link. A broken link is not deleted.
+      // If the lock file was deleted in the meantime, the next attempt creates it. If the lock file is a broken link,
+      // every attempt fails.
       if (Date.now() > deadline)
         throw Object.assign(new Error(`${file} is a broken link`), { code: 'EEXIST' })
       await sleep(10)
@@ -122,7 +126,7 @@ function isAlive({ pid, started }: Owner): boolean {
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // EPERM means that the process is running, as another user.
+    // EPERM means that the process is running as another user.
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
   }
   const now = processStart(pid)
@@ -130,8 +134,9 @@ function isAlive({ pid, started }: Owner): boolean {
 }
 
 /**
- * Returns the boot ID and the start of the process in clock ticks since boot (proc(5), field 22, after the `)` of the
- * command).
+ * Returns the boot ID and the start time of the process, in clock ticks since boot. The start time is field 22 of
+ * `/proc/PID/stat` (proc(5)). The fields are counted from the last `)`, because the name of the command may contain
+ * spaces.
  */
 function processStart(pid: number): string | undefined {
   try {

@@ -11,8 +11,8 @@ export class UnusableFolder extends Error {
 }
 
 /**
- * Creates `dir` and its parents. Node's recursive `mkdir` would retry forever in `/proc`, which exists and refuses new
- * folders with ENOENT.
+ * Creates `dir` and its parents. Node's recursive `mkdir` is not used. It would retry forever in `/proc`, because
+ * `/proc` exists but refuses new folders with ENOENT.
  * @throws UnusableFolder
  */
 export async function makeFolder(dir: string): Promise<void> {
@@ -24,16 +24,16 @@ export async function makeFolder(dir: string): Promise<void> {
   try {
     await mkdir(dir, { mode: 0o700 })
   } catch (error) {
-    // Another process may have created the folder in between.
+    // Another process may have created the folder in the meantime.
     if (kindOf(dir) === 'folder') return
     const { code = 'unknown' } = error as NodeJS.ErrnoException
-    // The path is a broken link.
+    // In this case, EEXIST means that the path is a broken link.
     if (code === 'EEXIST') throw new UnusableFolder(`${dir} is not a folder`)
     throw new UnusableFolder(`cannot create a folder in ${parent}: ${code}`)
   }
 }
 
-/** The folders that are empty in a new database. Postgres does not start without them. Parents come first. */
+/** The folders that are empty in a new database. Postgres does not start without them. */
 const emptyFolders = [
   'pg_commit_ts',
   'pg_dynshmem',
@@ -60,13 +60,13 @@ export async function restoreEmptyFolders(database: string): Promise<void> {
   if (kindOf(database) === 'other') throw new UnusableFolder(`${database} is not a folder`)
   if (kindOf(join(database, 'PG_VERSION')) === undefined) return
   for (const name of emptyFolders) {
-    // The folder that contains `name` is never empty, so no copy omits it. If it is missing, the copy is damaged. It is
-    // not created here, and Postgres reports the damage.
+    // The parent folder of `name` is never empty, so every complete copy contains it. If the parent folder is missing,
+    // the copy is damaged. The parent folder is not created here, so that Postgres reports the damage.
     if (kindOf(dirname(join(database, name))) === 'folder') await makeFolder(join(database, name))
   }
 }
 
-/** The major version of PGlite's Postgres. PGlite would crash while it opens files of another version. */
+/** The major version of PGlite's Postgres. PGlite crashes if it opens the files of another major version. */
 const major = '18'
 
 export class DataDirOfAnotherPostgres extends Error {
@@ -81,9 +81,9 @@ export class DataDirOfAnotherPostgres extends Error {
 }
 
 /**
- * Checks which Postgres wrote the data folder. If the folder contains no valid version, nothing is refused here, and
- * Postgres itself checks the folder.
- * @param dir the data folder; the database is in its folder `postgres`, if that exists
+ * Checks which Postgres wrote the data folder. A folder without a valid version is accepted here, because Postgres
+ * itself checks the folder.
+ * @param dir the data folder; the database is in its subfolder `postgres`, if that exists
  * @throws DataDirOfAnotherPostgres if another major version wrote the folder
  */
 export function refuseAnotherPostgres(dir: string): void {

@@ -1,4 +1,5 @@
-// Opens the embedded database: PGlite in a folder, or in memory for tests, with the Database interface.
+// Opens the embedded database, which is PGlite behind the Database interface. Its data is in a folder, or in memory for
+// tests.
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,9 +21,14 @@ import { unpackPrepared } from './prepared-folder.ts'
 import { pgliteModule } from './wasm-module.ts'
 
 export interface EmbeddedOptions {
-  /** The data folder; the database is in its `postgres/`. If absent or `memory://`, the database is in memory. */
+  /**
+   * The data folder. The database is in its subfolder `postgres`. If `dir` is absent or `memory://`, the database is in
+   * memory.
+   */
   dir?: string | undefined
-  /** A dump of a data folder. The new database starts with its content. This works only in memory. */
+  /**
+   * The result of `dump`. The new database starts with this content. A snapshot works only for a database in memory.
+   */
   snapshot?: Blob | undefined
 }
 
@@ -36,12 +42,12 @@ export interface EmbeddedDatabase extends Database {
 }
 
 /**
- * Opens the embedded database, and keeps its folder locked until `close`. Statements run one at a time. Committed data
- * survives a kill of the process, because `relaxedDurability` is false and PGlite writes before it responds. It does
- * not survive a power loss, because PGlite does not call fsync.
+ * Opens the embedded database, and keeps its folder locked until `close`. Statements run one at a time. If the process
+ * is killed, committed data survives, because PGlite writes it before it responds (`relaxedDurability: false`). After a
+ * power loss, committed data may be missing, because PGlite does not call fsync.
  * @throws DataDirLocked when another process has locked the folder
  * @throws DataDirOfAnotherPostgres when another major version of Postgres wrote the folder
- * @throws an error for operators when the folder is not writable
+ * @throws Error, with a message for operators, when the folder is not writable
  */
 export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
   if (dir === undefined || dir === 'memory://') {
@@ -85,8 +91,8 @@ interface Opened {
 }
 
 /**
- * Opens the database in its folder. A new database is created under another name and then renamed. If the first start
- * is killed, half a database must not remain.
+ * Opens the database in its folder. A new database is created under another name, and renamed when it is complete. So
+ * if the process is killed during its first start, no incomplete database has the final name.
  */
 async function openFolder(dir: string): Promise<Opened> {
   const folder = join(dir, 'postgres')
@@ -106,8 +112,8 @@ async function openFolder(dir: string): Promise<Opened> {
 }
 
 /**
- * The buffers need only 8 MB for the tables of a small installation. By default, the buffers have 128 MB, and all of it
- * would occupy memory.
+ * The memory for the buffers of Postgres. 8 MB are enough for the tables of a small installation. The default would
+ * occupy 128 MB.
  */
 const SETTINGS = ['-c', 'shared_buffers=8MB']
 
@@ -116,7 +122,7 @@ function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite
     ...options,
     relaxedDurability: false,
     pgliteWasmModule: pgliteModule(),
-    // The size of a log file in MB. The default is 16.
+    // The size of one WAL file in MB. The default is 16.
     initDbStartParams: ['--wal-segsize=1'],
     startParams: [...PGlite.defaultStartParams, ...SETTINGS],
     parsers: { [types.INT8]: Number, [types.DATE]: value => value },
@@ -174,7 +180,7 @@ function queryable(runner: Pick<PGlite, 'query'>): Queryable {
   }
 }
 
-/** Listens without reconnecting, because no notification is lost inside one process. */
+/** Listens for notifications. `reconnect` does nothing, because no notification is lost inside one process. */
 function listenerOf(pglite: PGlite): Listen {
   return (channels, { onNotification, onLost, onListening }) => {
     const listening = Promise.all(
@@ -191,7 +197,10 @@ function listenerOf(pglite: PGlite): Listen {
   }
 }
 
-/** Returns the client for the migration runner. Files with several statements need `exec`. */
+/**
+ * Returns a client for the migration runner. A migration file may contain several statements, which only `exec` can
+ * run.
+ */
 function migrationClient(pglite: PGlite) {
   return {
     async query(sql: string, values?: unknown[]) {

@@ -1,5 +1,5 @@
-// Unpacks a data folder at the first start. The build has created this folder and applied the migrations to it. Without
-// the folder, `initdb` would take seconds.
+// Unpacks a prepared data folder at the first start. The build creates this folder and applies the migrations to it.
+// Without the prepared folder, `initdb` would have to create a folder, which takes seconds.
 import { readFileSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,11 +8,11 @@ import { type MigrationFile, migrationFiles } from '../migrate.ts'
 import { pgliteDigest } from './wasm-module.ts'
 
 /**
- * The head of the prepared file. It is the first line of the file, as JSON. After the head, the file contains the
- * contents of all files of the folder, one after another, compressed with Brotli.
+ * The head of the file `prepared-database`. The head is the first line, as JSON. After the head, the file contains the
+ * contents of all `files`, one after another, compressed with Brotli.
  */
 export interface PreparedHead {
-  /** The digest of the PGlite that wrote the folder. Another PGlite may be unable to read it. */
+  /** The digest of the PGlite build that wrote the folder. Another build may be unable to read the folder. */
   readonly pgliteDigest: string
   readonly migrations: readonly MigrationFile[]
   /** Parents come before their children. */
@@ -29,9 +29,9 @@ const LANES = 16
 /**
  * Creates `target` and unpacks the prepared folder into it. When the promise resolves, everything is on the disk. All
  * databases that start from the prepared folder have the same Postgres system identifier, which only replication uses.
- * They share no secret, because the prepared folder has only empty tables, except the list of migrations.
- * @returns the names of the applied migrations; undefined if there is no prepared folder, or if this program has
- *   another PGlite or other migrations
+ * They share no secret, because all tables in the prepared folder are empty, except the list of migrations.
+ * @returns the names of the applied migrations; undefined if there is no prepared folder, or if this program cannot use
+ *   it
  */
 export async function unpackPrepared(target: string, prepared = PREPARED): Promise<string[] | undefined> {
   const packed = readIfThere(prepared)
@@ -57,8 +57,8 @@ export async function unpackPrepared(target: string, prepared = PREPARED): Promi
 }
 
 /**
- * Returns whether this program can use the prepared folder. Newer migrations are applied later, but a changed migration
- * would never be applied.
+ * Returns whether this program can use the prepared folder. If the folder lacks newer migrations, they are applied
+ * later. But if a migration has changed since the build, the changed version would never be applied.
  */
 function isOurs({ pgliteDigest: digest, migrations }: PreparedHead): boolean {
   const present = migrationFiles()

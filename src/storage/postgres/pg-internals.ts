@@ -2,8 +2,8 @@
 import { Client, Pool, type PoolConfig, type QueryConfig } from 'pg'
 
 /**
- * Limits the time of one statement. pg also reads `query_timeout` of a statement, but documents only the option of the
- * pool.
+ * Limits the time of one statement. pg supports the option `query_timeout` for a single statement, but documents this
+ * option only for a pool.
  *
  * Remove this when pg documents `query_timeout` of a statement. https://github.com/brianc/node-postgres/pull/2655
  */
@@ -18,9 +18,11 @@ const MAX_OPENING = 2
 
 /**
  * Creates a pool that opens at most two connections at once. The Postgres server starts a process for each connection.
- * After a restart, it cannot start all of them in time. Every attempt would time out, be repeated, and delay the other
- * attempts again. While two connections are opening, the pool sets `options.max` to zero. This stops further
- * connections, because pg reads `options.max` before it opens one.
+ * After a restart of the server, many connections are requested at once, and the server cannot start all processes in
+ * time. Every attempt would time out, be repeated, and delay the other attempts again.
+ *
+ * While two connections are opening, the pool sets `options.max` to zero. pg reads `options.max` before it opens a
+ * connection, so pg opens no further connection.
  *
  * Remove this when pg limits the connections that it opens at once. https://github.com/brianc/node-postgres/issues/3081
  * @param config `max` is the maximum number of connections

@@ -8,8 +8,9 @@ import type { PostgresState } from './postgres-state.ts'
 const reconnectDelayMs = 250
 
 /**
- * @param url a direct address, because a transaction pooler does not support LISTEN (`storage.postgres_listen`)
- * @param state receives every attempt to listen
+ * @param url the address of the server, not of a transaction pooler, because a pooler does not support LISTEN (see
+ *   `storage.postgres_listen`)
+ * @param state receives the result of every attempt to listen
  */
 export function postgresListener(url: string, state?: PostgresState): Listen {
   return (channels, handlers) => {
@@ -30,13 +31,13 @@ export function postgresListener(url: string, state?: PostgresState): Listen {
           stream: () => socket,
         })
       } catch {
-        // The address names a certificate file that cannot be read now.
+        // The URL refers to a certificate file that cannot be read now.
         handlers.onLost()
         scheduleReconnect()
         return
       }
       current = socket
-      // A lost connection emits an error, an end, or both.
+      // A lost connection emits `error`, `end`, or both.
       const onLost = () => onConnectionLost(socket)
       client.on('error', onLost).on('end', onLost)
       client.on('notification', ({ channel, payload }) => {
@@ -67,7 +68,7 @@ export function postgresListener(url: string, state?: PostgresState): Listen {
     function onConnectionLost(socket: Socket): void {
       if (socket !== current) return
       current = undefined
-      // An unreachable server would never complete a regular close.
+      // If the server is unreachable, a regular close would never complete.
       socket.destroy()
       handlers.onLost()
       scheduleReconnect()

@@ -18,7 +18,10 @@ const UNPREPARED_STATES = new Set(['26000', '42P05', '0A000'])
 /** The SQLSTATE read_only_sql_transaction. A session stays read-only if it began on a read-only server. */
 export const READ_ONLY = '25006'
 
-/** Runs a single statement on its own connection. Most database queries use this path. */
+/**
+ * Creates the function that runs single statements. Each call uses a connection of the pool. Most database queries use
+ * this function.
+ */
 export function createQuery(pool: Pool): Queryable['query'] {
   let mayPrepare = true
   return async <Row extends object>(sql: string | Prepared, values?: readonly unknown[]) => {
@@ -28,8 +31,8 @@ export function createQuery(pool: Pool): Queryable['query'] {
     try {
       return await run(sql)
     } catch (error) {
-      // A transaction pooler may use a server connection that does not have the prepared statement. The failed statement
-      // has changed nothing, so it is sent again as plain SQL.
+      // A transaction pooler may use a server connection that does not have the prepared statement. The failed
+      // statement has changed nothing, so it is sent again as plain SQL.
       if (!(error instanceof StorageError && UNPREPARED_STATES.has(error.code ?? ''))) throw error
       mayPrepare = false
       return run(sql.text)
@@ -46,7 +49,8 @@ export async function withClient<T>(pool: Pool, work: (client: CheckedOutClient)
     throw toStorageError(error)
   }
   const checkedOut: CheckedOutClient = { client, isLost: false }
-  // The pool handles errors of idle clients only. An error of a busy connection would end the process.
+  // The pool handles errors only of idle clients. Without this listener, an error of a busy client would end the
+  // process.
   const onLost = () => {
     checkedOut.isLost = true
   }
@@ -88,9 +92,9 @@ export async function query<Row extends object>(
 }
 
 /**
- * Returns whether the server may still be running the statement. If the error has no SQLSTATE, it is not from the
- * server, and a response may still arrive. If its class is 57, the statement timed out or the server shuts down. A
- * rollback would then only add another wait.
+ * Returns whether the statement ended without a regular response. Without a SQLSTATE, the error is not from the server,
+ * so the server may still be running the statement. With a SQLSTATE of class 57, the statement timed out or the server
+ * is shutting down. In both cases, no rollback is sent, because it would only add another wait.
  */
 function isUnanswered({ code }: StorageError): boolean {
   return code === undefined || code.startsWith('57')

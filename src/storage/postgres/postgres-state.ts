@@ -3,7 +3,7 @@ import type { StateLog } from '../../observability/state-log.ts'
 import { StorageError } from '../database.ts'
 
 export interface PostgresState {
-  /** Observes the result of a query or a connection. @returns the same promise */
+  /** Observes whether a query or an attempt to connect succeeds. @returns the promise `work` */
   observe<T>(work: Promise<T>): Promise<T>
 }
 
@@ -46,9 +46,9 @@ export function createPostgresState({ log, now }: Options): PostgresState {
 }
 
 /**
- * Returns whether the error concerns the connection. These SQLSTATEs mean that the server refuses it: 08 connection, 28
- * authorization, 3D unknown database, 57P shutdown and start, 53300 too many connections, 25006 standby. Without a
- * SQLSTATE, there was no response.
+ * Returns whether the error concerns the connection, not the statement. These SQLSTATEs mean that the server refuses or
+ * ends the connection: 08 connection, 28 authorization, 3D unknown database, 57P shutdown and start, 53300 too many
+ * connections, 25006 standby. Without a SQLSTATE, there was no response.
  */
 function isOfConnection(error: unknown): error is StorageError {
   return error instanceof StorageError && /^(08|28|3D|57P|53300|25006)|^$/.test(error.code ?? '')

@@ -1,4 +1,5 @@
-// Opens the connections of a pool in advance, because opening one can take as long as a request's connection timeout.
+// Opens the connections of a pool in advance. Otherwise, the first requests could time out while their connections are
+// opened.
 import type { Pool } from 'pg'
 import { toStorageError } from '../driver-error.ts'
 import { type CheckedOutClient, query, withClient } from './postgres-query.ts'
@@ -20,21 +21,21 @@ export interface WarmupResult {
 }
 
 /**
- * Opens connections one after another, because a busy server would be too slow for all at once. Stops when three
- * quarters of the server's `max_connections` are in use. The pool's idle timeout closes unused connections. Never
- * rejects, and takes less than 7 s.
+ * Opens connections one after another, because a busy server would be too slow to open all of them at once. Stops when
+ * three quarters of the server's `max_connections` are in use. The pool's idle timeout later closes unused connections.
+ * Never rejects, and takes less than 7 s.
  * @param maxConnections the pool's limit
  */
 export async function warmUp(pool: Pool, maxConnections: number): Promise<WarmupResult> {
   const deadline = performance.now() + WARMUP_TIMEOUT_MS
-  // If a connection is not opened in time, opens another one. The number of attempts is limited, because the server may
-  // be down.
+  // If a connection does not open in time, the next attempt opens another connection. The number of attempts is
+  // limited, because the server may be down.
   let tries = 2 * maxConnections
   let lateReason = ''
 
   /**
-   * Opens the next connection, and holds each connection until the last one is open. If a connection were released
-   * earlier, the pool would return the same connection again.
+   * Opens the next connection. All connections are held until the last one is open. If a connection were released
+   * earlier, the pool would return it again instead of opening a new one.
    */
   async function openNext(): Promise<string | undefined> {
     if (pool.totalCount >= maxConnections) return undefined

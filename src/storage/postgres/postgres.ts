@@ -1,4 +1,5 @@
-// Opens the production database, a pool of connections to a Postgres server. It never hangs and never ends the process.
+// Opens the production database, which is a pool of connections to a Postgres server. Even if the server fails, queries
+// never hang, and the process never ends.
 import { Client, type CustomTypesConfig, type PoolClient, types } from 'pg'
 import type { PoolState } from '../../observability/metrics/gauges.ts'
 import { buildIndexesConcurrently } from '../concurrent-indexes.ts'
@@ -18,14 +19,16 @@ import type { PostgresState } from './postgres-state.ts'
 import { type WarmupResult, warmUp } from './postgres-warmup.ts'
 
 interface PostgresOptions {
-  /** The URL of the database, `postgres://` or `postgresql://`, which may have libpq's parameters. */
+  /** The URL of the database. It begins with `postgres://` or `postgresql://`, and may contain parameters of libpq. */
   url: string
   maxConnections: number
-  /** The time limit in milliseconds to open a connection, and for its setup statement. */
+  /**
+   * The time limit in milliseconds to open a connection. The setup statement of the connection has the same time limit.
+   */
   connectTimeoutMs?: number | undefined
   /** Called when an idle connection is lost. The pool opens another connection when it needs one. */
   onError(error: StorageError): void
-  /** Receives every query and transaction. */
+  /** Observes every query and every transaction. */
   state?: PostgresState | undefined
 }
 
@@ -44,8 +47,9 @@ export interface PostgresDatabase extends Database {
  */
 const CONNECT_TIMEOUT_MS = 500
 /**
- * The server ends a statement that takes too long. It does so this much earlier than the gateway, because the server's
- * error proves that the server is up, and shows what the statement waited for.
+ * The statement timeout of the server is shorter than the timeout of the gateway. This is the difference in
+ * milliseconds. If the server ends a statement, its error proves that the server is up, and shows what the statement
+ * waited for.
  */
 const SERVER_LEAD_MS = 100
 /** Time limit of the setup statement on a new connection, after connecting and before the first query. */
@@ -56,8 +60,8 @@ const STANDBY = 'database: the server is a standby and does not accept writes'
 const FAILED_TRANSACTION = '25P02'
 
 /**
- * Creates the pool, and connects on first use. Every failure is a StorageError, within 1.9 s per statement if
- * `connectTimeoutMs` is absent.
+ * Creates the pool. The first connection is opened on first use. Every failure is a StorageError. If `connectTimeoutMs`
+ * is absent, a statement fails within 1.9 s.
  */
 export function openPostgres(options: PostgresOptions): PostgresDatabase {
   const { url, maxConnections, connectTimeoutMs, onError, state } = options
@@ -75,8 +79,8 @@ export function openPostgres(options: PostgresOptions): PostgresDatabase {
   })
   // Without a listener, a lost idle connection would end the process.
   pool.on('error', error => onError(toStorageError(error)))
-  // A server may end a connection in the same packet that opens it. At that time, neither the pool nor the waiting code
-  // has a listener, so the error would end the process.
+  // A server may accept and end a connection in the same packet. At that time, neither the pool nor the code that waits
+  // for the connection has a listener, so the error would end the process.
   pool.on('connect', client => client.on('error', () => {}))
   const runQuery = createQuery(pool)
   const observe: PostgresState['observe'] = work => state?.observe(work) ?? work
@@ -170,7 +174,10 @@ async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<
   }
 }
 
-/** Refuses settings of the server, the database or the role that statements and the driver do not support. */
+/**
+ * Refuses settings with values that the SQL statements or the driver do not support. A setting may come from the
+ * server, the database or the role.
+ */
 async function refuseSettings(client: Client): Promise<void> {
   const { rows } = await client.query<{ name: string; value: string; needed: string }>(
     `select name, current_setting(name) as value, needed
@@ -185,8 +192,8 @@ async function refuseSettings(client: Client): Promise<void> {
 const { INT8, DATE } = types.builtins
 
 /**
- * Returns IDs as numbers, because they are below 2^53. Returns dates as text, because a `Date` has a time zone. Other
- * types use pg's default.
+ * Parses `bigint` values as numbers, because IDs are below 2^53. Parses `date` values as text, because a `Date` would
+ * depend on a time zone. Other types use the parsers of pg.
  */
 const typeParsers: CustomTypesConfig = {
   getTypeParser: (oid, format) => {

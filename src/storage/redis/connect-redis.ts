@@ -5,7 +5,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis'
 /** The address of Redis. Every URL in it begins with `redis://` or `rediss://`. */
 export type RedisAddress = string | { cluster: string[] } | { sentinels: string[]; name: string }
 
-/** After this time without a connection, the server counts as down. */
+/** The time limit to connect. After this time, the server counts as down. */
 const connectTimeoutMs = 1_000
 
 /**
@@ -17,7 +17,7 @@ const failFast = {
   connectTimeout: connectTimeoutMs,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  // Closes a connection that is dead without an error, and opens another.
+  // Closes a connection that does not respond but reports no error. Then another connection is opened.
   socketTimeout: 2_000,
 } satisfies RedisOptions
 
@@ -26,7 +26,7 @@ const backoff = (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 2_000)
 /** Minimum time between two attempts to leave a server that has become a replica. */
 const leaveReplicaMs = 2_000
 
-/** @param onReplica called with the reason before a connection to a new replica is closed */
+/** @param onReplica called with the reason, before the connection to a server that has become a replica is closed */
 export function connectRedis(
   address: RedisAddress,
   onReplica: (reason: string) => void = () => {},
@@ -46,7 +46,7 @@ export function connectRedis(
     sentinels: nodes,
     sentinelRetryStrategy: backoff,
     sentinelCommandTimeout: connectTimeoutMs,
-    // The credentials in the Sentinels' addresses also apply to the server that they report.
+    // The credentials in the addresses of the Sentinels are also used for the server that the Sentinels report.
     username,
     password,
     sentinelUsername: username,
@@ -56,14 +56,14 @@ export function connectRedis(
 }
 
 /**
- * Reconnects when a server has become a replica. A replica refuses every script, but the former primary keeps the
- * connection open after a failover. A new connection leads to the new primary. If the replica is the only server,
- * reconnecting does not help, so the gateway does not reconnect at each refusal.
+ * Reconnects when the server has become a replica. After a failover, the former primary is a replica. It refuses every
+ * script, but keeps its connections open. A new connection leads to the new primary. If the replica is the only server,
+ * a new connection does not help. So the gateway reconnects at most once per `leaveReplicaMs`.
  */
 function leaveReplicas(onReplica: (reason: string) => void): (error: Error) => boolean {
   let leftAt = Number.NEGATIVE_INFINITY
   return ({ message }) => {
-    // Redis 6 wraps the error of a refused script in its own error.
+    // If a script is refused, Redis 6 wraps `READONLY` in another error text.
     if (!message.includes('READONLY') || performance.now() - leftAt < leaveReplicaMs) return false
     leftAt = performance.now()
     onReplica(message)

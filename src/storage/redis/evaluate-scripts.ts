@@ -9,12 +9,15 @@ export interface ScriptCall {
   readonly args: readonly (string | number)[]
 }
 
-/** Resolves when all calls have settled, with one promise per call, in order. A failed call has a rejected promise. */
+/**
+ * Runs all calls. Resolves when all of them have settled. The result contains one promise per call, in the order of the
+ * calls. The promise of a failed call is rejected.
+ */
 export async function evaluateAll(
   client: Redis | Cluster,
   calls: readonly ScriptCall[],
 ): Promise<Promise<unknown>[]> {
-  // On a Cluster, each call goes to the node of its key.
+  // On a Cluster, the calls are not pipelined, because each call goes to the node of its key.
   const isPipelined = calls.length > 1 && client instanceof Redis
   const results = isPipelined
     ? await evaluatePipelined(client, calls)
@@ -23,7 +26,10 @@ export async function evaluateAll(
   return results
 }
 
-/** Makes one call for all keys. On a Cluster, makes one call per key, because keys may be on different nodes. */
+/**
+ * Runs the script with one call for all keys. On a Cluster, makes one call per key, because the keys may be on
+ * different nodes.
+ */
 export async function evaluateForAll(
   client: Redis | Cluster,
   script: Script,
@@ -48,7 +54,10 @@ async function evaluatePipelined(client: Redis, calls: readonly ScriptCall[]): P
   })
 }
 
-/** Sends the source if the server does not have the script, for example after a restart. */
+/**
+ * Waits for the reply. If the server does not have the script, for example after a restart, sends the source of the
+ * script.
+ */
 async function orEval(client: Redis | Cluster, { script, keys, args }: ScriptCall, reply: Promise<unknown>) {
   try {
     return await reply

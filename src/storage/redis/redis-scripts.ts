@@ -1,9 +1,10 @@
-// Defines the Redis interface of the program: scripts that complete fast or fail.
+// Defines the interface to Redis. The program uses Redis only through scripts, and each call quickly completes or
+// fails.
 import { hash } from 'node:crypto'
 
 /**
- * A Lua script for one key (`KEYS[1]`) or for several keys. It treats several keys independently of each other, so on a
- * Cluster it can run once per key.
+ * A Lua script for one key (`KEYS[1]`) or for several keys. A script for several keys handles each key independently.
+ * So on a Cluster, it can run once per key.
  */
 export interface Script {
   /** The name in traces. */
@@ -14,10 +15,13 @@ export interface Script {
 }
 
 export interface ScriptRunner {
-  /** False while Redis is unreachable, does not respond, or refuses scripts. `run` then fails without a wait. */
+  /**
+   * Returns false while Redis is unreachable, does not respond, or refuses scripts. Meanwhile, `run` fails immediately.
+   */
   isUp(): boolean
   /**
-   * Runs a script. A script that failed may still be applied later, so Redis must not be the only record of anything.
+   * Runs a script. If the call fails, Redis may still run the script later. So Redis must not be the only record of
+   * anything.
    * @throws ScriptError within 150 ms
    */
   run(script: Script, key: string, args: readonly (string | number)[]): Promise<unknown>
@@ -34,7 +38,7 @@ export interface ScriptRunner {
   /** Checks now whether the server runs scripts. Returns false if the server does not respond within 150 ms. */
   ping(): Promise<boolean>
   /**
-   * Resolves when Redis runs or refuses scripts, or after `timeoutMs`.
+   * Resolves when a check has shown whether Redis runs scripts, or after `timeoutMs`.
    * @throws ScriptError if the server refuses the configured database
    */
   whenUp(timeoutMs: number): Promise<void>

@@ -14,8 +14,8 @@ export interface RedisHooks {
 /** The maximum time that a guard waits for Redis, so that no request hangs. */
 const COMMAND_TIMEOUT_MS = 150
 /**
- * While a pipeline is slow, the next script waits at most this long before it is sent. `COMMAND_TIMEOUT_MS` includes
- * this wait.
+ * While a pipeline waits for its replies, later scripts wait too, so that they can be sent together. They wait at most
+ * this long. `COMMAND_TIMEOUT_MS` includes this wait.
  */
 const MAX_PIPELINE_WAIT_MS = 5
 /** Limits the size of one write to Redis. A longer pipeline would not make a script cheaper. */
@@ -25,8 +25,8 @@ const CHECK_INTERVAL_MS = 500
 
 /**
  * Checks whether Redis runs scripts. The check uses every command of the gateway's scripts. A server may reply to PING
- * and still refuse scripts. For example, the user may lack the right, the server may be a replica, or its memory may be
- * full.
+ * and still refuse scripts. For example, the Redis user may lack a permission, the server may be a replica, or its
+ * memory may be full.
  */
 const CHECK = defineScript(
   'check_redis',
@@ -43,8 +43,8 @@ const CHECK_KEY = 'peage:limit:check'
 
 /**
  * Connects in the background and retries forever. If the server is down at the start, the gateway uses it as soon as it
- * is up. If a command gets no response or a check fails, the gateway sends only occasional checks until one of them
- * succeeds. Until then, scripts fail at once, so no request waits for the 150 ms.
+ * is up. If a command gets no response or a check fails, the gateway sends only checks, one every 500 ms, until a check
+ * succeeds. Until then, scripts fail at once, so no request waits for the command timeout of 150 ms.
  */
 export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
   /** Whether the last check of this connection succeeded, and nothing has timed out since. */
@@ -147,7 +147,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
     void check()
   })
   client.on('close', reportState)
-  // Without a listener, ioredis writes to the console.
+  // Without this listener, ioredis would write the error to the console.
   client.on('error', (error: Error) => {
     lastError = error.message
   })

@@ -4,7 +4,10 @@ import type { EndAttempt } from '../failures.ts'
 import type { CircuitState } from './target-status.ts'
 
 export interface CircuitBreaker {
-  /** A closed circuit allows every request. A half-open circuit allows one probe per `open_for`. */
+  /**
+   * Returns whether a request may be sent. While the circuit is closed, every request may be sent. Otherwise, one probe
+   * may be sent per `open_for`.
+   */
   allows(): boolean
   beginAttempt(): EndAttempt
   state(): CircuitState
@@ -26,13 +29,13 @@ export function createCircuitBreaker(options: Options): CircuitBreaker {
   const endProbe: EndAttempt = result => {
     isProbing = false
     if (result === 'inconclusive') {
-      // This probe ended without a result, so the next request becomes the probe.
+      // This probe did not show whether the target is healthy. So the next request becomes the next probe.
       openUntilMs = performance.now()
       return
     }
     if (result !== 'answered') return open()
     openUntilMs = 0
-    // Starts a new count. With the old failures in the count, the next failure would open the circuit again.
+    // Starts a new count. If the old failures still counted, the next failure would open the circuit again.
     beginCounted = countAttempts(options, open)
   }
   return {
@@ -55,8 +58,8 @@ export function createCircuitBreaker(options: Options): CircuitBreaker {
 }
 
 /**
- * Counts attempts while the circuit is closed, without an allocation for each attempt. Failures after the circuit has
- * opened are ignored, because the probe decides.
+ * Counts attempts while the circuit is closed, without an allocation for each attempt. When the circuit is open,
+ * failures of earlier attempts are ignored, because only the probe decides.
  */
 function countAttempts({ failures, of_at_least }: Options, open: () => void): () => EndAttempt {
   let seconds: { readonly second: number; sent: number; failed: number }[] = []

@@ -21,9 +21,9 @@ export interface ConnectionPool {
   /** @returns undefined if no connection is free, or if the endpoint is retired */
   tryAcquire(client: ClientKey): Connection | undefined
   /**
-   * Waits for a connection. The first request in the queue gets the first free connection. In the limit per client, a
-   * waiting request counts like a connection.
-   * @param wait replaces the default of `timeouts.connect` and 503 `upstream_unavailable`
+   * Waits for a connection. The first request in the queue gets the first free connection. A waiting request counts as
+   * a connection of its client.
+   * @param wait by default, at most `timeouts.connect`, and then 503 `upstream_unavailable`
    * @throws Refusal when the wait ends without a connection
    * @throws ClientDisconnected when the client leaves
    * @throws EndpointRetired when the endpoint is retired; nothing was sent, so the caller can try another endpoint
@@ -38,9 +38,10 @@ export interface Waiter {
 }
 
 /**
- * The client of a request that waits for a connection, and later for its upstream. The relay and the tunnel implement
- * `Waiter` themselves, so a request that does not queue needs no separate function for this. V8 would keep such a
- * function, together with its request, in memory until the next full collection.
+ * The client of a request that waits for a connection, and later for the response of its upstream. If the client
+ * leaves, its `waiter` is notified. The relay and the tunnel implement `Waiter` themselves. So only a request that
+ * waits in a queue needs an extra function. V8 would keep such a function, together with its request, in memory until
+ * the next full collection.
  */
 export interface WaitingClient {
   waiter: Waiter | undefined
@@ -87,7 +88,7 @@ export function connectionLimitOf(name: string, config: UpstreamConfig): Connect
 }
 
 /**
- * Opens a pool in which requests wait outside of undici, because a request cannot be removed from undici's queue. A
+ * Opens a pool with its own queue, because a request cannot be removed from undici's queue. In undici's queue, a
  * refused request would stay in memory, with all its headers, until a connection is free. undici's Pool also checks
  * every busy connection twice for each request. With 48 requests in flight, these checks are about 4 % of the cost of a
  * request.

@@ -36,8 +36,8 @@ export class PooledConnection implements Connection {
   /** The request in progress; undefined while the connection is free. */
   #inFlight: InFlight | undefined
   /**
-   * The most recently opened socket. An earlier socket may still be in use as a WebSocket, and does not affect the
-   * current request.
+   * The most recently opened socket. An earlier socket may still be in use as a WebSocket, but its events must not
+   * affect the current request.
    */
   #socket: Socket | undefined
   /** The client whose share includes this connection; undefined while the connection is free. */
@@ -94,15 +94,15 @@ export class PooledConnection implements Connection {
           if (socket === this.#socket) this.#inFlight?.onUpstreamEnd()
         })
       }),
-      // The connection carries one request at a time. With several requests, a badly framed response could reach
-      // another client.
+      // The connection carries one request at a time. With several requests at a time, a badly framed response could
+      // reach another client.
       pipelining: 1,
     })
     client.on('drain', () => this.#free())
     client.on('connectionError', () => {
       this.hasFailed = true
-      // If the certificate has a wrong name, undici still counts the failed request as running. The client is then
-      // replaced.
+      // If the certificate has a wrong name, undici's client still counts the failed request as running. This client is
+      // then replaced.
       if (client.stats.running === 0) return
       this.#client = this.#makeClient()
       void client.destroy()

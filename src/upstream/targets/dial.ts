@@ -8,7 +8,10 @@ import { mayBeDialled } from './dialled-addresses.ts'
 export interface Dial {
   /** `scheme://host:port`. */
   readonly origin: string
-  /** Undefined for a literal address, or if the name is looked up for each connection. */
+  /**
+   * The IP address of the name in `origin`. Undefined if `origin` contains an IP address, or if each connection looks
+   * the name up.
+   */
   readonly address: string | undefined
   readonly tls: { readonly ca?: string }
   readonly serverName: string | undefined
@@ -23,8 +26,8 @@ export function createConnector({ address, tls }: Dial, timeoutMs: number): buil
 }
 
 /**
- * Works like the system's lookup, without link-local, unspecified and cloud metadata addresses. Literal addresses are
- * not looked up.
+ * Works like the system's lookup, but omits link-local, unspecified and cloud metadata addresses. Node does not call
+ * this function if the URL contains an IP address.
  */
 const lookUpDiallable: LookupFunction = (name, options: LookupOptions, callback) => {
   lookup(name, { ...options, all: true }, (error, found) => {
@@ -36,10 +39,7 @@ const lookUpDiallable: LookupFunction = (name, options: LookupOptions, callback)
   })
 }
 
-/**
- * The error for a name that has only forbidden addresses, which are link-local, unspecified, or of a cloud metadata
- * service.
- */
+/** The error for a name that has only forbidden addresses (see `mayBeDialled`). */
 class NotDiallableError extends Error {
   override readonly name = 'NotDiallableError'
 

@@ -1,10 +1,13 @@
-// Filters and sorts the addresses of a target's name: docs/configuration.md#names-with-several-addresses.
+// Filters and sorts the addresses of a target's name. See docs/configuration.md#names-with-several-addresses.
 import ipaddr from 'ipaddr.js'
 import { embeddedIPv4 } from '../../http/embedded-ipv4.ts'
 
 type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
-/** The forbidden addresses: link-local, unspecified, and addresses where clouds serve a machine its credentials. */
+/**
+ * The forbidden addresses: link-local addresses, unspecified addresses, and addresses where a cloud gives its machines
+ * their credentials.
+ */
 const refused: readonly Range[] = [
   '169.254.0.0/16',
   '0.0.0.0/32',
@@ -15,7 +18,7 @@ const refused: readonly Range[] = [
   'fd00:ec2::254/128',
 ].map(range => ipaddr.parseCIDR(range))
 
-/** @param address as the system's lookup returns it; IPv6 may have a zone */
+/** @param address an address from the system's lookup; an IPv6 address may have a zone */
 export function mayBeDialled(address: string): boolean {
   const [bare = ''] = address.split('%')
   const parsed = ipaddr.parse(bare)
@@ -33,7 +36,10 @@ export function sortAddresses(addresses: readonly string[]): string[] {
   return [...byBytes.keys()].sort().map(bytes => byBytes.get(bytes) ?? '')
 }
 
-/** Returns hexadecimal text of equal length within a family, so that the texts sort like the numbers. */
+/**
+ * Returns the bytes as hexadecimal text. All IPv4 texts have the same length, and all IPv6 texts too. So the texts sort
+ * like the numbers.
+ */
 function bytesOf(address: string): string {
   const [bare = '', zone = ''] = address.split('%')
   const bytes = ipaddr.parse(bare).toByteArray()

@@ -22,12 +22,15 @@ export interface Endpoint {
    * address.
    */
   readonly serverName: string | undefined
-  /** The hash that splits users among the addresses of the target. */
+  /** The hash of `name`. It splits users among the addresses of the target. */
   readonly hash: number
   readonly pool: ConnectionPool
   /** Returns false while the health checks fail or the circuit is open. The endpoint then receives no requests. */
   isAvailable(): boolean
-  /** Returns whether the address was found after the start and its first health check is still pending. */
+  /**
+   * Returns whether the address was found after the start and its first health check has not ended yet. While the
+   * circuit is open, returns false.
+   */
   isUnchecked(): boolean
   state(): Pick<TargetStatus, 'checks' | 'problem' | 'circuit'>
   readonly ejection: OutlierEjection
@@ -38,7 +41,7 @@ export interface Endpoint {
 export interface OpenEndpoint extends Endpoint {
   /** Applies the settings of a new configuration. The connections and the health state stay. */
   configure(config: UpstreamConfig): void
-  /** Stops the health checks. The last state remains for requests that are still to be sent. */
+  /** Stops the health checks. Requests that are sent later use the last health state. */
   stopChecks(): void
   /** Call this when the target no longer has this address. Busy connections close after their current response. */
   retire(): Promise<void>
@@ -48,10 +51,13 @@ export interface OpenEndpoint extends Endpoint {
 
 interface Options {
   target: TargetAddress
-  /** Undefined for a literal address, or if the name is looked up for each connection. */
+  /**
+   * The IP address of the endpoint. Undefined if the target's URL contains an IP address, or if each connection looks
+   * the name up.
+   */
   address: string | undefined
   config: UpstreamConfig
-  /** `passing` for an address that is known when the gateway starts, `unchecked` for an address that is found later. */
+  /** `passing` if the address is known when the gateway starts; `unchecked` if the address is found later. */
   initialHealth: HealthState
 }
 

@@ -1,4 +1,4 @@
-// Checks the health of an endpoint at intervals. A response with status 2xx or 3xx passes.
+// Checks the health of an endpoint at intervals. A check passes if the response has a status 2xx or 3xx.
 import { type buildConnector, Client } from 'undici'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import { createConnector, type Dial } from './dial.ts'
@@ -9,8 +9,9 @@ export type HealthState = 'passing' | 'failing' | 'unchecked'
 
 export interface HealthCheck {
   /**
-   * Returns the state. It changes to failing after `unhealthy_after` failed checks in a row. It changes back after
-   * `healthy_after` passed checks in a row. For an `unchecked` endpoint, the first check decides.
+   * Returns the state. A passing endpoint changes to failing after `unhealthy_after` failed checks in a row. A failing
+   * endpoint changes to passing after `healthy_after` passed checks in a row. For an `unchecked` endpoint, the first
+   * check decides.
    */
   state(): HealthState
   /** Returns why the last check failed; undefined if it passed. */
@@ -67,7 +68,7 @@ export function createHealthCheck(options: Options): HealthCheck {
 }
 
 interface Check {
-  /** Resolves within `timeout`, with the reason if the check failed. */
+  /** Resolves within `timeout`. The value is the reason if the check failed, and undefined if it passed. */
   readonly problem: Promise<string | undefined>
   cancel(): void
 }

@@ -8,10 +8,11 @@ import { createWeightedRoundRobin } from './weighted-round-robin.ts'
 
 /**
  * Picks an endpoint. If every endpoint is unavailable, picks an unavailable endpoint. This is rare, because the guards
- * check the availability before the use is counted, so that a refusal costs no use.
+ * refuse the request earlier in this case. They check the availability before the use is counted, so that a refusal
+ * costs no use.
  * @param key the hash of the user, who keeps the same endpoint while it is available; undefined to take turns
  * @param tried the endpoints on which this request has failed; they are avoided if possible
- * @param client the client; endpoints where it may take one more connection are preferred
+ * @param client endpoints where this client may take one more connection are preferred
  * @returns undefined if no target with a weight has an address
  */
 export type PickEndpoint = (
@@ -26,7 +27,7 @@ export interface WeightedTarget {
   readonly weight: number
 }
 
-/** Returns the weights in the order of the file. If a URL is listed twice, the weights are added. */
+/** Returns the weights in the order of the configuration. If a URL is listed twice, its weights are added. */
 export function weightsByUrl({ targets }: Pick<UpstreamConfig, 'targets'>): Map<string, number> {
   const weights = new Map<string, number>()
   for (const { url, weight } of targets) weights.set(url, (weights.get(url) ?? 0) + weight)
@@ -34,8 +35,8 @@ export function weightsByUrl({ targets }: Pick<UpstreamConfig, 'targets'>): Map<
 }
 
 /**
- * The conditions that an endpoint should meet. The first condition is the strictest, and the last one is the last
- * resort.
+ * The conditions for an endpoint, from the strictest to the last resort. If no endpoint meets a condition, the next
+ * condition is used.
  */
 const preferences: readonly ((
   endpoint: Endpoint,

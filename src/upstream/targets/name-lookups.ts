@@ -1,4 +1,4 @@
-// Looks up the names of targets in the background, through the system. No request waits for a name server.
+// Looks up the names of targets in the background, with the resolver of the system. No request waits for a name server.
 import { type LookupAddress, lookup } from 'node:dns'
 import { promisify } from 'node:util'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
@@ -45,7 +45,7 @@ const systemLookUp: LookUp = (name, family) =>
 
 export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
   /**
-   * For each name, the last lookup in its queue. If several watchers have the same name, their lookups run one after
+   * For each name, the last lookup in its queue. If several watchers watch the same name, their lookups run one after
    * another.
    */
   const underWay = new Map<string, Promise<unknown>>()
@@ -153,8 +153,9 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
 }
 
 /**
- * Returns IPv6 addresses only if there is no IPv4 address, because the addresses of both families usually belong to the
- * same machine. If the lookup of one family fails, the previous addresses stay in use.
+ * With the family `auto`, returns IPv6 addresses only if there is no IPv4 address, because addresses of both families
+ * usually belong to the same machine. If the lookup of one family fails, this function throws, so the previous
+ * addresses stay in use.
  */
 async function addressesOf(
   name: string,

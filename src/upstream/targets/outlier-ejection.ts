@@ -1,8 +1,8 @@
-// Avoids a failing endpoint for a while. Ejection is only a preference and never refuses a request.
+// Avoids a failing endpoint for a while. If no other endpoint can be used, an ejected endpoint still receives requests.
 import type { EndAttempt } from '../failures.ts'
 
 export interface OutlierEjection {
-  /** Returns whether requests should currently go to other targets. */
+  /** Returns whether requests should currently go to other endpoints. */
   isEjected(): boolean
   /** Call when a request is sent. If the ejection time has passed, this request is the probe. */
   beginAttempt(): EndAttempt
@@ -20,7 +20,7 @@ const maxEjectionMs = 30_000
  */
 const maxConsecutiveSilent = 5
 
-/** @param hasHealthChecks if true, the endpoint stays ejected until a health check or a request succeeds */
+/** @param hasHealthChecks if it returns true, the endpoint stays ejected until a health check or a request succeeds */
 export function createOutlierEjection(hasHealthChecks: () => boolean): OutlierEjection {
   let ejectedUntilMs = 0
   let ejectionMs = 0

@@ -7,7 +7,7 @@ export interface TargetAddress {
   readonly origin: string
   /** `host:port`, as in a Host header. */
   readonly host: string
-  /** The name to look up. Undefined for a literal address and for `localhost`. */
+  /** The name to look up. Undefined for an IP address and for `localhost`. */
   readonly lookUpName: string | undefined
   /**
    * The name that is sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP
@@ -18,7 +18,7 @@ export interface TargetAddress {
 }
 
 interface TlsOptions {
-  /** The PEM text of `tls.ca`. */
+  /** The PEM text in the file `tls.ca`. */
   ca: string | undefined
   /** `tls.server_name`. */
   serverName: string | undefined
@@ -28,7 +28,7 @@ export function targetAddress(origin: string, { ca, serverName }: TlsOptions): T
   const url = new URL(origin)
   const { hostname } = url
   const isLiteral = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
-  // SNI carries names only (RFC 6066 §3). An IP address is checked in the certificate without being sent.
+  // SNI can contain only names (RFC 6066 §3). An IP address is not sent, but the certificate must still contain it.
   const expectedName = serverName ?? (isLiteral ? undefined : hostname)
   return {
     origin: url.origin,

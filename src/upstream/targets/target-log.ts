@@ -1,4 +1,4 @@
-// Logs when a target becomes unhealthy and when it is healthy again. The states that all processes report for a target
+// Logs when a target becomes unhealthy and when it is healthy again. If several processes report a target, their states
 // are merged into one.
 import type { Logger } from 'pino'
 import { createStateLog, type StateLog } from '../../observability/state-log.ts'

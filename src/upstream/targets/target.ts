@@ -1,4 +1,4 @@
-// Defines a target of an upstream. Its endpoints follow the addresses of its name.
+// Defines a target of an upstream. It has one endpoint for each current address of its name.
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import { type Endpoint, type OpenEndpoint, openEndpoint } from './endpoint.ts'
 import type { NameLookups } from './name-lookups.ts'
@@ -8,7 +8,7 @@ import type { TargetAddress } from './target-address.ts'
 export interface Target {
   /** `scheme://host:port`. */
   readonly origin: string
-  /** The hash that splits users among targets. */
+  /** The hash of `origin`. It splits users among targets. */
   readonly hash: number
   /** The current endpoints; empty until the name has been resolved. */
   endpoints(): readonly Endpoint[]
@@ -19,9 +19,9 @@ export interface OpenTarget extends Target {
   readonly firstAnswer: Promise<void>
   /** Applies the settings of a new configuration. The connections and the health state stay. */
   configure(config: UpstreamConfig): void
-  /** Stops health checks and lookups, because no active configuration has this target. */
+  /** Stops health checks and lookups. Call this when no active configuration contains this target. */
   quiesce(): void
-  /** Closes the connections, because no request uses this target any more. */
+  /** Closes the connections. Call this when no request uses this target any more. */
   close(): Promise<void>
 }
 

@@ -1,8 +1,9 @@
 // Implements weighted round-robin. Let n be the sum of the weights, after each weight was divided by their greatest
-// common divisor. In any n turns in a row, the shares are exact.
+// common divisor. In any n turns in a row, each candidate gets exactly its share.
 
 /**
- * A sequence is kept for at most this number of candidate sets. There are more sets only if many targets fail in turn.
+ * The maximum number of candidate sets whose sequences are kept. More sets occur only if many targets fail one after
+ * another.
  */
 const maxSets = 64
 
@@ -13,8 +14,8 @@ export interface WeightedRoundRobin {
 
 /**
  * Implements smooth weighted round-robin, with a separate sequence for each set of candidates. While the set does not
- * change, its sequence is periodic. If an earlier set returns, its sequence continues. A candidate that was missing for
- * a while gets no extra turns afterwards.
+ * change, its sequence is periodic. If an earlier set of candidates occurs again, its sequence continues. A candidate
+ * that was missing for a while gets no extra turns afterwards.
  * @param weights not negative; a candidate with weight 0 is never chosen
  */
 export function createWeightedRoundRobin(weights: readonly number[]): WeightedRoundRobin {

@@ -7,7 +7,10 @@ import type { Outcome } from '../failures.ts'
 type CloseCode = 1001 | 1008
 
 export interface Tunnel {
-  /** Sends each side a Close frame after its current frame, and ends both connections shortly after. */
+  /**
+   * Sends a Close frame to each side when the frame that is being sent to this side is complete. Ends both connections
+   * shortly after.
+   */
   close(code: CloseCode): void
   /** Call when the client's connection has closed. */
   onClientGone(): void
@@ -28,7 +31,10 @@ const frameTimeoutMs = 300
 /** Maximum time for both sides to reply to the Close frame. */
 const closeTimeoutMs = 500
 
-/** Opens a tunnel. It is a class with shared listeners, because there may be thousands of idle WebSockets. */
+/**
+ * Opens a tunnel. There may be thousands of idle WebSockets. To save memory, all tunnels share the same listener
+ * functions.
+ */
 export function openTunnel(options: Options): Tunnel {
   return new OpenTunnel(options)
 }
@@ -62,8 +68,8 @@ class OpenTunnel implements Tunnel {
   close(code: CloseCode): void {
     if (this.#isClosing) return
     this.#isClosing = true
-    // The upstream gets a Close frame only after its last frame for the client is complete. If the upstream received
-    // the Close frame earlier, it might not complete its last frame.
+    // The upstream gets a Close frame only after its last frame for the client is complete. An upstream that received
+    // the Close frame earlier might not complete its last frame.
     this.#toClient.closeWith(closeFrame(code, false), () =>
       this.#toUpstream.closeWith(closeFrame(1001, true), () => {}),
     )
@@ -127,7 +133,7 @@ class Direction {
   readonly #frames = new FrameTracker()
   #pendingClose: Buffer | undefined
   #onOver: (() => void) | undefined
-  /** Whether everything in this direction has been written. */
+  /** Whether this direction has ended, so that nothing more is relayed. */
   isOver = false
 
   constructor(tunnel: OpenTunnel, from: TunnelSocket, to: TunnelSocket) {
@@ -157,7 +163,7 @@ class Direction {
   finish(): void {
     if (this.isOver) return
     this.isOver = true
-    // Inside a frame, the Close frame would be taken for payload.
+    // Inside another frame, the Close frame would count as payload.
     const frame = this.#frames.hasClosed() || !this.#frames.isAtBoundary() ? undefined : this.#pendingClose
     if (frame === undefined) this.#to.end()
     else this.#to.end(frame)
@@ -172,7 +178,9 @@ class Direction {
     this.#from.resume()
   }
 
-  /** Ends the direction after its current frame, then calls back. */
+  /**
+   * Ends the direction with the Close frame `frame` as soon as the current frame is complete. Then calls `whenOver`.
+   */
   closeWith(frame: Buffer, whenOver: () => void): void {
     if (this.isOver) {
       whenOver()

@@ -1,4 +1,5 @@
-// Verifies the upstream's 101, relays it to the client, and opens the tunnel (RFC 6455 §4.1 and RFC 6455 §4.2.2).
+// Verifies the upstream's 101 response, relays it to the client, and opens the tunnel
+// (RFC 6455 §4.1 and RFC 6455 §4.2.2).
 import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -13,8 +14,8 @@ export interface WebSocketHandshake {
   /** Subprotocols offered to the upstream. */
   readonly offeredProtocols: readonly string[]
   /**
-   * The subprotocol to select if the gateway offered none to the upstream. Browsers fail if the response selects none
-   * of their subprotocols.
+   * The subprotocol that the response selects if the gateway offered none to the upstream. A browser that offered
+   * subprotocols closes the connection if the response selects none of them.
    */
   readonly fallbackProtocol: string | undefined
   /** Receives the open tunnel. @returns a function to call when the WebSocket has ended */
@@ -24,7 +25,7 @@ export interface WebSocketHandshake {
 interface Options {
   readonly response: ServerResponse
   readonly handshake: WebSocketHandshake
-  /** The headers of the upstream's 101, as undici passes them. */
+  /** The headers of the upstream's 101 response, as undici passes them. */
   readonly rawHeaders: readonly Buffer[]
   readonly upstream: Duplex
   readonly requestId: string
@@ -33,12 +34,12 @@ interface Options {
   readonly observer: { onEnd(outcome: Outcome): void }
 }
 
-/** @throws Refusal 502 if the upstream's 101 does not match the request */
+/** @throws Refusal 502 if the upstream's 101 response does not match the handshake */
 export function openWebSocket(options: Options): Tunnel {
   const { response, handshake, upstream, idleTimeoutMs } = options
   const fields = switchingProtocolsHeaders(options)
-  // The socket is detached before the 101 is sent, because detaching may fail. If it failed after the 101, the client
-  // would wait forever.
+  // The socket is detached before the 101 response is sent, because detaching can fail. If this failed after the 101
+  // response, the client would wait forever.
   const client = detachSocket(response)
   response.writeHead(101, fields)
   response.flushHeaders()

@@ -4,8 +4,9 @@ import ipaddr from 'ipaddr.js'
 import { embeddedIPv4 } from '../../http/embedded-ipv4.ts'
 
 /**
- * Returns whether an address is global unicast, according to IANA's special-purpose registries. IPv6 with embedded IPv4
- * (mapped, NAT64, 6to4, Teredo, ISATAP) is public only if every embedded address is public. Invalid text is not public.
+ * Returns whether an address is global unicast, according to IANA's special-purpose registries. An IPv6 address with
+ * embedded IPv4 addresses (mapped, NAT64, 6to4, Teredo, ISATAP) is public only if every embedded address is public.
+ * Invalid text is not public.
  * @param address in the format of sockets and name servers: dotted decimal, or IPv6 without brackets
  */
 export function isPublic(address: string): boolean {
@@ -13,7 +14,7 @@ export function isPublic(address: string): boolean {
     case 4:
       return isPublicIPv4(ipaddr.IPv4.parse(address))
     case 6:
-      // A zone names an interface of this machine (RFC 4007).
+      // An address with a zone is not public, because the zone is an interface of this machine (RFC 4007).
       return !address.includes('%') && isPublicIPv6(ipaddr.IPv6.parse(address))
     default:
       return false
@@ -21,8 +22,8 @@ export function isPublic(address: string): boolean {
 }
 
 /**
- * At this address, Azure VMs reach their host agent, which can return secrets. Everywhere else, it is an ordinary
- * public address.
+ * In Azure, VMs reach their host agent at this address, and the agent can return secrets. Outside Azure, this is an
+ * ordinary public address.
  */
 const azureHost = '168.63.129.16'
 

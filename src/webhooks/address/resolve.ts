@@ -18,8 +18,8 @@ export interface DestinationRules {
 }
 
 /**
- * Finds the addresses of the host. If a single address is not public, the host is forbidden. Otherwise, its name server
- * could choose which of the addresses the gateway connects to.
+ * Finds the addresses of the host. If even one address is not public, the host is forbidden. Otherwise, the owner of
+ * the host name could make the gateway connect to this address.
  * @param url as returned by `parseWebhookUrl`
  */
 export async function findDestination(
@@ -33,7 +33,7 @@ export async function findDestination(
   return forbidden === undefined ? { kind: 'found', addresses } : { kind: 'forbidden', address: forbidden }
 }
 
-/** Returns all addresses of a name in punycode. Every failure is `unresolved`. Settles within 2 s. */
+/** Returns all addresses of a host name in punycode; `unresolved` if the lookup fails. Settles within 2 s. */
 export type Resolve = (name: string) => Promise<readonly string[] | 'unresolved'>
 
 interface ResolverOptions {
@@ -43,16 +43,16 @@ interface ResolverOptions {
   readonly servers?: readonly string[]
 }
 
-/** The time limits of a whole lookup, and of the first of the two attempts that c-ares makes. */
+/** The time limit of a whole lookup, and the time limit of the first of the two attempts that c-ares makes. */
 const lookupTimeoutMs = 2_000
 const firstTryTimeoutMs = 700
 
 /**
- * Creates a resolver. A user chooses the host name, and its name server may respond slowly on purpose. `dns.lookup`
- * would then block a thread of libuv's pool, which would delay password hashes and the lookups of upstreams. So the
- * gateway queries the name servers itself and does not read the hosts file. With `allowPrivate`, the operator trusts
- * the users, so the gateway uses the system's lookup. This lookup also finds names in the hosts file and in search
- * domains.
+ * Creates a resolver. Users choose the host names, and the name server of a host may respond slowly on purpose.
+ * `dns.lookup` would then block a thread of libuv's pool, which would delay password hashes and the lookups of
+ * upstreams. So the gateway queries the name servers itself and does not read the hosts file. With `allowPrivate`, the
+ * operator trusts the users, so the gateway uses the system's lookup. This lookup also finds names in the hosts file
+ * and in search domains.
  */
 export function createResolver(options: ResolverOptions): Resolve {
   const { allowPrivate, servers } = options
@@ -65,8 +65,8 @@ export function createResolver(options: ResolverOptions): Resolve {
   return async name => {
     // These names must not be sent to a name server (RFC 6761 §6.3).
     if (/(?:^|\.)localhost$/.test(name)) return ['127.0.0.1', '::1']
-    // The record types are looked up separately, because one may fail without the other. Many names have only one type,
-    // and some servers support only one.
+    // A and AAAA records are looked up separately, because one lookup can fail while the other succeeds. Many names
+    // have only one of these types, and some servers support only one.
     const answers = await Promise.all([
       addressesOrNone(resolver.resolve4(name)),
       addressesOrNone(resolver.resolve6(name)),
@@ -76,8 +76,8 @@ export function createResolver(options: ResolverOptions): Resolve {
 }
 
 /**
- * Runs one lookup per name at a time. Without this limit, a name whose lookup hangs would occupy all threads of the
- * pool.
+ * Runs at most one lookup per name at a time. Without this limit, a name whose lookup hangs could occupy all threads of
+ * the pool.
  */
 function createSystemLookup(): (name: string) => Promise<string[]> {
   const running = new Map<string, Promise<string[]>>()

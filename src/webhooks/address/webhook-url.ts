@@ -7,7 +7,9 @@ import { isPublic } from './public-address.ts'
 /** The maximum length in code points, as Postgres counts them. */
 const maxUrlCharacters = 2_048
 
-/** The WHATWG parser repairs `https:x`, `https:\\x`, `https:///x` and `h%6fst`. A valid URL must need no repair. */
+/**
+ * The WHATWG parser repairs `https:x`, `https:\\x`, `https:///x` and `h%6fst`. A URL that needs a repair is invalid.
+ */
 const authorityPattern = /^https:\/\/([^/?#\\@%]+)(?=[/?#]|$)/i
 
 /** The parser removes or percent-encodes these characters, so the stored URL would differ from the requested URL. */
@@ -16,7 +18,8 @@ const alteredByParser = /[\s\p{Cc}\\]/u
 /**
  * Parses a webhook's URL. The URL is stored and returned as the user wrote it. The parsed URL is for checks and for
  * connecting. This function resolves no names (see `findDestination`).
- * @param options.allowPrivate `webhooks.allow_private_networks`, which lifts the rules on addresses and `localhost`
+ * @param options.allowPrivate `webhooks.allow_private_networks`; if true, `localhost` and non-public addresses are
+ *   valid
  */
 export function parseWebhookUrl(raw: unknown, options: { readonly allowPrivate: boolean }): URL | 'invalid' {
   if (typeof raw !== 'string' || !isWithinMaxLength(raw) || alteredByParser.test(raw) || !raw.isWellFormed())
@@ -35,8 +38,8 @@ export function hostOf(url: URL): string {
 }
 
 /**
- * Does not use `URL.canParse`. On Node 20 and 22, it returns false for `https://bücher.example` after V8 has compiled
- * its caller.
+ * `URL.canParse` is not used. On Node 20 and 22, it wrongly returns false for `https://bücher.example` after V8 has
+ * compiled its caller.
  */
 function parseUrl(raw: string): URL | undefined {
   try {
@@ -54,14 +57,14 @@ function isWithinMaxLength(raw: string): boolean {
 }
 
 /**
- * Returns whether the authority ends in a dot. This is checked before parsing, because the parser removes the last dot.
- * IDNA accepts three more characters as a dot.
+ * Returns whether the authority ends in a dot. This is checked before parsing, because the parser removes a dot after
+ * an IPv4 address. IDNA accepts three more characters as a dot.
  */
 function endsInDot(authority: string): boolean {
   return /[.\u3002\uff0e\uff61](?::[0-9]*)?$/.test(authority)
 }
 
-/** Checks the lengths of RFC 1035 §2.3.4 and the punycode, because the parser checks neither. */
+/** Checks the length limits of RFC 1035 §2.3.4 and the punycode, because the parser checks neither. */
 function isValidHost(hostname: string): boolean {
   if (hostname.startsWith('[')) return true
   return hostname.length <= 253 && hostname.split('.').every(isValidLabel)
@@ -73,8 +76,8 @@ function isValidLabel(label: string): boolean {
 }
 
 /**
- * Returns whether punycode can be decoded. If it cannot, Node 20 and 22 return an empty text, and Node 24 and later
- * return the label.
+ * Returns whether a label in punycode can be decoded. If it cannot, `domainToUnicode` returns an empty text on Node 20
+ * and 22, and the label on Node 24 and later.
  */
 function isPunycode(label: string): boolean {
   const decoded = domainToUnicode(label)

@@ -11,8 +11,9 @@ interface Alert {
 
 export interface AlertStore {
   /**
-   * Queues a delivery to the webhook of every active user whose plan has webhooks, or of one of these users.
-   * @param inTransaction stores its changes in the same transaction as the alert
+   * Queues a delivery to the webhook of every active user whose plan has webhooks. With `userId`, only this user can
+   * get a delivery.
+   * @param inTransaction runs in the same transaction as the statement that stores the alert
    * @returns the number of deliveries; `user_unknown` if the user does not exist
    */
   queue(
@@ -21,11 +22,16 @@ export interface AlertStore {
     now: Date,
     inTransaction?: TransactionStep,
   ): Promise<number | 'user_unknown'>
-  /** Deletes up to `limit` alerts created before `before` that have no deliveries. @returns how many were deleted */
+  /**
+   * Deletes up to `limit` alerts that were created before `before` and have no deliveries left.
+   * @returns how many were deleted
+   */
   prune(before: Date, limit: number): Promise<number>
 }
 
-/** The statement has a longer timeout, because queuing an alert for a hundred thousand users takes about a second. */
+/**
+ * The time limit of a statement. It is longer than usual, because queuing an alert for 100,000 users takes about 1 s.
+ */
 const statementTimeoutMs = 10_000
 
 /**
@@ -37,7 +43,8 @@ export function createAlertStore(database: Database, plans: () => Pick<Plans, 'w
     queue: ({ id, type, body }, userId, now, inTransaction) =>
       database.transaction(
         async tx => {
-          // The user is locked first. A concurrent deletion waits, and then also deletes the delivery.
+          // Locks the user first. A concurrent deletion of the user waits for this lock, and then also deletes the
+          // delivery.
           const isKnown =
             userId === undefined ||
             (await tx.query('select from users where id = $1 for key share', [userId])).length > 0
@@ -50,8 +57,8 @@ export function createAlertStore(database: Database, plans: () => Pick<Plans, 'w
         { timeoutMs: statementTimeoutMs },
       ),
 
-    // The oldest remaining delivery is looked up once, not for each alert. IDs may be out of order if the clocks of
-    // replicas differ, so there is a margin of one hour.
+    // Looks up the oldest remaining delivery once, and not the deliveries of each alert. If the clocks of replicas
+    // differ, the delivery with the lowest ID is not always the oldest. So there is a margin of one hour.
     prune: (before, limit) =>
       countRows(
         database,

@@ -1,4 +1,5 @@
-// Emits alerts for downstream services. An alert is stored with one delivery per receiver, and sent in the background.
+// Emits the alerts that downstream services request. An alert is stored with one delivery per receiver, and sent in the
+// background.
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -22,7 +23,7 @@ export interface Alerts {
   emit(alert: NewAlert, inTransaction: TransactionStep): Promise<number | 'user_unknown'>
 }
 
-/** @param onQueued called when a delivery is queued */
+/** @param onQueued called when deliveries are queued */
 export function createAlerts(store: AlertStore, clock: Clock, onQueued: () => void): Alerts {
   return {
     async emit({ type, data = {}, userId }, inTransaction) {
@@ -36,7 +37,8 @@ export function createAlerts(store: AlertStore, clock: Clock, onQueued: () => vo
 }
 
 /**
- * Data that `JSON.parse` accepts may be nested too deeply for `JSON.stringify`, which exhausts the stack much earlier.
+ * Data that `JSON.parse` accepts can be nested too deeply for `JSON.stringify`, which exhausts the stack at a smaller
+ * depth.
  */
 function serialize(body: object): string {
   try {

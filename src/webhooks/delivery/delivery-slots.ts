@@ -4,9 +4,9 @@ export type SlotClass = 'normal' | 'slow'
 
 interface Slot {
   /**
-   * Moves the delivery to the slow class. Call this when the receiver has not responded for a while. The slow class may
-   * then have more deliveries than its limit. It cannot grow without end, because every attempt times out, and because
-   * the number of normal slots limits how many deliveries can move in that time.
+   * Moves the delivery to the slow class. Call this when the receiver has not responded for a while. The slow class can
+   * then exceed its limit, but it cannot grow without end. Every attempt times out, and before this timeout, only a
+   * limited number of deliveries can move from the normal slots.
    * @returns whether other deliveries may be waiting for the slot that became free
    */
   moveToSlow(): boolean
@@ -20,14 +20,14 @@ interface Slot {
 interface DeliverySlots {
   readonly perReceiver: number
   /**
-   * Returns how many more deliveries the class admits. The number is negative if too many deliveries were moved to the
-   * class.
+   * Returns how many more deliveries can start in the class. The number is negative if too many deliveries were moved
+   * to the class.
    */
   freeSlots(slotClass: SlotClass): number
   acquire(receiver: string, slotClass: SlotClass): Slot
-  /** Returns the receivers with running deliveries, and how many more deliveries each receiver may have. */
+  /** Returns, for each receiver with running deliveries, how many more deliveries to it can start. */
   busyReceivers(): Map<string, number>
-  /** Returns the receivers that were slow. */
+  /** Returns the receivers that are remembered as slow. */
   slowReceivers(): string[]
 }
 

@@ -1,4 +1,4 @@
-// Stores the deliveries: the outcomes of attempts, and the delivery log.
+// Stores the outcomes of delivery attempts. Lists and prunes the delivery log.
 import type { Plans } from '../../config/plans.ts'
 import {
   type AttemptOutcome,
@@ -33,14 +33,14 @@ export type RetryOutcome = 'due' | 'over' | 'unknown'
 
 export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   /**
-   * Records the last attempt for a receiver that wants no more deliveries, and removes its webhook. If the user has
-   * registered the webhook again since then, the webhook stays.
+   * Records an attempt to which the receiver responded with 410 (Gone), and removes the webhook. If the user has
+   * registered the webhook again after the lease, the new registration stays.
    */
   recordLast(delivery: LeasedDelivery, outcome: AttemptOutcome<'delivered'>, now: Date): Promise<void>
   /**
-   * Makes a pending or failed delivery due now, for the user's current webhook. A failed delivery gets one attempt.
-   * Changes nothing while an attempt is running, because this attempt already serves as the retry.
-   * @param inTransaction runs in the same transaction if the outcome is `due`
+   * Makes a pending or failed delivery due now, for the user's current webhook. A failed delivery gets one more
+   * attempt. Changes nothing while an attempt is running, because this attempt already serves as the retry.
+   * @param inTransaction returns a step that runs in the same transaction if the outcome is `due`
    * @returns `over` if the delivery was delivered or dropped. Also `over` if the user is not active, has no webhook, or
    *   has a plan without webhooks.
    */
@@ -68,7 +68,8 @@ export function createDeliveryStore(
 
     recordLast: (delivery, outcome, now) =>
       database.transaction(async tx => {
-        // Locks the user before the delivery. A registration locks in the same order, so a deadlock is impossible.
+        // Locks the user before the delivery. A registration of a webhook locks in the same order, so a deadlock is
+        // impossible.
         await lockUser(tx, delivery.user_id)
         await createAttemptStore(tx, 'webhook_deliveries').recordAttempt(delivery, outcome, now)
         await removeWebhook(tx, delivery.user_id, now, delivery.registration)
@@ -100,7 +101,7 @@ export function createDeliveryStore(
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
-    // The deliveries are ordered by ID, because an older delivery has a lower ID. An index on `created_at` would cost
+    // Finds the oldest deliveries by ID, because an older delivery has a lower ID. An index on `created_at` would cost
     // one more write for each delivery.
     prune: (before, limit) =>
       countRows(

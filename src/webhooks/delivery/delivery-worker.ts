@@ -18,7 +18,7 @@ export interface SendSettings {
 interface Dependencies {
   deliveries: Pick<DeliveryStore, 'lease' | 'recordAttempt' | 'recordLast' | 'release'>
   secrets: WebhookSecrets
-  /** Returns the current settings. An attempt keeps the settings with which it was leased. */
+  /** Returns the current settings. Each attempt uses the settings at the time of its lease. */
   sendSettings(): SendSettings
   clock: Clock
   /** Returns a random number from 0 to 1. */
@@ -37,8 +37,8 @@ const slotLimits: SlotLimits = { normal: 32, slow: 128, perReceiver: 4 }
 const slowAfterMs = 1_000
 
 /**
- * How much longer a lease is than the attempt. If a replica dies, another replica sends the delivery when the lease
- * ends.
+ * The time by which a lease is longer than the time limit of the attempt. If a replica dies, another replica sends the
+ * delivery when the lease has expired.
  */
 const leaseMarginMs = 15_000
 
@@ -96,8 +96,8 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
   }
 
   /**
-   * Polls again if a freed slot may be needed by waiting deliveries. A poll skips deliveries for which no slot is free,
-   * so they may be waiting.
+   * Polls again if deliveries may be waiting for the slot that became free. Earlier polls skipped them, because no slot
+   * was free.
    */
   function wakeIf(mayHaveWaiting: boolean): void {
     if (mayHaveWaiting) worker.wake()
@@ -113,8 +113,8 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
         message: 'the secret is encrypted with another auth.key_secret',
       }
     }
-    // If the previous secret cannot be decrypted, the delivery is sent without the signature of this secret. The
-    // signature of the current secret is still there, and receivers should verify with the current secret.
+    // If the previous secret cannot be decrypted, the delivery is signed only with the current secret. Receivers should
+    // verify with the current secret anyway.
     const previousSecret = secret_before === null ? undefined : secrets.unseal(secret_before, user_id)
     const signingSecrets = previousSecret === undefined ? [secret] : [secret, previousSecret]
     const headers = webhookHeaders(

@@ -8,18 +8,19 @@ export interface LeasedDelivery {
   id: number
   alert_id: string
   user_id: number
-  /** The number of this attempt, from 1. Together with the ID it identifies the lease. */
+  /** The number of this attempt, starting with 1. The ID and this number identify the lease. */
   attempts: number
   body: string
   url: string
   receiver: string
   /**
-   * The secret, as it is stored. `secret_before` is the previous secret; null if deliveries are not signed with one.
+   * The secret, as it is stored. `secret_before` is the previous secret; null if only the current secret signs
+   * deliveries.
    */
   secret: string
   secret_before: string | null
   registration: number
-  /** Whether this is the last attempt, because an operator requested a single attempt of a failed delivery. */
+  /** Whether this is the last attempt, because an operator requested one more attempt of a failed delivery. */
   is_last: boolean
 }
 
@@ -27,11 +28,11 @@ export interface LeaseRequest {
   /** The maximum number of leased deliveries, in total and per receiver. */
   limit: number
   perReceiver: number
-  /** For each receiver with running deliveries, how many more deliveries it may have. */
+  /** For each receiver with running deliveries, how many more deliveries to it can be leased. */
   busyReceivers: ReadonlyMap<string, number>
   /**
-   * The slow receivers. The class `slow` leases only their deliveries, and the class `normal` only the deliveries of
-   * all other receivers.
+   * The slow receivers. The class `slow` leases only deliveries to these receivers. The class `normal` leases only
+   * deliveries to other receivers.
    */
   slowReceivers: readonly string[]
   slotClass: SlotClass
@@ -41,25 +42,26 @@ export interface LeaseRequest {
 
 export interface LeaseStore {
   /**
-   * Leases due deliveries, the longest due first. Drops deliveries of users who are not active, have no webhook, or have
-   * a plan without webhooks. Postpones deliveries of users whose plan is not configured by one hour. Deletes deliveries
-   * of a user who was deleted while the alert was stored. Concurrent callers get different deliveries.
+   * Leases due deliveries, the longest due first. Drops deliveries of users who are not active, have no webhook, or
+   * have a plan without webhooks. If a user's plan is not configured, the user's deliveries are postponed by one hour.
+   * Deletes deliveries of a user who was deleted while the alert was stored. Concurrent callers get different
+   * deliveries.
    * @throws StorageError
    */
   lease(request: LeaseRequest): Promise<LeasedDelivery[]>
 }
 
 /**
- * The number of due deliveries that are examined first, the longest due first. If they are not enough, the deliveries
- * of up to `walkReceivers` receivers are examined.
+ * The number of due deliveries that are examined first, the longest due first. If too few of them can be leased, the
+ * deliveries of up to `walkReceivers` receivers are examined.
  */
 const headDeliveries = 64
 const walkReceivers = 500
 
 /**
- * After one delivery of an unknown plan is postponed, the statement examines this many due deliveries, and postpones
- * the ones of unknown plans too. Otherwise, they would occupy the head of every poll, and the deliveries behind them
- * would wait.
+ * The number of due deliveries that are examined after a delivery was postponed, because the plan of its user is not
+ * configured. All examined deliveries with this problem are postponed together. Otherwise, they would be at the head of
+ * every poll, and later deliveries would wait.
  */
 const postponedTogether = 1_000
 
@@ -68,7 +70,7 @@ export function createLeaseStore(
   database: Queryable,
   plans: () => Pick<Plans, 'names' | 'withWebhook'>,
 ): LeaseStore {
-  /** The receiver after which the next walk begins, so that every receiver gets its turn. */
+  /** The receiver after which the next walk begins, so that the walks reach every receiver. */
   let lastWalkedReceiver = ''
   return {
     async lease({ limit, perReceiver, busyReceivers, slowReceivers, slotClass, now, leaseUntil }) {
@@ -83,7 +85,8 @@ export function createLeaseStore(
         perReceiver,
         [...busyReceivers.keys()],
         [...busyReceivers.values()],
-        // The normal class leases nothing for the receivers in this list. The slow class leases only for them.
+        // The normal class leases nothing for the receivers in this list. The slow class leases only for these
+        // receivers.
         slotClass === 'slow'
           ? slowReceivers.filter(receiver => !fullReceivers.includes(receiver))
           : [...slowReceivers, ...fullReceivers],
@@ -103,20 +106,17 @@ export function createLeaseStore(
   }
 }
 
-/**
- * This query runs first, because most polls find nothing due. Postgres needs ten times as long to plan the statement
- * below.
- */
+/** This query runs first, because most polls find nothing due. Postgres needs ten times as long to plan `leaseSql`. */
 const firstDueSql = prepared(`
   select id from webhook_deliveries
    where status = 'pending' and due_at <= $1::timestamptz
    order by due_at, id limit 1`)
 
-// `head` and `walk` explicitly step from row to row and from receiver to receiver. While the planner's statistics are
-// outdated, a plain LIMIT would read and sort the whole backlog. The walk runs only if the head is full of deliveries
-// that must wait. Rows are locked before they are ranked, because one query cannot do both. A replica of the previous
-// release replaces a webhook without clearing `secret_before`. So `secret_before` is used only if it belongs to the
-// current registration.
+// `head` steps explicitly from row to row, and `walk` steps from receiver to receiver. With a plain LIMIT, Postgres
+// would read and sort the whole backlog while its statistics are outdated. The walk runs only if the head is full of
+// deliveries that must wait. One query cannot both lock and rank rows, so the rows are locked first. A replica of the
+// previous release replaces a webhook without clearing `secret_before`. So `secret_before` is used only if it belongs
+// to the current registration.
 const leaseSql = `
   with recursive head as (
     (select id, due_at, receiver, 1 as step

@@ -1,4 +1,5 @@
-// Sends events to the operator's service, once per host, and deletes old events.
+// Sends events to the operator's service, and deletes old events. With workers, only the primary process runs this
+// service.
 import type { Clock } from '../../clock.ts'
 import type { Config, EventsConfig } from '../../config/sections/schema.ts'
 import { createLogThrottle } from '../../observability/log-throttle.ts'
@@ -20,7 +21,7 @@ export interface EventSettings {
 
 export interface EventService {
   wake(): void
-  /** @param graceMs how long running attempts may continue */
+  /** @param graceMs the time for which running attempts may continue */
   stop(graceMs: number): Promise<void>
 }
 
@@ -30,11 +31,11 @@ interface Dependencies {
   /** Returns a random number from 0 to 1. */
   random(): number
   outcomes: DeliveryOutcomes
-  /** Called when something fails. @param what a text for the log that names the failure */
+  /** Called after an error. @param what a log message that describes the failure */
   onError(what: string, error: unknown): void
   /**
    * Called when the service did not accept an event, at most once per minute.
-   * @param problem one line: `status 500`, or what happened instead of a response
+   * @param problem one line: for example `status 500`, or the error if there was no response
    * @param failures number of failures since the last call, including this one
    */
   onNotTaken(problem: string, failures: number): void
@@ -47,7 +48,10 @@ interface Dependencies {
  */
 const maxRunning = 32
 
-/** A lease is this much longer than the attempt, for the same reason as the lease of an alert's delivery. */
+/**
+ * The time by which a lease is longer than the time limit of the attempt. If a replica dies, another replica sends the
+ * event when the lease has expired.
+ */
 const leaseMarginMs = 15_000
 
 /** A leased event, with the settings at the time of the lease. */

@@ -1,5 +1,5 @@
-// Stores the events for the service, in the transaction of the change. Events of a user are leased and recorded in
-// order.
+// Stores the events for the operator's service, in the transaction of the change that they report. The events of one
+// user are leased and recorded in order.
 import {
   type AttemptOutcome,
   type AttemptStore,
@@ -28,8 +28,8 @@ export interface EventStore extends Pick<AttemptStore<'delivered'>, 'release'> {
    */
   lease(limit: number, now: Date, leaseUntil: Date): Promise<LeasedEvent[]>
   /**
-   * Records an attempt as the outbox does. If the event is finished, the next event of its user becomes due. If the
-   * user was deleted, the event is deleted too.
+   * Records the outcome of an attempt. If the event is finished, the next event of its user becomes due. If the user
+   * was deleted, the finished event is deleted too.
    */
   recordAttempt(
     leased: Lease & Pick<LeasedEvent, 'user_id'>,
@@ -39,8 +39,8 @@ export interface EventStore extends Pick<AttemptStore<'delivered'>, 'release'> {
   /** Deletes up to `limit` events that were finished before `before`. @returns how many were deleted */
   prune(before: Date, limit: number): Promise<number>
   /**
-   * Deletes the pending events of each user whose latest pending event is older than `before`. Call this only if the
-   * gateway sends no events.
+   * Deletes up to `limit` pending events of users whose latest pending event was created before `before`. Call this
+   * only if the gateway sends no events.
    */
   pruneUnsent(before: Date, limit: number): Promise<number>
 }
@@ -108,10 +108,10 @@ export function createEventStore(database: Database): EventStore {
 }
 
 /**
- * Locks the user's row. This waits until a running change of the user is committed, and makes the next change wait.
- * Every change locks the row before it stores events. Without the lock, a new event could be stored as waiting for an
- * event that has just been finished, so it would never become due. If the user was deleted, there is no row, and no
- * event can follow.
+ * Locks the user's row. Every change of the user locks this row before it stores events. So this call waits until a
+ * running change is committed, and the next change waits for this transaction. Without the lock, a new event could be
+ * stored as waiting for an event that has just been finished. The new event would then never become due. If the user
+ * was deleted, there is no row, and no event can follow.
  * @returns whether the user exists
  */
 async function lockUser(tx: Queryable, userId: number): Promise<boolean> {
@@ -119,13 +119,13 @@ async function lockUser(tx: Queryable, userId: number): Promise<boolean> {
   return rows.length > 0
 }
 
-/** A deleted user keeps only the events that are still to be sent. */
+/** For a deleted user, only the events that must still be sent are kept. */
 const forgetEndedSql = `delete from events where user_id = $1 and status <> 'pending'`
 
 /**
- * Stores events in the transaction of their changes, in this order. An event is due immediately, unless an older event
- * of its user is unfinished.
- * @param tx the transaction; it has already changed each of these users, so it holds the locks of their rows
+ * Stores events in the given order, in the transaction of the changes that they report. An event is due immediately,
+ * unless an older event of its user is unfinished.
+ * @param tx a transaction that has already changed each of these users, so their rows are locked
  * @throws StorageError
  */
 export async function storeEvents(tx: Queryable, events: readonly NewEvent[], now: Date): Promise<void> {

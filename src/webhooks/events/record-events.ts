@@ -1,4 +1,4 @@
-// Stores the events about a change of users, in the transaction of the change.
+// Stores events about changes of users, in the transaction of the changes.
 import type { Clock } from '../../clock.ts'
 import type { EventsConfig } from '../../config/sections/schema.ts'
 import type { RecordUserChanges, UserChange } from '../../users/user-change.ts'

@@ -7,11 +7,11 @@ import { isPublic } from '../address/public-address.ts'
 interface ConnectOptions {
   readonly addresses: readonly string[]
   readonly port: number
-  /** The host name that the certificate must contain. An IPv6 address has no brackets here. */
+  /** The host name or IP address that the certificate must contain. An IPv6 address has no brackets here. */
   readonly host: string
   readonly isTls: boolean
   readonly allowPrivate: boolean
-  /** The time limit for all addresses together, which `signal` enforces. */
+  /** The total time limit for all addresses. The caller aborts `signal` when this time has passed. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
   /** The CA in PEM format, which replaces the system's CAs. */
@@ -25,8 +25,8 @@ interface ConnectOptions {
 const maxAddressesTried = 4
 
 /**
- * Connects. The caller must destroy the socket.
- * @throws SendFailure `address`, `connection` or `tls`; after `signal` was aborted, any error
+ * Connects to one of the addresses. The caller must destroy the socket.
+ * @throws SendFailure with the reason `address`, `connection` or `tls`; after `signal` was aborted, any error
  */
 export async function connect(options: ConnectOptions): Promise<Socket> {
   const socket = await connectToOne(options)
@@ -45,12 +45,12 @@ export async function connect(options: ConnectOptions): Promise<Socket> {
   }
 }
 
-/** Connects to the first address that works. Several addresses are tried, because unreachable IPv6 is frequent. */
+/** Connects to the first address that works. Several addresses are tried, because IPv6 is often unreachable. */
 async function connectToOne({ addresses, port, timeoutMs, signal }: ConnectOptions): Promise<Socket> {
   const candidates = interleaveFamilies(addresses).slice(0, maxAddressesTried)
   for (const [index, host] of candidates.entries()) {
     const socket = ignoringErrors(connectTcp({ host, port }))
-    // The last address gets the remaining time.
+    // The last address has no limit of its own, so it gets the remaining time.
     if (index < candidates.length - 1)
       socket.setTimeout(timeoutMs / candidates.length, () => socket.destroy(new Error('no response')))
     try {
@@ -93,7 +93,10 @@ function ignoringErrors<S extends Socket>(socket: S): S {
   return socket.on('error', () => {})
 }
 
-/** Alternates the families (RFC 8305 §4), with IPv4 first, because missing IPv6 is not always reported immediately. */
+/**
+ * Alternates IPv4 and IPv6 (RFC 8305 §4), with IPv4 first. Without IPv6, a connection to an IPv6 address does not
+ * always fail immediately.
+ */
 function interleaveFamilies(addresses: readonly string[]): string[] {
   const ipv6 = addresses.filter(isIPv6)
   const ipv4 = addresses.filter(address => !isIPv6(address))
@@ -103,14 +106,14 @@ function interleaveFamilies(addresses: readonly string[]): string[] {
 }
 
 /**
- * Why a delivery got no response, for the delivery log.
+ * The reason why a delivery got no response, for the delivery log.
  *
  * - `secret`: the stored secret cannot be decrypted
  * - `timeout`: not finished within `webhooks.timeout`
  * - `unresolved`: no address from any name server
  * - `address`: the host has a forbidden address
  * - `connection`: refused, unreachable or interrupted
- * - `tls`: failed handshake, or a certificate for another host or of an untrusted CA
+ * - `tls`: failed handshake, or a certificate for another host or from an untrusted CA
  * - `answer`: no valid HTTP response, or a response head over 16 KiB
  * - `aborted`: aborted by the caller's signal
  */
@@ -134,8 +137,8 @@ export class SendFailure extends Error {
 }
 
 /**
- * Returns one short line for tables and terminals. The text is cleaned, because certificates and responses can add
- * their own text to an error.
+ * Describes an error in one short line for tables and terminals. Control characters are removed, because certificates
+ * and responses can add their own text to an error.
  */
 export function describeError(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }

@@ -35,7 +35,7 @@ export function outcomeOf(
 /** The delays add up to about three days, as Standard Webhooks recommends. */
 export const retryDelaysMs = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map(parseDuration)
 
-/** The maximum delay that a receiver may request. It must not postpone a delivery forever. */
+/** The maximum delay that a receiver can request with Retry-After. A receiver must not postpone a delivery forever. */
 const maxRetryAfterMs = 24 * 60 * 60_000
 
 /** Matches `delay-seconds` (RFC 9110 §10.2.3), which consists only of digits. */
@@ -51,7 +51,7 @@ const asctimePattern = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4
 /**
  * Parses the Retry-After header of a receiver's response (RFC 9110 §10.2.3).
  * @param field the value of the header
- * @param nowMs milliseconds since the epoch, by the gateway's clock; a date is compared with it
+ * @param nowMs the time on the gateway's clock, in milliseconds since the epoch; used only for a date in the header
  * @returns milliseconds from now, at most one day; 0 if the value is invalid or the date has passed
  */
 export function parseRetryAfterMs(field: string, nowMs: number): number {
@@ -63,6 +63,6 @@ export function parseRetryAfterMs(field: string, nowMs: number): number {
 
 function parseHttpDateMs(value: string): number {
   if (httpDatePatterns.some(form => form.test(value))) return Date.parse(value)
-  // An asctime date has no zone, and is in UTC.
+  // An asctime date contains no time zone, but it is in UTC.
   return asctimePattern.test(value) ? Date.parse(`${value} GMT`) : Number.NaN
 }

@@ -41,7 +41,7 @@ export type SendOutcome =
 export type Send = (request: SendRequest) => Promise<SendOutcome>
 
 /**
- * The maximum sizes of a response. The gateway uses only the status, but it also reads the body, because some receivers
+ * The maximum sizes of a response. The gateway does not use the body, but it reads the body, because some receivers
  * undo their work if the connection closes too early.
  */
 const maxResponseHeadBytes = 16 * 1024
@@ -66,7 +66,7 @@ async function attempt(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const { allowPrivate, timeoutMs, ca, isTrusted } = options
-  // The URL is checked again, because the settings may have been less strict when it was stored.
+  // The URL is checked again, because the settings may have been less strict when the URL was stored.
   const url = isTrusted ? new URL(request.url) : parseWebhookUrl(request.url, { allowPrivate })
   if (url === 'invalid') throw new SendFailure('address', 'the URL is not allowed for webhooks')
   const destination = await unlessAborted(findDestination(url, options), signal)
@@ -95,8 +95,8 @@ async function post(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const client = new Client(url.origin, {
-    // undici would resolve names itself and connect to literal addresses without a check. So undici receives only this
-    // connection, whose address was checked.
+    // Without this function, undici would resolve the name again, and would connect to IP addresses without a check. So
+    // undici receives only this connection, whose address was checked.
     connect: (_options, callback) =>
       process.nextTick(() =>
         socket.destroyed ? callback(new Error('the connection was closed'), null) : callback(null, socket),
@@ -127,8 +127,8 @@ async function post(
 }
 
 /**
- * Reads the rest of the response. The outcome stays the same if the connection breaks. If the body does not end in
- * time, the outcome is `timeout`.
+ * Reads the rest of the response. If the connection breaks during this time, the response still counts. If the body
+ * does not end in time, the outcome is `timeout`.
  */
 async function drainResponse(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
   let readBytes = 0
@@ -155,8 +155,8 @@ function isInvalidResponse(error: unknown): boolean {
 }
 
 /**
- * Creates a signal with a deadline. On Node 20, `AbortSignal.any` leaks its sources, and `AbortSignal.timeout` signals
- * may be collected too early.
+ * Creates a signal with a deadline. `AbortSignal.any` and `AbortSignal.timeout` are not used because of bugs in Node
+ * 20. `any` leaks its source signals, and signals of `timeout` may be garbage-collected too early.
  */
 function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined) {
   const controller = new AbortController()

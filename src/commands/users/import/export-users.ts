@@ -1,4 +1,4 @@
-// Runs `peage users export` without a user: prints all users as JSON Lines that can be imported.
+// Runs `peage users export` for all users. Prints them as JSON Lines that `peage users import` can read.
 import { noHash } from '../../../accounts/hashes/foreign-hash.ts'
 import { userOperations } from '../../../admin/api/users.openapi.ts'
 import { createAuditStore } from '../../../admin/audit-store.ts'
@@ -38,7 +38,7 @@ async function* linesOf(pages: AsyncIterable<ExportedUser[]>, hashes: boolean): 
   for await (const users of pages) yield users.map(user => lineOf(user, hashes)).join('')
 }
 
-/** Omits a missing hash and an empty list of identities, because these are the defaults of an import. */
+/** Omits `noHash` and an empty list of identities, because an import uses these values by default. */
 function lineOf({ password_hash, identities, ...user }: ExportedUser, hashes: boolean): string {
   return `${JSON.stringify({
     ...user,

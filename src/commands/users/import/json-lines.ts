@@ -21,7 +21,7 @@ export const readJsonLines: ReadRecords = async function* (chunks) {
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
-/** Yields each line without its line end. A line that is too long is undefined. */
+/** Yields each line without its line end, or undefined for a line that is too long. */
 async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer | undefined> {
   let parts: Buffer[] = []
   let size = 0
@@ -38,7 +38,7 @@ async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer
       const end = chunk.indexOf(lineFeed, start)
       const part = chunk.subarray(start, end === -1 ? chunk.length : end)
       size += part.length
-      // One more byte may be the carriage return of the line end.
+      // One byte more than the limit is kept, because it may be the carriage return of the line end.
       if (size <= maxRecordBytes + 1) parts.push(part)
       else parts = []
       if (end === -1) break
@@ -70,14 +70,14 @@ function parseObject(text: string): Members | undefined {
       ? (value as Members)
       : undefined
   } catch {
-    // The message of the parser contains a part of the line.
+    // The parser's message is not used, because it quotes a part of the line, which may be secret.
     return undefined
   }
 }
 
 /**
- * Returns whether an object of a valid JSON text has two members of one name. `JSON.parse` keeps only the last one. In
- * a valid text, a string before a colon is always the name of a member of the innermost open object.
+ * Returns whether any object in a valid JSON text has two members with the same name. `JSON.parse` would keep only the
+ * last of them. In valid JSON, each string before a colon is a member name of the innermost open object.
  */
 function repeatsMember(json: string): boolean {
   const open: Set<string>[] = []

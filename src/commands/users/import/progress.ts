@@ -2,9 +2,9 @@
 import type { Writable } from 'node:stream'
 
 export interface ProgressState {
-  /** The line that was read last. */
+  /** The number of the line that was read last. */
   readonly line: number
-  /** The number of users that were decided about. */
+  /** The number of users whose result is known. */
   readonly users: number
   readonly problems: number
   /** The part of the file that was read, from 0 to 1. Undefined if the size of the file is not known. */
@@ -12,7 +12,7 @@ export interface ProgressState {
 }
 
 export interface Progress {
-  /** Prints lines above the progress bar. Resolves when they are written, so that a slow reader slows the import. */
+  /** Prints lines above the progress bar. Resolves when they are written, so the import waits for a slow output. */
   print(lines: string): Promise<void>
   /** Removes the progress bar. */
   stop(): void
@@ -47,7 +47,7 @@ export function startProgress(output: Writable & { isTTY?: boolean }, state: () 
   }
 }
 
-/** The control sequence EL of ECMA-48. */
+/** Erases the rest of the line (control sequence EL of ECMA-48). */
 const eraseToEnd = '\u001b[K'
 
 function barOf(share: number | undefined): string {

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 
 /** The cause and the remedy of an invalid record. The text never contains a value of the file. */
 export interface Problem {
-  /** The member that is wrong; `record` for the whole record. */
+  /** The name of the invalid member, or `record` if the problem concerns the whole record. */
   readonly member: string
   readonly text: string
 }
@@ -16,7 +16,7 @@ export type FileRecord = { /** The first line of the record. */ readonly line: n
 
 export type Members = Readonly<Record<string, unknown>>
 
-/** The problem that makes a whole file unreadable. */
+/** The error for an invalid CSV header. No record of the file can then be read. */
 export class InvalidHeader extends Error {
   override readonly name = 'InvalidHeader'
   readonly line: number
@@ -29,7 +29,7 @@ export class InvalidHeader extends Error {
   }
 }
 
-/** Reads the bytes of a file as records, in order. The memory does not depend on the size of the file. */
+/** Reads the bytes of a file as records, in order. The memory use does not depend on the size of the file. */
 export type ReadRecords = (chunks: AsyncIterable<Buffer>) => AsyncIterable<FileRecord>
 
 /** The maximum size of a record without its line end, 64 KiB. */
